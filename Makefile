@@ -17,9 +17,10 @@ demo: $(VENV)/installed
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
-# What `make test` leaves out: type checkers, sweeps, and whole tables against other programs.
+# What `make test` leaves out: type checkers, sweeps, and whole tables against other programs; and every property on
+# three times as many examples.
 slow: $(VENV)/installed-dev
-	$(BIN)/python -m pytest -q -n auto --dist load -m slow
+	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q -n auto --dist load -m "slow or hypothesis"
 
 # The default tests once more, with the lowest versions that pyproject.toml promises.
 lowest: $(LOWEST_VENV)/installed

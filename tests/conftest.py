@@ -1,4 +1,4 @@
-"""Hypothesis profiles: `ci` (the default, small and derandomized), `deep` (2,000 examples, by command)."""
+"""Hypothesis profiles: `few` (the default: 20 examples, always the same), `ci` (60, `make slow`), `deep` (2,000)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile(
-    "ci", max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
-)
+for name, examples in (("few", 20), ("ci", 60)):
+    settings.register_profile(
+        name, max_examples=examples, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.register_profile("deep", max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "few"))
 
 DESELECTED = pytest.StashKey[list[str]]()
 """Names of the tests that were collected and that `-m` or `-k` leaves out."""

@@ -8,20 +8,21 @@ from typing import Any
 import pytest
 
 from cute_py.errors import CuteError
+from tests.each import each_of
 
 Refusal = tuple[str, Callable[[], Any], type[CuteError], str]
 
 
 def refusals(rows: Sequence[Refusal]) -> Any:
-    """Parametrizes a test of (call, kind, words), one case a row, named as the row is."""
-    return pytest.mark.parametrize(("call", "kind", "words"), [row[1:] for row in rows], ids=[row[0] for row in rows])
+    """Makes a check of (call, kind, words) a test of all rows, which names those that fail."""
+    return each_of(("call", "kind", "words"), [row[1:] for row in rows], ids=[row[0] for row in rows])
 
 
 def assert_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> None:
     """The call raises the error, without a warning on the way (pytest turns warnings into errors)."""
     with pytest.raises(kind) as error:
         call()
-    assert words in str(error.value)
+    assert words in str(error.value), f"{words!r} is not in {error.value}"
 
 
 def is_refusal(err: str) -> bool:

@@ -17,6 +17,7 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from cute_py.gpu.arrays import array_view
 from cute_py.mesh import Shard, distribute, redistribute
 from cute_py.tensor.arrays import ArrayEngine
+from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 
@@ -160,7 +161,7 @@ OF_ARRAYS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("name", OF_ARRAYS)
+@each_of("name", OF_ARRAYS)
 def test_a_mask_is_not_lost(name: str) -> None:
     """Of each array in turn; the same call takes the arrays without a mask."""
     call, arrays = OF_ARRAYS[name]

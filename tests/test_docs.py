@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.each import each_of
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("docs/**/*.md"), ROOT / "README.md"])
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -55,7 +57,7 @@ def test_page(page: Path) -> None:
     assert not found, "\n\n".join(found)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@each_of("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_blocks_that_are_shown_only_are_python(page: Path) -> None:
     for language, body, line in blocks(page.read_text()):
         if language.startswith("python") and language != "python":

@@ -33,6 +33,7 @@ from cute_py.errors import InvalidTypeError
 from cute_py.explanation import Explanation, explain
 from cute_py.notation.parse import parse
 from tests.arith_tuple.strategies import basis_layouts, coordinates
+from tests.each import each_of
 
 
 @given(coordinates, basis_layouts())
@@ -108,7 +109,7 @@ def test_what_has_no_words(bad: Any) -> None:
         explain(bad)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "first"),
     [
         ("zipped_divide", "zipped_divide(layout, tiler)"),
@@ -274,7 +275,7 @@ def test_other_texts_are_no_names(name: str) -> None:
         cute.explain(name)
 
 
-@pytest.mark.parametrize("thing", [int, dict, Exception, len, np, np.zeros(3), object(), 3.5, True, (1, 2), {}])
+@each_of("thing", [int, dict, Exception, len, np, np.zeros(3), object(), 3.5, True, (1, 2), {}])
 def test_what_is_not_ours_has_no_words(thing: Any) -> None:
     with pytest.raises(InvalidTypeError, match="no explanation of"):
         cute.explain(thing)
@@ -328,7 +329,7 @@ def instances() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", instances())
+@each_of("name", instances())
 def test_instances_are_explained(name: str) -> None:
     thing = instances()[name]
     words = cute.explain(thing)

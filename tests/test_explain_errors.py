@@ -20,6 +20,7 @@ from cute_py.explanation.reasons import (
     STEP_REASONS,
     TRAP_REASONS,
 )
+from tests.each import each_of
 
 
 def test_every_class_of_errors_has_a_reason_and_what_to_do() -> None:
@@ -57,7 +58,7 @@ BROKEN: dict[str, tuple[Any, ...]] = {
 }
 
 
-@pytest.mark.parametrize("rule", BROKEN)
+@each_of("rule", BROKEN)
 def test_a_broken_rule_is_told_with_reason_source_and_remedy(rule: str) -> None:
     with pytest.raises(cute.tma.TmaLimitError) as caught:
         cute.tma.encode(cute.tma.TensorMapTiled(*BROKEN[rule]))
@@ -109,7 +110,7 @@ def test_every_cause_of_a_trap_has_a_reason() -> None:
     assert list(TRAPS) == list(TRAP_REASONS)
 
 
-@pytest.mark.parametrize("rule", TRAPS)
+@each_of("rule", TRAPS)
 def test_a_trap_names_its_rule(rule: str) -> None:
     with pytest.raises(cute.tma.TmaTrap) as caught:
         TRAPS[rule]()

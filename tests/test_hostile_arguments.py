@@ -20,6 +20,7 @@ from cute_py.argument_checks import MOST_ELEMENTS, MOST_ITEMS, check_elements, h
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError, UnknownNameError
 from tests.calls.hostile import Agreeable, Answering, Itself, broad, deep_list, endless, endless_tuples
 from tests.calls.surface import exported
+from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 ENUMS = {name: kind for name, kind in exported().items() if isinstance(kind, type) and issubclass(kind, enum.Enum)}
@@ -32,7 +33,7 @@ def test_there_are_public_enums() -> None:
     assert {"tma.Op", "tma.CacheMode", "tma.TensorMapSwizzle"} <= set(ENUMS)
 
 
-@pytest.mark.parametrize("name", sorted(ENUMS))
+@each_of("name", sorted(ENUMS))
 def test_an_enum_refuses_a_name_with_the_nearest(name: str) -> None:
     kind: Any = ENUMS[name]
     first = next(iter(kind.__members__))
@@ -47,7 +48,7 @@ def test_an_enum_refuses_a_name_with_the_nearest(name: str) -> None:
     assert str(missing.value).startswith(f"'{first.lower()}X' is not a valid {kind.__name__}\n")
 
 
-@pytest.mark.parametrize("name", sorted(ENUMS))
+@each_of("name", sorted(ENUMS))
 def test_an_enum_takes_its_values_and_refuses_others(name: str) -> None:
     kind: Any = ENUMS[name]
     for member in kind:

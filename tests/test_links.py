@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.each import each_of
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(
@@ -112,13 +114,13 @@ def broken(page: Path, text: str, external: frozenset[str] = EXTERNAL) -> list[s
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@each_of("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links(page: Path) -> None:
     found = broken(page, source(page))
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+@each_of("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_bare_addresses_are_listed(page: Path) -> None:
     assert set(ADDRESS.findall(prose(source(page)))) <= EXTERNAL
 

@@ -31,6 +31,7 @@ from tests.calls import arena
 from tests.calls.namespace import names
 from tests.calls.outcome import is_refusal, touch
 from tests.calls.registry import registry
+from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, refusals
 
 X = np.zeros((256, 128), np.float16)
@@ -94,7 +95,7 @@ SPELLINGS: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("what", SPELLINGS)
+@each_of("what", SPELLINGS)
 def test_each_spelling_means_the_same(what: str) -> None:
     make, spellings = SPELLINGS[what]
     made = [make(spelling) for spelling in spellings]
@@ -191,8 +192,11 @@ def home(name: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("room", ROOMS)
-def test_a_wrong_argument_of_a_function_is_refused_or_taken(room: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_argument_of_a_function_is_refused_or_taken(
+    room: str, every: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Never a TypeError, AttributeError or IndexError of Python or of another package."""
     namespace, foreign, functions = names(), [], 0
     for name, entry in registry().items():
@@ -202,7 +206,7 @@ def test_a_wrong_argument_of_a_function_is_refused_or_taken(room: str, capsys: p
         call = entry.call("valid/0")
         args, kwargs = list(call.args or ()), list(call.kwargs)
         for at in range(call.fixed, len(args) + len(kwargs)):
-            for wrong in WRONG:
+            for wrong in WRONG[::every]:
                 given, named = args.copy(), kwargs.copy()
                 if at < len(args):
                     given[at] = wrong

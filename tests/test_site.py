@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.each import each_of
 from tests.test_links import FENCE, HEADING, visible
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -135,7 +136,7 @@ def test_pictures_are_in_the_page_and_follow_its_theme(source: Path) -> None:
     assert "".join(page.styles).count('[data-md-color-scheme="slate"] svg.cute-') >= 8 * len(named)
 
 
-@pytest.mark.parametrize("source", [*SOURCES, ROOT / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
+@each_of("source", [*SOURCES, ROOT / "README.md"], ids=lambda path: str(path.relative_to(ROOT)))
 def test_code_is_at_most_80_columns_wide(source: Path) -> None:
     """Python that a reader copies; printouts are as wide as the library prints them, and wrap on the site."""
     if "measurements" in source.parts:

@@ -12,6 +12,7 @@ import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import CuteError, StaticAssertError, UnknownFactError
 from cute_py.tma import TensorMapTiled
+from tests.each import each_of
 from tests.explanation.threads import SEEN
 from tests.explanation.variants import cutlass
 from tests.oracle.records import rows
@@ -169,6 +170,6 @@ def test_the_page_counts_its_rows() -> None:
     assert f"{said}. `explain` also reads the messages that {len(SEEN)} more" in text
 
 
-@pytest.mark.parametrize("thread", ANSWERS)
+@each_of("thread", ANSWERS)
 def test_an_answer_is_what_the_page_says(thread: str) -> None:
     assert ANSWERS[thread]()

@@ -6,7 +6,7 @@ import ast
 import importlib
 from pathlib import Path
 
-import pytest
+from tests.each import each_of
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "benchmarks").rglob("*.py"))
@@ -32,7 +32,7 @@ def _is_module(name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
+@each_of("file", FILES, ids=lambda file: str(file.relative_to(ROOT)))
 def test_imports_exist(file: Path) -> None:
     assert missing(file.read_text(encoding="utf-8")) == []
 

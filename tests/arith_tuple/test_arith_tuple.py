@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from cute_py import ArithTuple, E, Int, Layout, as_arith_tuple, crd2idx, elem_less, make_identity_tensor
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError
 from tests.arith_tuple.strategies import coordinates, small
+from tests.each import each_of
 
 
 def tup(c: Any) -> ArithTuple:
@@ -47,7 +48,7 @@ def test_missing_modes_are_zero(a: Any, rank: int) -> None:
     assert tup(a) + short == tup(a) + tup(padded)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "text"),
     [
         (ArithTuple(1, Int(2)) + ArithTuple(10, Int(20)), "(11,_22)"),

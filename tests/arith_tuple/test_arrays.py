@@ -15,6 +15,7 @@ from cute_py import Int, Layout, LayoutRight, local_tile, make_tensor, recast
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError
 from cute_py.tensor.arrays import ArrayEngine
+from tests.each import each_of
 
 BASE = np.arange(2 * 3 * 4, dtype=np.int32).reshape(2, 3, 4)
 
@@ -114,7 +115,7 @@ def _engine(kind: str) -> ArrayEngine:
     return ArrayEngine(np.ones(1, dtype.numpy), 0, dtype)
 
 
-@pytest.mark.parametrize(("kind", "value", "words"), BEYOND, ids=[f"{kind} {value}" for kind, value, _ in BEYOND])
+@each_of(("kind", "value", "words"), BEYOND, ids=[f"{kind} {value}" for kind, value, _ in BEYOND])
 def test_a_value_beyond_the_type_is_not_stored(kind: str, value: Any, words: str) -> None:
     """Whatever numpy does with it: version 1.26 wraps 300 to 44, and all versions wrap scalars and small types."""
     engine = _engine(kind)
@@ -124,7 +125,7 @@ def test_a_value_beyond_the_type_is_not_stored(kind: str, value: Any, words: str
     assert engine[0] == 1
 
 
-@pytest.mark.parametrize(("kind", "value"), WITHIN)
+@each_of(("kind", "value"), WITHIN)
 def test_a_value_within_the_type_is_stored(kind: str, value: Any) -> None:
     engine = _engine(kind)
     engine.store(0, value)

@@ -13,6 +13,7 @@ import sympy
 import cute_py as cute
 from cute_py import E, Int, Layout
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
+from tests.each import each_of
 from tests.pace import within
 from tests.refusals import Refusal, assert_refused, refusals
 
@@ -113,7 +114,7 @@ def test_sums_and_products_are_what_sympy_prints(text: str) -> None:
     assert (value - sympy.sympify(text, {"M": M, "N": N})).simplify() == 0
 
 
-@pytest.mark.parametrize(
+@each_of(
     "form",
     [
         "{}", "-{}", "_{}", "Int<{}>{{}}", "4:{}", "_1@{}", "1@0@{}", "{}@1", "E<0,{}>", "{}*E<1>", "_{}/_3", "_1/_{}",
@@ -144,7 +145,7 @@ def test_the_largest_integers() -> None:
     assert caught.value.position == 3
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text", ["\u0663:\u0661", "\uff13", "_\u0663", "1@\u0663", "E<\u0663>", "Sw<\u0663,4,3>", "ptr[\u0661\u0666b](0x0)",
              "ptr[16b](0x\u0663)", "ptr[16b](1_0)", "counting_iter(\u0663)", "counting_iter(3.\u0663)", "_1/_\u0663",
              "smem_ptr[16b](unset)+\u0663", "tmem_[\u0663\u0662b](0x0.0)", "ptr<i\u0668, gmem>", "N*\u0663"],
@@ -216,16 +217,21 @@ def test_what_is_no_file(file: Any) -> None:
         assert_refused(call, InvalidTypeError, "a file with a method write")
 
 
-def test_files_and_the_largest_tables() -> None:
+def test_files_and_large_tables() -> None:
     out = io.StringIO()
     cute.print_tensor(counted(2, 3), out)
     cute.print_layout(Layout((2, 3)), out)
     assert out.getvalue().startswith("counting_iter(0) o (2,3):(_1,2):\n    0    2    4\n")
-    assert cute.format_tensor(counted(1, 1, 1, 2**18), header=False).count("=") == 5 * (2**18 - 1)
+    assert cute.format_tensor(counted(1, 1, 1, 2**10), header=False).count("=") == 5 * (2**10 - 1)
     with pytest.raises(InvalidValueError):
         cute.format_tensor(counted(1, 1, 1, 2**18 + 1))
     assert "omitted" in cute.format_tensor(counted(10**9), style="python")
     assert cute.format_tensor(counted(1, 1, 1, 1, 10**9)).count("\n") == 1  # a header only, as in C++
+
+
+@pytest.mark.slow
+def test_the_largest_table_of_slabs() -> None:
+    assert cute.format_tensor(counted(1, 1, 1, 2**18), header=False).count("=") == 5 * (2**18 - 1)
 
 
 def test_lists_of_modes_are_explained_in_time_of_their_length() -> None:

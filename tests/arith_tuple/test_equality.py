@@ -18,6 +18,7 @@ import cute_py as cute
 from cute_py import ArithTuple, E, Int, Layout, Pointer, Ratio, ScaledBasis, TmemPointer
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from tests.arith_tuple.strategies import bases, small
+from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, refusals
 
 N = sympy.Symbol("N", integer=True, positive=True)
@@ -39,7 +40,7 @@ EQUAL: list[tuple[Any, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("values", EQUAL, ids=lambda values: str(values[0]))
+@each_of("values", EQUAL, ids=lambda values: str(values[0]))
 def test_equal_values_hash_alike(values: tuple[Any, ...]) -> None:
     for a in values:
         for b in values:
@@ -66,7 +67,7 @@ DIFFERENT: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("a", "b"), DIFFERENT, ids=str)
+@each_of(("a", "b"), DIFFERENT, ids=str)
 def test_different_values(a: Any, b: Any) -> None:
     assert (a == b, a != b, b == a) == (False, True, False)
 
@@ -113,10 +114,8 @@ NO_OPERANDS = [None, 1.5, "x", b"x", [], {}, {1}, frozenset(), object(), Excepti
                sympy.Rational(1, 2), sympy.true, sympy.Matrix([[1]]), (i for i in ()), 10**5000]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "value", [E(0), 3 * E(1, 2), N * E(1), ArithTuple(1, (2, 3)), Ratio(1, 2), ScaledBasis(3)], ids=str
-)
-@pytest.mark.parametrize("other", NO_OPERANDS, ids=lambda x: type(x).__name__)
+@each_of("value", [E(0), 3 * E(1, 2), N * E(1), ArithTuple(1, (2, 3)), Ratio(1, 2), ScaledBasis(3)], ids=str)
+@each_of("other", NO_OPERANDS, ids=lambda x: type(x).__name__)
 def test_what_is_no_operand(value: Any, other: Any) -> None:
     operations: list[Callable[[Any], Any]] = [lambda x: value + x, lambda x: value - x, lambda x: value * x]
     if isinstance(value, ScaledBasis):

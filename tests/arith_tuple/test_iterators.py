@@ -12,6 +12,7 @@ from hypothesis import given
 from cute_py import ArithTuple, E, Int, counting_iterator, make_inttuple_iter, ratio
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from tests.arith_tuple.strategies import coordinates
+from tests.each import each_of
 
 
 @given(coordinates, coordinates, coordinates)
@@ -29,7 +30,7 @@ def test_both_spellings() -> None:
     assert str(make_inttuple_iter(E(1))) == "ArithTuple(_0,_1)"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("iterator", "text"),
     [
         (make_inttuple_iter(5), "ArithTuple5"),
@@ -107,7 +108,7 @@ def test_a_differently_nested_offset_is_refused() -> None:
         make_inttuple_iter(0, (1, 2)) + offset
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "text"),
     [
         (ratio(1, 2), "_1/_2"),

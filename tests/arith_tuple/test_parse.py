@@ -10,6 +10,7 @@ import sympy
 import cute_py as cute
 from cute_py import ArithTuple, ComposedLayout, E, Int, Layout, Ratio, ScaledBasis, Swizzle
 from cute_py.errors import InvalidTypeError, ParseError
+from tests.each import each_of
 
 M = sympy.Symbol("M", integer=True, positive=True)
 
@@ -105,7 +106,7 @@ REFUSED: dict[str, tuple[int, str]] = {
 }
 
 
-@pytest.mark.parametrize("value", PRINTED, ids=str)
+@each_of("value", PRINTED, ids=str)
 def test_what_is_printed_is_read(value: Any) -> None:
     again = cute.parse(str(value))
     assert again == value
@@ -117,12 +118,12 @@ def test_tuples(text: str) -> None:
     assert cute.parse(text) == TUPLES[text]
 
 
-@pytest.mark.parametrize("text", SPELLINGS)
+@each_of("text", SPELLINGS)
 def test_spellings(text: str) -> None:
     assert str(cute.parse(text)) == SPELLINGS[text]
 
 
-@pytest.mark.parametrize("text", REFUSED, ids=lambda t: t[:40])
+@each_of("text", REFUSED, ids=lambda t: t[:40])
 def test_refusals_say_where_and_why(text: str) -> None:
     position, words = REFUSED[text]
     with pytest.raises(ParseError) as caught:

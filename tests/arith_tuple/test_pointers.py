@@ -25,6 +25,7 @@ from cute_py import (
 )
 from cute_py.dtypes import DTYPES
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError
+from tests.each import each_of
 
 KINDS = [d for d in DTYPES if d.bits in (1, 2, 4, 6, 8, 16, 32, 64)]
 
@@ -39,7 +40,7 @@ def test_moving_adds_up(dtype: Any, address: int, a: int, b: int) -> None:
     assert 0 <= here.bit < 8
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("pointer", "text"),
     [
         (make_gmem_ptr(0x1000, "float16") + 4, "gmem_ptr[16b](0x1008)"),

@@ -38,6 +38,7 @@ from cute_py import (
 from cute_py.arith_tuple.cells import c_float, cell, element_text
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, TensorAccessError
+from tests.each import each_of
 from tests.pace import within
 
 STYLES = ["cute", "ostream", "python"]
@@ -97,14 +98,14 @@ def test_tables_and_pictures_are_printed(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == "".join(texts)
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.storage != "complex128" and d.kind != "complex"], ids=str)
+@each_of("dtype", [d for d in DTYPES if d.storage != "complex128" and d.kind != "complex"], ids=str)
 def test_every_type_has_a_cell(dtype: Any) -> None:
     one = np.ones(1).astype(dtype.numpy)[0]
     assert float(cell(one, dtype)) == 1
     assert float(element_text(one)) == 1
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("value", "dtype", "shown"),
     [
         (np.uint32(2**31), "uint32", "-2147483648"),

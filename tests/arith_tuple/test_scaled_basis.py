@@ -28,6 +28,7 @@ from cute_py import (
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError
 from tests.arith_tuple.strategies import bases, basis_layouts, coordinates_in, small
+from tests.each import each_of
 
 
 @given(bases(), bases(), small, small)
@@ -61,7 +62,7 @@ def test_an_identity_layout_is_the_identity(data: Any) -> None:
     assert ArithTuple() + make_identity_layout(shape)(coordinate) == coordinate
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("basis", "text", "tuple_text"),
     [
         (E(0), "_1@0", "(_1)"),

@@ -16,6 +16,7 @@ import pytest
 from cute_py.atom import COPY_ATOMS, MMA_ATOMS, copy_atom, find_mma_atoms, mma_atom
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from tests.each import each_of
 from tests.oracle.records import rows
 
 GMMA = "SM90_64x128x16_F32BF16BF16_SS"
@@ -82,7 +83,7 @@ def test_atoms_are_found_by_what_they_are(wanted: dict[str, Any], names: list[st
     assert find_mma_atoms(**wanted) != []
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("call", "error", "said"),
     [
         (

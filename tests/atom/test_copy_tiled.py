@@ -20,6 +20,7 @@ from cute_py.atom import (
     make_tiled_mma,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from tests.each import each_of
 
 
 def ldmatrix(rows: Any, matrices: int, transposed: bool) -> Any:
@@ -66,7 +67,7 @@ def test_shuffles_transpose_two_by_two() -> None:
 MMA = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (2, 2, 1), (32, 32, 16))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("copy", "shape"),
     [
         (make_tiled_copy_A(copy_atom("SM75_U32x4_LDSM_N", "half"), MMA), (64, 32)),

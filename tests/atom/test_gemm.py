@@ -11,6 +11,7 @@ from cute_py.atom import MMA_ATOMS, compress, expand, find_mma_atoms, gemm, make
 from cute_py.atom.element_types import SparseElement
 from cute_py.atom.gemm import SparseGroup
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from tests.each import each_of
 
 
 def distinct() -> list[str]:
@@ -31,13 +32,13 @@ def pruned(matrix: Any, rule: SparseGroup, rng: Any) -> Any:
     return runs.reshape(matrix.shape)
 
 
-@pytest.mark.parametrize("tiles", [1, 2])
-def test_integers_are_exact_through_every_layout(tiles: int) -> None:
+@pytest.mark.parametrize(("tiles", "every"), [(1, 5), pytest.param(1, 1, marks=pytest.mark.slow), (2, 16)])
+def test_integers_are_exact_through_every_layout(tiles: int, every: int) -> None:
     rng = np.random.default_rng(tiles)
     names = distinct()
     assert len(names) > 400
     wrong = []
-    for name in names[:: 1 if tiles == 1 else 16]:
+    for name in names[::every]:
         atom = MMA_ATOMS[name]
         mma = make_tiled_mma(atom)
         m, n, k = (int(e) * tiles for e in atom.shape_mnk)
@@ -56,7 +57,7 @@ def test_integers_are_exact_through_every_layout(tiles: int) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "atoms", "permutation"),
     [
         ("SM80_16x8x16_F32F16F16F32_TN", (2, 2, 1), (None, None, None)),
@@ -67,7 +68,7 @@ def test_integers_are_exact_through_every_layout(tiles: int) -> None:
         ("SM100_MMA_F16BF16_2x1SM_SS<half_t,half_t,float,128,64,K,K>", (1, 1, 1), (None, None, None)),
     ],
 )
-@pytest.mark.parametrize("extents", [(128, 128, 64), (100, 72, 40), (1, 1, 1)])
+@each_of("extents", [(128, 128, 64), (100, 72, 40), (1, 1, 1)])
 def test_tiles_and_tails(name: str, atoms: Any, permutation: Any, extents: tuple[int, int, int]) -> None:
     rng = np.random.default_rng(3)
     m, n, k = extents

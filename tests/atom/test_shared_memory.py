@@ -19,6 +19,7 @@ from cute_py.atom import (
     umma_layout,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from tests.each import each_of
 
 NAMES = [f"{major}_{swizzle}" for major in ("K", "MN") for swizzle in ("INTER", "SW32", "SW64", "SW128")]
 
@@ -35,8 +36,8 @@ def descriptor(major: str, name: str, dtype: str, mn: int, k: int) -> SmemDescri
     return make_gmma_desc(major, tile)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@each_of("name", NAMES)
+@each_of("dtype", ["float16", "bfloat16"])
 def test_a_descriptor_reaches_every_byte_of_its_tile(name: str, dtype: str) -> None:
     """Offsets of 16-byte rows by the descriptor's fields, written out as the PTX ISA has them, against the layout."""
     major, swizzle = name.split("_")
@@ -124,7 +125,7 @@ NUMBERS_AT_RUN_TIME = [  # family, major, swizzle, layout in 16-bit elements; C+
 ]
 
 
-@pytest.mark.parametrize(("family", "major", "bits", "text", "found"), NUMBERS_AT_RUN_TIME)
+@each_of(("family", "major", "bits", "text", "found"), NUMBERS_AT_RUN_TIME)
 def test_a_descriptor_is_made_of_static_numbers(
     family: str, major: str, bits: int, text: str, found: int | str
 ) -> None:

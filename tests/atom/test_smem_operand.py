@@ -16,6 +16,7 @@ from cute_py.layout.leaf import Int
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import tile_to_shape
 from cute_py.tma.atom.smem_layout import make_smem_layout
+from tests.each import each_of
 
 UNITS_PER_INSTRUCTION = 2
 
@@ -71,10 +72,10 @@ def walked(operand: SmemOperand, mn: int, bits: int) -> dict[tuple[int, int], in
     return out
 
 
-@pytest.mark.parametrize("kind", list(DescriptorKind))
-@pytest.mark.parametrize("dtype", list(BITS))
-@pytest.mark.parametrize("swizzle", MODES)
-@pytest.mark.parametrize("major", list(Major))
+@each_of("kind", list(DescriptorKind))
+@each_of("dtype", list(BITS))
+@each_of("swizzle", MODES)
+@each_of("major", list(Major))
 def test_atoms_tiled_to_a_shape_are_canonical(
     major: Major, swizzle: SmemSwizzle, dtype: str, kind: DescriptorKind
 ) -> None:
@@ -139,9 +140,9 @@ def test_every_form_that_was_tried_is_told() -> None:
         find_smem_operand(swizzled, "bfloat16", major="K", swizzle="B32")
 
 
-@pytest.mark.parametrize("dtype", ["float4_e2m1fn", "uint8", "bfloat16", "float32"])
-@pytest.mark.parametrize(("name", "swizzle"), [("none", 0), ("32B", 1), ("64B", 2), ("128B", 3)])
-@pytest.mark.parametrize("major", ["K", "MN"])
+@each_of("dtype", ["float4_e2m1fn", "uint8", "bfloat16", "float32"])
+@each_of(("name", "swizzle"), [("none", 0), ("32B", 1), ("64B", 2), ("128B", 3)])
+@each_of("major", ["K", "MN"])
 def test_the_layouts_that_this_library_makes(major: str, name: str, swizzle: int, dtype: str) -> None:
     layout = make_smem_layout(major, name, dtype, (256, 256))
     found = find_smem_operand(layout, dtype)

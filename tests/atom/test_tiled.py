@@ -23,6 +23,8 @@ from cute_py.atom import (
     make_tiled_mma,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from tests.each import each_of
+from tests.shares import one_in
 
 MMA = "SM80_16x8x16_F32F16F16F32_TN"
 VECTOR = copy_atom("UniversalCopy<uint128_t>", "half")
@@ -52,7 +54,7 @@ def random_tiled_mma(rng: random.Random) -> Any:
     return make_tiled_mma(atom, layout, tuple(permutation))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", one_in(4, range(8)))
 def test_threads_share_out_every_operand(seed: int) -> None:
     """Over M and N each element of C is in one thread, for each thread along K; A and B for each along the other."""
     mma = random_tiled_mma(random.Random(seed))
@@ -127,7 +129,7 @@ def test_a_cotiled_copy_takes_what_is_contiguous() -> None:
     assert (str(same.get_layoutS_TV()), same.tiler_mn) == (str(copy.get_layoutS_TV()), copy.tiler_mn)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("call", "error", "said"),
     [
         (lambda: make_tiled_mma(MMA, (2, 2, 1, 1)), StaticAssertError, "TiledMMA requires rank-3 AtomLayoutMNK"),
@@ -174,7 +176,7 @@ def test_what_cannot_be_tiled_is_refused(call: Any, error: type[Exception], said
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", one_in(8, range(40)))
 def test_even_shapes_by_the_direct_route(seed: int) -> None:
     """thrfrg of extents that everything divides, against the composition that C++ writes."""
     rng = random.Random(seed)

@@ -10,6 +10,7 @@ from tests.calls.instances import INSTANCES
 from tests.calls.namespace import names
 from tests.calls.registry import registry
 from tests.calls.text import Maker
+from tests.each import each_of
 
 ROOMS = ("cute_py.layout.", "cute_py.arith_tuple.", "cute_py.tensor.", "cute_py.diagnostics", "cute_py.dtypes")
 LONGEST_REPR = 300
@@ -36,7 +37,7 @@ def test_the_rooms_are_covered() -> None:
     assert {"Layout", "ComposedLayout", "Swizzle", "Tensor", "ScaledBasis", "Ratio", "Pointer"} <= set(OF_ROOMS)
 
 
-@pytest.mark.parametrize("name", OF_ROOMS)
+@each_of("name", OF_ROOMS)
 def test_text_of_an_object(name: str) -> None:
     for seed in range(40):
         thing = made(name, seed)

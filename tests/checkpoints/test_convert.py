@@ -20,6 +20,7 @@ from cute_py.errors import CuteError, FileFormatError, InvalidValueError
 from cute_py.formats.format import parse_format
 from cute_py.formats.stored_weights import read_weight
 from tests.checkpoints.files import load, model, numbers, save, saved_in_two
+from tests.shares import one_in
 
 Q = "layers.0.q_proj.weight"
 
@@ -56,7 +57,7 @@ def weights_of(path: Path) -> dict[str, formats.ScaledTensor]:
     }
 
 
-@pytest.mark.parametrize(("convention", "form"), STORED)
+@pytest.mark.parametrize(("convention", "form"), one_in(2, STORED))
 def test_a_weight_is_what_copy_makes_and_goes_back(
     convention: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

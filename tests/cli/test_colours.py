@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from cute_py.cli.main import main, refusal_text
 from cute_py.errors import CuteError
 from cute_py.terminal import painted, painted_report, wants_colour
+from tests.each import each_of
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 SMEM = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
@@ -32,7 +33,7 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("environment", "terminal", "pipe"),
     [
         ({}, True, False),

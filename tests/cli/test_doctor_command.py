@@ -24,6 +24,7 @@ from cute_py.cli.doctor_command import (
 from cute_py.cli.main import main
 from cute_py.errors import DeviceError
 from tests.cli.test_commands import shell
+from tests.each import each_of
 
 H200 = SimpleNamespace(
     name="NVIDIA H200",
@@ -147,7 +148,7 @@ def test_a_driver_that_fails_while_it_is_asked_is_told(monkeypatch: pytest.Monke
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("here", "named", "not_named"),
     [
         (Installation(11080), "no tensor maps", "null address"),

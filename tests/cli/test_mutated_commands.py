@@ -168,10 +168,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def one_wrong(command: list[str], chance: random.Random) -> list[list[str]]:
-    """Every argument replaced by some of the bad ones."""
+def one_wrong(command: list[str], chance: random.Random, each: int) -> list[list[str]]:
+    """Every argument replaced by so many of the bad ones."""
     places = [i for i, word in enumerate(command) if i and not word.startswith("--")]
-    return [[*command[:i], bad, *command[i + 1 :]] for i in places for bad in chance.sample(BAD, 6)]
+    return [[*command[:i], bad, *command[i + 1 :]] for i in places for bad in chance.sample(BAD, each)]
 
 
 def several_wrong(chance: random.Random) -> list[str]:
@@ -217,17 +217,19 @@ def no_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
 
 
+@pytest.mark.parametrize("each", [2, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda words: "-".join(words[:2])[:20])
-def test_one_argument_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
-    lines = one_wrong(command, random.Random(len(command)))
+def test_one_argument_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], command: list[str], each: int) -> None:
+    lines = one_wrong(command, random.Random(len(command)), each)
     if command[0] == "serve":  # a right port would serve
         lines = [words for words in lines if "65536" in words or not words[2].isdecimal()]
     check(capsys, lines)
 
 
-def test_several_are_wrong(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("lines", [100, pytest.param(300, marks=pytest.mark.slow)])
+def test_several_are_wrong(folder: Path, capsys: pytest.CaptureFixture[str], lines: int) -> None:
     chance = random.Random(2)
-    check(capsys, [several_wrong(chance) for _ in range(300)])
+    check(capsys, [several_wrong(chance) for _ in range(lines)])
 
 
 @pytest.mark.parametrize(

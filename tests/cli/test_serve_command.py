@@ -428,6 +428,7 @@ def test_the_served_page_shows_the_answer(port: int) -> None:
     assert "pad the row to 104 elements" in root.by_id("problems").text
 
 
+@pytest.mark.slow
 def test_a_frozen_answer_is_told() -> None:
     with serving(answer="tests.cli.served:freezing", seconds=1) as port:
         root = dumped(f"http://127.0.0.1:{port}/#tab=tma&gmem=freeze")

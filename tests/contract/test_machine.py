@@ -22,6 +22,7 @@ from cute_py.gpu.kernels.listed import copy_listed
 from cute_py.machine.cuda_source import compiler_available
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
+from tests.shares import one_in
 
 pytestmark = pytest.mark.skipif(not compiler_available(), reason="no compiler of CUDA C++ (nvcc, or nvidia-cuda-nvrtc)")
 DICE = np.random.default_rng(13)
@@ -52,7 +53,7 @@ CASES: dict[str, tuple[str, Any, Any, str | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_a_copy_of_arrays(name: str) -> None:
     kernel, source, destination, form = CASES[name]
     tuning = None if form is None else Tuning(form=form)
@@ -77,7 +78,7 @@ def prepared(source: Any, destination: Any, tuning: Tuning | None) -> PreparedCo
     return one
 
 
-@pytest.mark.parametrize("name", ["rows", "a source off 16 bytes", "runs by threads", "backwards"])
+@pytest.mark.parametrize("name", one_in(3, ["rows", "a source off 16 bytes", "runs by threads", "backwards"]))
 def test_a_prepared_copy_goes_in_as_it_is(name: str) -> None:
     _, source, destination, form = CASES[name]
     made = prepared(source, destination, None if form is None else Tuning(form=form))
@@ -123,7 +124,7 @@ def test_edges_and_a_meeting_of_one_device() -> None:
 
 
 @pytest.mark.parametrize(("m", "n", "k", "groups", "multicast"), [(256, 128, 128, 2, 1), (128, 192, 128, 1, 2)])
-@pytest.mark.parametrize("schedule", ["both", 3])
+@pytest.mark.parametrize("schedule", one_in(2, ["both", 3]))
 def test_a_gemm(m: int, n: int, k: int, groups: int, multicast: int, schedule: str | int) -> None:
     def matrix(rows: int, columns: int) -> Any:
         return cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), Layout((rows, columns), (columns, Int(1))))

@@ -17,6 +17,7 @@ from cute_py.copies.registers.convert_tv import RegisterConversion
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from cute_py.ptx.module import assemble_module, find_ptxas, ptx_module
+from tests.each import each_of
 
 EXCHANGE = Layout(((2, 16), 2), ((1, 4), 2)), Layout(((2, 16), 2), ((2, 4), 1))
 """Neighbouring lanes exchange one of their two values."""
@@ -33,7 +34,7 @@ def expect_moved(found: RegisterConversion, seed: int = 0) -> None:
     assert found.run(values[first]).tobytes() == values[second].tobytes(), str(found)
 
 
-@pytest.mark.parametrize("pairs", [150, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pairs", [60, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_pairs(pairs: int) -> None:
     counts: Counter[str] = Counter()
     for number, (source, destination, dtype) in enumerate(random_pairs(pairs, 77)):
@@ -43,11 +44,12 @@ def test_random_pairs(pairs: int) -> None:
     assert min(counts["moves"], counts["shuffles"], counts["shared memory"]) >= 0.03 * pairs, counts
 
 
+@pytest.mark.parametrize("pairs", [10, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("by", ["shuffles", "shared memory"])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
-def test_either_way_gives_the_same(by: str, dtype: str) -> None:
+def test_either_way_gives_the_same(by: str, dtype: str, pairs: int) -> None:
     dice = random.Random(by + dtype)
-    for number in range(40):
+    for number in range(pairs):
         bits = dice.choice((1, 2, 3, 4))
         source, destination = (_within_warps(dice, bits, number % 3) for _ in range(2))
         found = cute.convert_layout_tv(source, destination, dtype, by=by)
@@ -166,7 +168,7 @@ def test_explain() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("call", "error", "text"),
     [
         (lambda: cute.convert_layout_tv(Layout((32, 2)), Layout((64, 1))), InvalidValueError, "must be equal"),

@@ -16,6 +16,7 @@ from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.copies.modes import refine
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from tests.copies.pairs import DTYPES, random_pair
+from tests.each import each_of
 from tests.pace import within
 
 
@@ -43,7 +44,7 @@ def test_random_pairs_are_copied(begin: int) -> None:
         assert result.bytes == pair.count * pair.element
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+@each_of("order", list(itertools.permutations(range(4))))
 def test_arrays_correspond_by_index(order: tuple[int, ...]) -> None:
     x = np.arange(3 * 8 * 5 * 4, dtype=np.uint16).reshape(3, 8, 5, 4).transpose(order)
     y = np.zeros(x.shape, np.uint16)

@@ -20,6 +20,7 @@ from cute_py.layout.layout import Layout
 from cute_py.tensor.array_views import ArrayView, compact_strides
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
+from tests.each import each_of
 
 SOURCE, DESTINATION = 0x7F00_0000_0000, 0x7F80_0000_0000
 GUARD = 512
@@ -210,9 +211,9 @@ def test_turned_arrays_arrive(rows: int, columns: int, batches: int, width: int)
     assert plans[0].kernel.facts["PAIRED"] == int(r % line == 0 and c % line == 0)
 
 
-@pytest.mark.parametrize("width", [1, 2, 4, 8])
-@pytest.mark.parametrize(("rows", "columns", "batches"), [(1, 1, 1), (3, 2, 1), (2, 5, 2)])
-@pytest.mark.parametrize("paired", [False, True])
+@each_of("width", [1, 2, 4, 8])
+@each_of(("rows", "columns", "batches"), [(1, 1, 1), (3, 2, 1), (2, 5, 2)])
+@each_of("paired", [False, True])
 def test_turned_arrays_of_whole_lines_arrive(width: int, rows: int, columns: int, batches: int, paired: bool) -> None:
     r, c = 128 // width * rows, 128 // width * columns
     source = view(f"uint{8 * width}", (batches, c, r), (r * c, 1, c))

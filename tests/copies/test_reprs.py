@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import cute_py as cute
 from cute_py import tma
+from tests.each import each_of
 
 X = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
 ATOM = tma.make_tma_copy("SM90_TMA_LOAD", X, cute.Layout((cute.Int(32), cute.Int(32)), cute.LayoutRight))
@@ -28,6 +28,6 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("value", "line"), LINES, ids=[type(value).__name__ for value, _ in LINES])
+@each_of(("value", "line"), LINES, ids=[type(value).__name__ for value, _ in LINES])
 def test_repr_is_one_line(value: object, line: str) -> None:
     assert repr(value) == line

@@ -14,6 +14,7 @@ from cute_py.copies.scaled.operands import scaled_work
 from cute_py.copies.scaled.plan import scales_of
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.formats import Format, ScaledTensor
+from tests.each import each_of
 
 DICE = np.random.default_rng(41)
 
@@ -84,9 +85,9 @@ def index_by(digits: tuple[tuple[int, int], ...], x: Any) -> Any:
     return total
 
 
-@pytest.mark.parametrize("order", [*ORDERS, "deepgemm_sm100", "vllm_v_4x4"])
-@pytest.mark.parametrize("axis", [-1, 0])
-@pytest.mark.parametrize("transposed", [False, True])
+@each_of("order", [*ORDERS, "deepgemm_sm100", "vllm_v_4x4"])
+@each_of("axis", [-1, 0])
+@each_of("transposed", [False, True])
 def test_digits_give_every_scale_and_its_padding_a_place_of_its_own(order: str, axis: int, transposed: bool) -> None:
     form = formats.mxfp8(axis=axis, scales=order, transposed=transposed)
     for M, K in ((1, 40), (5, 1), (33, 300), (128, 128), (130, 16)):
@@ -149,7 +150,7 @@ def _refusals() -> list[tuple[str, Any, type[Exception]]]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(15))
+@each_of("number", range(15))
 def test_what_the_device_does_not_make_is_refused_with_what_it_does(number: int) -> None:
     text, call, kind = _refusals()[number]
     with pytest.raises(kind, match=text):

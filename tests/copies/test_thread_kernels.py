@@ -35,6 +35,7 @@ from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.nvrtc import compile_kernel
 from tests.copies.interpreter import Memory, divided, run
 from tests.copies.pairs import DTYPES, Pair, random_pair
+from tests.shares import one_in
 
 SOURCE, DESTINATION = 1 << 40, 1 << 44
 LARGE = 1 << 40, 1
@@ -62,13 +63,13 @@ def carried_out(pair: Pair) -> CopyPlan:
     return plan
 
 
-@pytest.mark.parametrize("begin", range(0, 160, 20))
+@pytest.mark.parametrize("begin", one_in(2, range(0, 160, 20)))
 def test_random_pairs_arrive(begin: int) -> None:
     for seed in range(begin, begin + 20):
         carried_out(random_pair(seed))
 
 
-@pytest.mark.parametrize("begin", range(1000, 1240, 20))
+@pytest.mark.parametrize("begin", one_in(4, range(1000, 1240, 20)))
 def test_random_pairs_arrive_in_vectors(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the rule that small copies take single elements."""
     monkeypatch.setattr(plan_module, "FEW", 0)
@@ -117,7 +118,7 @@ def test_permutations_arrive(
     assert carried_out(permuted(shape, order, element, shifts)).form == "affine"
 
 
-@pytest.mark.parametrize("begin", range(0, 60, 10))
+@pytest.mark.parametrize("begin", one_in(3, range(0, 60, 10)))
 def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_module, "FEW", 0)
     monkeypatch.setattr(tile_module, "FOLDED", 0)
@@ -208,7 +209,12 @@ def test_tiles_of_whole_words_are_halved(element: int, filled: int, monkeypatch:
     ("source", "destination", "element"),
     [
         (Layout((2, 128), (128, 0)), Layout((16, 8, 2), (2, 33, 1)), 2),
-        (Layout((1536, 2), (1, 1536)), Layout((4, 16, 3, 2, 2, 2, 2), (16, 211, 65, 1, 4, 8, 2)), 1),
+        pytest.param(
+            Layout((1536, 2), (1, 1536)),
+            Layout((4, 16, 3, 2, 2, 2, 2), (16, 211, 65, 1, 4, 8, 2)),
+            1,
+            marks=pytest.mark.slow,
+        ),
         (Layout((3840, 2), (0, 3848)), Layout((10, 384, 2), (1, -20, 10)), 1),
     ],
 )
@@ -379,7 +385,7 @@ def test_threads_access_shared_memory_in_few_widths(
     assert found and all(piece in widths and unit in widths for piece, unit in found)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", one_in(2, range(40)))
 def test_the_best_tile_costs_least_of_all(seed: int) -> None:
     """Of every shape a bound is known before it has places, and what is not counted by that bound is no better."""
     dice = random.Random(seed)

@@ -13,6 +13,7 @@ import cute_py as cute
 import cute_py.draw as draw
 from cute_py import Int, Layout
 from cute_py.errors import CuteError, FileFormatError, InvalidTypeError, InvalidValueError
+from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 L = Layout((4, 8))
@@ -74,7 +75,7 @@ REFUSED: list[Refusal] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_of(
     "tile", [2**70, -1, 10**5000, (2**70, 0), "x", None, 1.5, True, [1], (1, None), nested(2000), np.arange(3), N],
     ids=lambda tile: type(tile).__name__,
 )  # fmt: skip

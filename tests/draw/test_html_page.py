@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py.draw import draw, html_page
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from tests.each import each_of
 
 GOOD = '<svg xmlns="http://www.w3.org/2000/svg"><style>rect{fill:url(#a)}</style><rect fill="url(#a)"/></svg>'
 
@@ -41,7 +42,7 @@ def test_pictures_may_come_one_by_one() -> None:
     assert html_page("x", (iter(pair) for pair in pairs)) == html_page("x", pairs)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("svg", "words"),
     [
         ("x", "is not XML"),

@@ -30,6 +30,7 @@ from cute_py.notebook import html as shown
 from cute_py.testing.strategies import layouts, shapes, swizzled_layouts, swizzles
 from cute_py.tma.descriptor.request import TensorMapTiled
 from tests.draw.structure import cells, words
+from tests.each import each_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 REQUEST = TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
@@ -191,7 +192,7 @@ def test_cutting_keeps_labels_cells_and_brackets_together(rows: int, columns: in
     assert draw_layout(layout).text if small is table else Picture("", (small,)).text
 
 
-@pytest.mark.parametrize(("module", "name"), SHOWN)
+@each_of(("module", "name"), SHOWN)
 def test_every_row_names_a_class_where_it_is_defined(module: str, name: str) -> None:
     found = getattr(importlib.import_module(module), name)
     assert (found.__module__, found.__qualname__) == (module, name)

@@ -1,8 +1,7 @@
 """Forms of the explorer with symbols and numbers that no tile has: the answer names them."""
 
-import pytest
-
 from cute_py.draw.explorer_answer import answer_query
+from tests.each import each_of
 
 HUGE = "1" + "0" * 30
 FORMS = [
@@ -21,7 +20,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize("form", FORMS, ids=ascii)
+@each_of("form", FORMS, ids=ascii)
 def test_what_no_copy_has_is_a_problem(form: dict[str, str]) -> None:
     whole = {"gmem": "(256,128):(128,_1)", "smem": "(_128,_64):(_64,_1)"}
     assert answer_query(whole)["problems"] == []

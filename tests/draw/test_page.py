@@ -27,6 +27,7 @@ from cute_py.draw import (
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.tma.atom.make import make_tma_copy
 from tests.draw.structure import cells, words
+from tests.each import each_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "guide" / "pictures"
 
@@ -131,7 +132,7 @@ OTHER_PAGES: dict[str, tuple[str, Callable[[], Picture]]] = {
 ALL = {**GUIDE, **{name: make for name, (_, make) in OTHER_PAGES.items()}}
 
 
-@pytest.mark.parametrize("name", ALL)
+@each_of("name", ALL)
 def test_the_guide_shows_what_is_drawn(name: str) -> None:
     """Where this fails after a change that was meant, save it again: ALL[name]().save(FOLDER / f"{name}.svg")."""
     assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == ALL[name]().svg + "\n"
@@ -154,7 +155,7 @@ def test_every_page_of_the_guide_has_a_picture() -> None:
     [
         lambda: draw(cute.Layout((2,) * 24)),
         lambda: draw(cute.Layout((10**6, 10**6), (10**17, 10**11))),
-        lambda: draw_tv(cute.Layout((1024, 1024), (0, 1)), (1024,)),
+        pytest.param(lambda: draw_tv(cute.Layout((1024, 1024), (0, 1)), (1024,)), marks=pytest.mark.slow),
         lambda: draw(cute.make_identity_tensor((100, 100, 100, 100, 100))),
         lambda: draw([cute.Layout((2,) * 24)] * 16),
         lambda: draw(cute.Swizzle(3, 0, 30)),

@@ -15,6 +15,8 @@ from cute_py.diagnostics import Reason
 from cute_py.errors import StaticAssertError
 from cute_py.explanation.readings import condition_id
 from cute_py.explanation.reasons import assertion_reason, assertions
+from tests.each import each_of
+from tests.shares import one_in
 
 ASSERTIONS = assertions()
 
@@ -330,7 +332,7 @@ def said(form: str, message: str, requirement: str = "num_base >= 0") -> str:
     return " ".join(cute.explain(FORMS[form].replace("MESSAGE", message).replace("REQUIREMENT", requirement)).split())
 
 
-@pytest.mark.parametrize(("message", "begins"), MESSAGES)
+@each_of(("message", "begins"), MESSAGES)
 def test_a_message_has_its_reason_and_its_fix(message: str, begins: str) -> None:
     row = assertion_reason(message)
     assert row is not None and row.why.startswith(begins)
@@ -338,7 +340,7 @@ def test_a_message_has_its_reason_and_its_fix(message: str, begins: str) -> None
     assert f"why : {row.why} to do : {row.fix}" in answer
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", one_in(2, FORMS))
 def test_each_compiler_is_read(form: str) -> None:
     for begins, (message, *_) in GROUPS.items():
         assert f"why : {begins}" in said(form, message), (form, message)
@@ -359,7 +361,7 @@ def test_every_row_has_a_message_here() -> None:
             assert any(pattern.fullmatch(message) for message, _ in MESSAGES), one
 
 
-@pytest.mark.parametrize("row", ASSERTIONS.values(), ids=[row.why[:30] for row in ASSERTIONS.values()])
+@each_of("row", ASSERTIONS.values(), ids=[row.why[:30] for row in ASSERTIONS.values()])
 def test_a_row_says_why_what_to_do_and_where(row: Reason) -> None:
     assert row.why.endswith(".") and row.fix.endswith(".") and row.source.startswith("cute/")
 
@@ -393,7 +395,7 @@ def test_a_message_that_cute_does_not_print_has_no_reason(message: str) -> None:
         assert all("why :" not in said(form, message) for form in FORMS)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("message", "why"),
     [
         ("Divisibility condition", "N elements become one"),

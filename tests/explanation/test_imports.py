@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from cute_py.explanation.definitions import TEXTS, public_objects
+from tests.shares import one_in
 
 _COUNT = """
 import contextlib, sys
@@ -22,14 +23,17 @@ print(len(own), "hypothesis" in sys.modules, any(name.startswith("cute_py.gpu") 
 
 @pytest.mark.parametrize(
     ("text", "most"),
-    [
-        ("((_8,4),2):((_1,8),32)", 70),
-        ("CUDA error: misaligned address", 110),
-        ("block shape must have at least 16 bytes in the last dimension, but got 4 * 2 = 8 bytes", 110),
-        ("mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0;", 112),
-        ('a.hpp(3): error: static assertion failed with "Divisibility Condition"', 110),
-        ("nothing that any program prints, in a sentence", 110),
-    ],
+    one_in(
+        2,
+        [
+            ("((_8,4),2):((_1,8),32)", 70),
+            ("CUDA error: misaligned address", 110),
+            ("block shape must have at least 16 bytes in the last dimension, but got 4 * 2 = 8 bytes", 110),
+            ("mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0;", 112),
+            ('a.hpp(3): error: static assertion failed with "Divisibility Condition"', 110),
+            ("nothing that any program prints, in a sentence", 110),
+        ],
+    ),
 )
 def test_an_explanation_imports_what_it_needs(text: str, most: int) -> None:
     ran = subprocess.run([sys.executable, "-c", _COUNT, text], capture_output=True, text=True, check=True)

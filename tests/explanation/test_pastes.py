@@ -19,23 +19,25 @@ from cute_py.explanation.messages import by_program
 from cute_py.notation.parse import MOST_TEXT
 from cute_py.tma import TensorMapTiled, violations
 from cute_py.tma.descriptor.fixes import find_changes
+from tests.each import each_of
 from tests.explanation.threads import SEEN, Seen
 from tests.explanation.variants import SOUND, Variant, cutlass, variants
 from tests.oracle.records import rows
 from tests.pace import took_more, within
+from tests.shares import one_in
 
 PASTES = rows("pastes")
 VARIANTS = variants()
 TEXTS = [*[row["text"] for row in PASTES], *[row.text for row in SEEN]]
 
 
-@pytest.mark.parametrize("row", PASTES, ids=[row["id"] for row in PASTES])
+@each_of("row", PASTES, ids=[row["id"] for row in PASTES])
 def test_a_recorded_paste_is_answered(row: dict[str, str]) -> None:
     said = cute.explain(row["text"]).lower()
     assert [part for part in row["says"] if part.lower() not in said] == []
 
 
-@pytest.mark.parametrize("row", [row for row in PASTES if row["not_in_text"]], ids=lambda row: row["id"])
+@each_of("row", [row for row in PASTES if row["not_in_text"]], ids=lambda row: row["id"])
 def test_an_answer_is_no_echo(row: dict[str, str]) -> None:
     """What the text does not have is said in words that are not the text's own."""
     answer = cute.explain(row["text"]).lower()
@@ -44,13 +46,13 @@ def test_an_answer_is_no_echo(row: dict[str, str]) -> None:
     assert [part for part in row["not_in_text"] if part.lower() not in answer] == []
 
 
-@pytest.mark.parametrize(("name", "text", "says"), VARIANTS, ids=[row[0] for row in VARIANTS])
+@each_of(("name", "text", "says"), VARIANTS, ids=[row[0] for row in VARIANTS])
 def test_a_further_paste_is_answered(name: str, text: str, says: tuple[str, ...]) -> None:
     said = cute.explain(text).lower()
     assert [part for part in says if part.lower() not in said] == []
 
 
-@pytest.mark.parametrize("row", SEEN, ids=[row.thread for row in SEEN])
+@each_of("row", SEEN, ids=[row.thread for row in SEEN])
 def test_a_text_of_a_public_thread_is_answered(row: Seen) -> None:
     answer = cute.explain(row.text)
     assert [part for part in row.says if part.lower() not in answer.lower()] == []
@@ -246,24 +248,27 @@ def test_any_text_has_an_answer_or_a_refusal_of_ours(seed: int, texts: int) -> N
 
 @pytest.mark.parametrize(
     "unit",
-    [
-        "(",
-        "[",
-        "<",
-        "cute::tuple<",
-        "lane=1 -> (1, 0)\n",
-        "globalDim (",
-        "0x1 ",
-        "mbarrier.init [b], 1;\n",
-        "TMA Desc Addr: ",
-        "[with A=",
-        "Layout(",
-        "!cute.layout<",
-        "error: ",
-        "1x",
-        "\n",
-        "'cute.copy' op src ptr alignment (16 bits) does ",
-    ],
+    one_in(
+        4,
+        [
+            "(",
+            "[",
+            "<",
+            "cute::tuple<",
+            "lane=1 -> (1, 0)\n",
+            "globalDim (",
+            "0x1 ",
+            "mbarrier.init [b], 1;\n",
+            "TMA Desc Addr: ",
+            "[with A=",
+            "Layout(",
+            "!cute.layout<",
+            "error: ",
+            "1x",
+            "\n",
+            "'cute.copy' op src ptr alignment (16 bits) does ",
+        ],
+    ),
 )
 def test_long_repetitions_are_quick(unit: str) -> None:
     text = unit * (MOST_TEXT // len(unit))
@@ -367,10 +372,11 @@ QUOTED: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("how", QUOTED)
-def test_a_paste_is_answered_as_it_came_out_of_a_log(how: str) -> None:
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+@each_of("how", QUOTED)
+def test_a_paste_is_answered_as_it_came_out_of_a_log(how: str, every: int) -> None:
     """The answer is that to the text alone, but for what a form of quoting can't keep."""
-    for row in PASTES:
+    for row in PASTES[::every]:
         assert cute.explain(QUOTED[how](row["text"])) == cute.explain(row["text"]), row["id"]
 
 

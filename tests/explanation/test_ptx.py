@@ -9,6 +9,7 @@ import pytest
 import cute_py as cute
 from cute_py.explanation.dispatch import readings_of
 from cute_py.ptx import examine
+from tests.each import each_of
 
 LOAD = "cp.async.bulk.tensor.2d.shared::cluster.global"
 BYTES = "mbarrier::complete_tx::bytes"
@@ -28,7 +29,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), WRONG, ids=[text.split(" ")[0] for text, _ in WRONG])
+@each_of(("text", "says"), WRONG, ids=[text.split(" ")[0] for text, _ in WRONG])
 def test_an_instruction_that_does_not_assemble(text: str, says: str) -> None:
     said = cute.explain(f"my kernel has\n  {text}\nand fails")
     assert says in said and "\nWrong\n" in said
@@ -49,7 +50,7 @@ def test_the_target_of_the_text_counts() -> None:
     assert "got sm_90" in said and "-arch=sm_100a" in said
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("message", "says", "never"),
     [
         ("Feature '.tile::gather4' not supported on .target 'sm_90a'", "-arch=sm_100a", "-arch=sm_90a"),

@@ -9,6 +9,7 @@ import cute_py as cute
 from cute_py.errors import InvalidTypeError
 from cute_py.explanation.reasons import TERMS
 from cute_py.explanation.rows.terms import WORDS, key
+from tests.each import each_of
 
 SPELLINGS = {
     "swizzle": ("swizzles", "what is a swizzle?", "Swizzles"),
@@ -27,7 +28,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("word", sorted({*WORDS, *SPELLINGS}))
+@each_of("word", sorted({*WORDS, *SPELLINGS}))
 def test_every_word_has_its_own_text(word: str) -> None:
     text = cute.explain(word.swapcase() if word != "layout" else word)  # `Layout` is the class
     assert text.splitlines()[0] == word
@@ -41,8 +42,8 @@ def test_no_word_is_listed_twice() -> None:
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("text", ["1@0", "_1@0", "E<0>", "(8,4):(4,1)", "composition", "128B", "Sw<3,4,3>"])
-@pytest.mark.parametrize("question", ["what is {}", "What is {}?", "what does {} mean?", "explain {}"])
+@each_of("text", ["1@0", "_1@0", "E<0>", "(8,4):(4,1)", "composition", "128B", "Sw<3,4,3>"])
+@each_of("question", ["what is {}", "What is {}?", "what does {} mean?", "explain {}"])
 def test_a_question_is_answered_as_what_it_asks_about(text: str, question: str) -> None:
     assert cute.explain(question.format(text)) == cute.explain(text)
 

@@ -13,6 +13,7 @@ import cute_py as cute
 from cute_py import formats
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from cute_py.formats import Format, ScaledTensor, kv_cache_layout
+from tests.each import each_of
 
 ALL = (
     formats.mxfp8(),
@@ -47,8 +48,8 @@ def by_loops(scaled: ScaledTensor) -> np.ndarray:
     return elements * (flat[index] * total)
 
 
-@pytest.mark.parametrize("form", ALL, ids=repr)
-@pytest.mark.parametrize("shape", [(1, 1), (33, 70), (128, 256)])
+@each_of("form", ALL, ids=repr)
+@each_of("shape", [(1, 1), (33, 70), (128, 256)])
 def test_quantise_and_back(form: Format, shape: tuple[int, int]) -> None:
     x = numbers(shape, seed=shape[0])
     made = cute.copy(x, form)
@@ -283,7 +284,7 @@ def _refusals() -> list[tuple[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("number", range(25))
+@each_of("number", range(25))
 def test_bad_input(number: int) -> None:
     text, call = _refusals()[number]
     with pytest.raises((InvalidValueError, InvalidTypeError)) as refused:

@@ -17,11 +17,12 @@ from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.formats import NUMBERS, POLICY, cast, codes, of_codes, pack_elements, to_float32, unpack_elements
 from cute_py.formats.numbers import Number
 from cute_py.formats.policy import PolicyRow
+from tests.each import each_of
 
 FLOATS = ("bf16", "f16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1")
 
 
-@pytest.mark.parametrize("row", [r for r in POLICY if r.probe], ids=lambda row: f"{row.subject}, {row.case}")
+@each_of("row", [r for r in POLICY if r.probe], ids=lambda row: f"{row.subject}, {row.case}")
 def test_the_table_of_special_cases(row: PolicyRow) -> None:
     assert row.probe is not None
     numbers, name, saturate, want = row.probe
@@ -52,8 +53,8 @@ def test_a_cast_is_the_nearest_number(name: str, value: float) -> None:
     assert bool(made & sign) == (math.copysign(1, value) < 0)
 
 
-@pytest.mark.parametrize("name", FLOATS)
-@pytest.mark.parametrize("source", ["float32", "bfloat16", "float16", "float64"])
+@each_of("name", FLOATS)
+@each_of("source", ["float32", "bfloat16", "float16", "float64"])
 def test_ml_dtypes_rounds_the_same(name: str, source: str) -> None:
     kind = np.dtype(getattr(ml_dtypes, source, source))
     if formats.number(source).name == name or (name, source) == ("bf16", "float64"):
@@ -76,7 +77,7 @@ def test_float64_is_rounded_once() -> None:
     assert float(cast(near, "bf16")[0]) == 1.0078125
 
 
-@pytest.mark.parametrize("row", NUMBERS, ids=lambda row: row.name)
+@each_of("row", NUMBERS, ids=lambda row: row.name)
 def test_every_number_is_itself(row: Number) -> None:
     if row.bits > 16:
         return
@@ -99,10 +100,8 @@ def test_integers() -> None:
     assert to_float32(cast(x, "int4")).tolist() == [2, -2, 4, -4, 7, -8, 0, 7]
 
 
-@pytest.mark.parametrize(
-    ("name", "packing"), [("e2m1", "pairs"), ("int4", "pairs"), ("e2m3", "dense"), ("e3m2", "dense")]
-)
-@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8, 31, 64])
+@each_of(("name", "packing"), [("e2m1", "pairs"), ("int4", "pairs"), ("e2m3", "dense"), ("e3m2", "dense")])
+@each_of("width", [1, 2, 3, 4, 5, 8, 31, 64])
 def test_packing_and_back(name: str, packing: str, width: int) -> None:
     row = formats.number(name)
     bits = np.random.default_rng(width).integers(0, 1 << row.bits, (3, width), dtype=np.uint8)

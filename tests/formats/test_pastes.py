@@ -9,6 +9,7 @@ import cute_py as cute
 from cute_py import formats
 from cute_py.draw import draw
 from cute_py.errors import InvalidValueError
+from tests.each import each_of
 
 SAID = [
     ("Sm1xxBlockScaledConfig<16>", ["((_32,_4),(_16,_4)):((_16,_4),(_0,_1))", "nvfp4()"]),
@@ -59,7 +60,7 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("text", "says"), SAID, ids=[text[:40] for text, _ in SAID])
+@each_of(("text", "says"), SAID, ids=[text[:40] for text, _ in SAID])
 def test_explained(text: str, says: list[str]) -> None:
     answer = str(cute.explain(text))
     for part in says:

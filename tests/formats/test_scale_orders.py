@@ -12,6 +12,7 @@ import cute_py as cute
 from cute_py import Int, Layout, formats
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.formats import Format, scale_order
+from tests.each import each_of
 from tests.formats import brute_force
 
 
@@ -49,7 +50,7 @@ def _expected(form: Format, M: int, K: int) -> np.ndarray:
     return whole.T if turned else whole
 
 
-@pytest.mark.parametrize("begin", range(0, 2000, 200))
+@each_of("begin", range(0, 2000, 200))
 def test_random_formats_against_brute_force(begin: int) -> None:
     """2,000 random (format, M, K, order)."""
     for seed in range(begin, begin + 200):
@@ -65,8 +66,8 @@ def test_random_formats_against_brute_force(begin: int) -> None:
         assert want.max() < form.scale_size(M, K), (form, M, K)
 
 
-@pytest.mark.parametrize("name", [*brute_force.ORDERS, "triton_hopper"])
-@pytest.mark.parametrize("size", [(1, 1), (127, 129), (128, 128), (129, 4096), (300, 1000)])
+@each_of("name", [*brute_force.ORDERS, "triton_hopper"])
+@each_of("size", [(1, 1), (127, 129), (128, 128), (129, 4096), (300, 1000)])
 def test_scales_have_places_of_their_own(name: str, size: tuple[int, int]) -> None:
     M, K = size
     form = formats.fp8((1, 32), rule="rceil", scales=name)

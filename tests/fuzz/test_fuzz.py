@@ -59,6 +59,7 @@ for record in carried_out([Task(text, 0) for text in texts], 1, entries):
 """
 
 
+@pytest.mark.slow
 def test_what_is_planted_is_found() -> None:
     """A foreign exception, a loop in Python, one in C, a lack of memory, a death; a call that is right; and calls whose
     results fail when they are used."""

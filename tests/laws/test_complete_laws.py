@@ -11,11 +11,12 @@ import pytest
 import cute_py as cute
 from cute_py import E, Int, Layout, LinearLayout, ScaledBasis
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
+from tests.each import each_of
 
 SIGNED = range(-9, 10)
 
 
-@pytest.mark.parametrize("divisor", [n for n in SIGNED if n])
+@each_of("divisor", [n for n in SIGNED if n])
 def test_division_rounds_toward_zero(divisor: int) -> None:
     """As C++ divides: (x / y) for every combination of signs, and 0."""
     for value in SIGNED:
@@ -23,7 +24,7 @@ def test_division_rounds_toward_zero(divisor: int) -> None:
         assert found.value == trunc(Fraction(value, divisor)), (value, divisor)
 
 
-@pytest.mark.parametrize("index", SIGNED)
+@each_of("index", SIGNED)
 def test_an_index_is_its_coordinate_again(index: int) -> None:
     """crd2idx inverts idx2crd for every index, also a negative one; each part has the index's sign."""
     coord = cute.idx2crd(index, (3, (2, 5)))

@@ -15,6 +15,7 @@ import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, Swizzle
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.layout.offsets import BLOCK, MAX_ELEMENTS
+from tests.each import each_of
 
 HUGE = Layout((2**40, 2**30), (2**30, 1))
 
@@ -153,7 +154,7 @@ def test_a_map_that_is_no_layout_behind_one_swizzle_is_refused() -> None:
         cute.LinearLayout(16, (1, 3, 5, 15)).to_layout()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("layout", "dtype", "wavefronts"),
     [
         (Layout(32), "float32", (1,)),
@@ -368,10 +369,8 @@ def test_nothing_is_one_to_one_and_has_no_offsets(empty: Any) -> None:
     assert not cute.overlaps(empty)
 
 
-@pytest.mark.parametrize("low", [0, -3, 1 << 21, (1 << 50) + 1])
-@pytest.mark.parametrize(
-    "layout", [Layout((4, 5), (5, 1)), Layout(((2, 3), (5, 7)), ((1, 70), (2, 10))), Layout((4, 5), (-7, 0))]
-)
+@each_of("low", [0, -3, 1 << 21, (1 << 50) + 1])
+@each_of("layout", [Layout((4, 5), (5, 1)), Layout(((2, 3), (5, 7)), ((1, 70), (2, 10))), Layout((4, 5), (-7, 0))])
 def test_many_coordinates_have_the_offsets_of_few(layout: Layout, low: int) -> None:
     """In blocks, with a negative, a large or a far too large coordinate in the last of them: as one by one."""
     count = 2 * BLOCK + 5

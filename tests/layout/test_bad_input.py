@@ -24,6 +24,7 @@ from cute_py.errors import (
     StaticAssertError,
     given,
 )
+from tests.each import each_of
 from tests.pace import within
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
@@ -37,7 +38,7 @@ NO_INTEGERS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("value", NO_INTEGERS, ids=lambda v: type(v).__name__)
+@each_of("value", NO_INTEGERS, ids=lambda v: type(v).__name__)
 def test_no_size_and_no_stride(value: Any) -> None:
     for make in (Layout, lambda v: Layout(4, v), lambda v: Layout((4, v)), lambda v: cute.round_up(v, 4)):
         if value is None and make is not Layout:
@@ -136,7 +137,7 @@ def test_shapes_of_other_libraries_are_tuples() -> None:
     assert cute.size(shape) == 32 and cute.flatten(((2, shape), 3)) == (2, 4, 8, 3)
 
 
-@pytest.mark.parametrize("name", OF_MODES)
+@each_of("name", OF_MODES)
 def test_what_ends_a_tree(name: str) -> None:
     """Integers, strides, `_`, layouts, and large results of the algebra; named tuples are tuples."""
     call = OF_MODES[name]
@@ -201,7 +202,7 @@ def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> 
     assert_refused(call, kind, words)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "call",
     [
         lambda: Layout(DEEP),

@@ -12,6 +12,7 @@ import sympy
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
+from tests.each import each_of
 from tests.pace import within
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
@@ -37,7 +38,7 @@ TAKEN = {
 }
 
 
-@pytest.mark.parametrize("take", TAKEN.values(), ids=TAKEN)
+@each_of("take", TAKEN.values(), ids=TAKEN)
 def test_inputs_end_at_the_bound(take: Any) -> None:
     with contextlib.suppress(LayoutError):  # what the bound itself comes to may be no layout; it is taken as a number
         take(EDGE)
@@ -63,7 +64,7 @@ GROWN = {
 }
 
 
-@pytest.mark.parametrize("grow", GROWN.values(), ids=GROWN)
+@each_of("grow", GROWN.values(), ids=GROWN)
 def test_results_end_at_twice_the_bits(grow: Any) -> None:
     try:
         result = grow()

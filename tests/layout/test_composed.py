@@ -15,6 +15,7 @@ from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.swizzle import make_swizzle
 from cute_py.testing.strategies import layouts, slices_of
+from tests.each import each_of
 
 PARTS = [
     (Swizzle(2, 0, 3), Int(0), Layout((8, 8), (8, 1))),
@@ -50,7 +51,7 @@ def test_a_slice_of_a_composition_of_layouts_has_its_elements(
         assert int(kept(k)) == int(whole(there)) == int(outer(start + int(inner(there))))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "coord", "kept", "offset"),
     [  # as C++ prints them, where its slice is the same function
         ("Sw<0,2,1> o _0 o (_4,_1):(_1,_1)", (None, Int(0)), "(_4):(_1)", "_0"),
@@ -157,8 +158,8 @@ def test_arrays_of_every_type_are_swizzled_as_integers_are(dtype: str) -> None:
     assert array.tolist() == values
 
 
-@pytest.mark.parametrize("swizzle", [Swizzle(1, 20, 50), Swizzle(2, 62, 2), Swizzle(2, 61, -3), Swizzle(1, 62, -2)])
-@pytest.mark.parametrize("dtype", ["uint8", "int64", "uint64", object])
+@each_of("swizzle", [Swizzle(1, 20, 50), Swizzle(2, 62, 2), Swizzle(2, 61, -3), Swizzle(1, 62, -2)])
+@each_of("dtype", ["uint8", "int64", "uint64", object])
 def test_bits_beyond_64_are_swizzled_exactly(swizzle: Swizzle, dtype: Any) -> None:
     values = [0, 1, 127] if dtype == "uint8" else [0, 1, 1 << 20, 1 << 61, 3 << 61, (1 << 63) - 1]
     assert swizzle(np.array(values, dtype)).tolist() == [swizzle(v) for v in values]
@@ -184,7 +185,7 @@ def test_a_swizzle_comes_back_from_its_bits(bits: int, base: int, gap: int, down
 WITHOUT_BITS = ComposedLayout(Swizzle(0, 0, 0), Int(0), Layout((Int(8), Int(8))))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("made", "text"),
     [
         (lambda a: cute.coalesce(a), "_64:_1"),

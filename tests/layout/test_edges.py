@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from cute_py.errors import StaticAssertError
+from tests.each import each_of
 from tests.oracle.expressions import evaluate, shown
 
 TEXTS = {
@@ -132,12 +133,12 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("expression", TEXTS)
+@each_of("expression", TEXTS)
 def test_text(expression: str) -> None:
     assert shown(evaluate(expression)) == TEXTS[expression]
 
 
-@pytest.mark.parametrize("expression", REFUSED)
+@each_of("expression", REFUSED)
 def test_refusal(expression: str) -> None:
     with pytest.raises(StaticAssertError) as caught:
         evaluate(expression)

@@ -14,6 +14,7 @@ from cute_py import ComposedLayout, E, Int, Layout, Swizzle
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError
 from cute_py.layout.analysis import Footprint, footprint, is_injective, overlaps
 from cute_py.layout.linear import LinearLayout
+from tests.each import each_of
 
 ATOM = Layout((8, 64), (64, 1))
 
@@ -55,7 +56,7 @@ def test_three_numbers_are_no_layout() -> None:
         cute.make_layout(4, 8, 2)
 
 
-@pytest.mark.parametrize("columns", [c for c in itertools.permutations(range(1, 8), 3) if c[0] ^ c[1] ^ c[2]])
+@each_of("columns", [c for c in itertools.permutations(range(1, 8), 3) if c[0] ^ c[1] ^ c[2]])
 def test_the_inverse_of_a_linear_layout(columns: tuple[int, int, int]) -> None:
     layout = LinearLayout((2, 2, 2), columns)
     places = [(columns[0] * a) ^ (columns[1] * b) ^ (columns[2] * c) for c in (0, 1) for b in (0, 1) for a in (0, 1)]

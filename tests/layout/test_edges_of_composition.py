@@ -11,6 +11,7 @@ import sympy
 import cute_py as cute
 from cute_py import Int, Layout, make_identity_layout, make_identity_tensor, parse
 from cute_py.errors import CompositionMismatchError, LayoutError, StaticAssertError
+from tests.each import each_of
 
 K, M, N = sympy.symbols("K M N", integer=True, positive=True)
 
@@ -35,8 +36,8 @@ def test_nothing_is_taken_of_a_mode_by_a_run_time_size_of_zero() -> None:
 STATIC_STEPS = [(1, True), (2, True), (3, True), (4, True), (5, False), (6, False), (8, True), (12, True)]
 
 
-@pytest.mark.parametrize(("step", "taken"), STATIC_STEPS)
-@pytest.mark.parametrize("size", [K, 8])
+@each_of(("step", "taken"), STATIC_STEPS)
+@each_of("size", [K, 8])
 def test_a_static_step_below_the_mode_or_a_multiple_of_it(size: Any, step: int, taken: bool) -> None:
     """Known before the sizes are: the same condition beside a symbol and beside numbers."""
     left, right = Layout((Int(4), M if size is K else 64)), Layout(size, Int(step))

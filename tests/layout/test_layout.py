@@ -21,6 +21,7 @@ from cute_py.errors import (
     LayoutError,
     StaticAssertError,
 )
+from tests.each import each_of
 
 A = Layout((Int(4), Int(8)), (Int(8), Int(1)))
 
@@ -83,7 +84,7 @@ def test_modes() -> None:
     assert Layout(4)[0] == Layout(4)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("shape", "stride"),
     [
         (True, None),
@@ -163,8 +164,8 @@ DEEP_CALLS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", DEEP_CALLS)
-@pytest.mark.parametrize("leaf", [4, None], ids=["integers", "underscores"])
+@each_of("name", DEEP_CALLS)
+@each_of("leaf", [4, None], ids=["integers", "underscores"])
 def test_huge_nesting_is_refused_and_not_recursed(name: str, leaf: Any) -> None:
     with pytest.raises(CuteError):
         DEEP_CALLS[name](nested(DEEP, leaf))
@@ -211,8 +212,8 @@ WRONG: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("value", [2.5, "text", True], ids=repr)
+@each_of("name", WRONG)
+@each_of("value", [2.5, "text", True], ids=repr)
 def test_operations_refuse_what_they_do_not_take(name: str, value: Any) -> None:
     with pytest.raises(CuteError):
         WRONG[name](value)

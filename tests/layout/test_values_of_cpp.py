@@ -7,6 +7,7 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout, Swizzle, parse
 from cute_py.layout.swizzle import make_swizzle
+from tests.each import each_of
 
 COMPOSITIONS = [
     # a step back walks the modes as a step forward does
@@ -30,7 +31,7 @@ COMPOSITIONS = [
 ]
 
 
-@pytest.mark.parametrize(("left", "right", "result"), COMPOSITIONS)
+@each_of(("left", "right", "result"), COMPOSITIONS)
 def test_composition(left: str, right: str, result: str) -> None:
     assert str(cute.composition(parse(left), parse(right))) == result
 
@@ -51,7 +52,7 @@ LEFT_INVERSES = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "result"), LEFT_INVERSES)
+@each_of(("layout", "result"), LEFT_INVERSES)
 def test_left_inverse(layout: str, result: str) -> None:
     assert str(cute.left_inverse(parse(layout))) == result
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from tests.each import each_of
 from tests.oracle.record.approximations import COUNT, FUNCTIONS, operands, program
 
 RECORDED = np.load(Path(__file__).parents[1] / "oracle" / "data" / "h200_approximations.npz")
@@ -40,7 +41,7 @@ def bound(function: str) -> int | None:
     return next((most for name, most in MOST.items() if function.startswith(name)), None)
 
 
-@pytest.mark.parametrize("function", [name for name in FUNCTIONS if bound(name) and not name.endswith("f64")])
+@each_of("function", [name for name in FUNCTIONS if bound(name) and not name.endswith("f64")])
 def test_results_lie_within_the_bound(function: str) -> None:
     found, device = results(function)
     width, infinite = FORMS[function.rsplit(".", 1)[1].removesuffix("x2")]

@@ -19,6 +19,7 @@ from cute_py.machine.cuda_source import find_nvcc
 from tests.machine.cutlass_launch import launches, random_allocations, results, run, with_scalars
 from tests.oracle.record.cutlass_kernels import PROGRAMS, build, launch
 from tests.oracle.records import rows
+from tests.shares import one_in
 
 ROWS = launches()
 SCHEDULES = ["eager", "lazy", 1, 2]
@@ -101,7 +102,7 @@ def check_halves(name: str, schedule: str | int, judge: bool = True) -> None:
     assert np.array_equal(result(row, arrays[2], np.float16), expected)
 
 
-@pytest.mark.parametrize("name", ["sgemm_sm80_tn", "wgmma_nt", "wgmma_tma_tn"])
+@pytest.mark.parametrize("name", one_in(2, ["sgemm_sm80_tn", "wgmma_nt", "wgmma_tma_tn"]))
 def test_products_of_halves(name: str) -> None:
     check_halves(name, "eager" if name.startswith("sgemm") else "both", judge=False)
 
@@ -154,7 +155,7 @@ def check_bytes(name: str) -> None:
         assert (one["nbytes"], one["sha256"]) == (array.nbytes, hashlib.sha256(array.tobytes()).hexdigest())
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", one_in(2, QUICK))
 def test_random_numbers_leave_the_bytes_of_the_device(name: str) -> None:
     check_bytes(name)
 

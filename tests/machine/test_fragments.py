@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from tests.each import each_of
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 SHAPES = {"m16n16k16": (16, 16, 16), "m8n32k16": (8, 32, 16), "m32n8k16": (32, 8, 16)}
@@ -79,8 +80,8 @@ FORMS = [
 ]
 
 
-@pytest.mark.parametrize(("orders", "space"), [(("row", "col", "row"), "global"), (("col", "row", "col"), "shared")])
-@pytest.mark.parametrize(("shape", "kinds"), FORMS)
+@each_of(("orders", "space"), [(("row", "col", "row"), "global"), (("col", "row", "col"), "shared")])
+@each_of(("shape", "kinds"), FORMS)
 def test_a_product_of_fragments(shape: str, kinds: tuple[str, str, str], orders: Any, space: str) -> None:
     d, a, b = kinds
     m, n, k = SHAPES.get(shape) or {"m16n16k8": (16, 16, 8), "m8n8k4": (8, 8, 4)}[shape]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from tests.each import each_of
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<20>;"
@@ -206,7 +207,7 @@ CASES = {
 STUCK = "\nSTUCK: bar.sync 3, 96;\nret;"
 
 
-@pytest.mark.parametrize("name", list(CASES))
+@each_of("name", list(CASES))
 def test_a_fault_is_found_with_its_cause_and_the_sound_kernel_is_clean(name: str) -> None:
     case = CASES[name]
     assert case.sound.count(case.old) == 1

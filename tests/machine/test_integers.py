@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.each import each_of
 from tests.machine.forms import run_form
 
 DICE = np.random.default_rng(7)
@@ -58,7 +59,7 @@ TWO: dict[str, tuple[tuple[str, ...], Rule]] = {
 CASES = [(name, kind, rule) for name, (kinds, rule) in TWO.items() for kind in kinds]
 
 
-@pytest.mark.parametrize(("name", "kind", "rule"), CASES, ids=[f"{name}.{kind}" for name, kind, _ in CASES])
+@each_of(("name", "kind", "rule"), CASES, ids=[f"{name}.{kind}" for name, kind, _ in CASES])
 def test_of_two_or_three(name: str, kind: str, rule: Rule) -> None:
     bits, r = int(kind[1:]), REGISTER[int(kind[1:])]
     three = f", %{r}c" if name.startswith(("mad", "sad")) else ""

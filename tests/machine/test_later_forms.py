@@ -10,14 +10,15 @@ import pytest
 
 import cute_py as cute
 from cute_py.errors import InvalidValueError
+from tests.each import each_of
 from tests.machine.forms import kernel, run_form
 from tests.machine.test_integers import A, B, C
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 
 
-@pytest.mark.parametrize("operation", ["and", "or"])
-@pytest.mark.parametrize("table", [0x00, 0x80, 0x96, 0xE8, 0x1B])
+@each_of("operation", ["and", "or"])
+@each_of("table", [0x00, 0x80, 0x96, 0xE8, 0x1B])
 def test_lop3_with_a_predicate(operation: str, table: int) -> None:
     body = (
         f"setp.gt.u32 %q, %rc, 5; lop3.{operation}.b32 %rd|%p, %ra, %rb, %rc, {table}, %q; "
@@ -103,8 +104,8 @@ REDUCED = {
 }
 
 
-@pytest.mark.parametrize("schedule", ["eager", "lazy", 3])
-@pytest.mark.parametrize("form", list(REDUCED))
+@each_of("schedule", ["eager", "lazy", 3])
+@each_of("form", list(REDUCED))
 def test_reductions_in_the_shared_memory_of_a_neighbour(form: str, schedule: str | int) -> None:
     """Each CTA of a pair reduces into a cell of the other, which waits for all bytes at its barrier."""
     kind = form.split(".")[1]

@@ -9,6 +9,7 @@ import pytest
 
 import cute_py as cute
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
+from tests.each import each_of
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 INDEX = "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;"
@@ -261,7 +262,7 @@ def test_a_missing_wait_is_seen_where_the_schedules_differ() -> None:
     assert set(run(wrong, rest=[source], schedule="lazy")[1].tolist()) == {7}
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("body", "rule", "said"),
     [
         ("st.global.u32 [%rd3+4], 1; ret;", "out of bounds", "4 bytes past the end of argument 0, which has 256 bytes"),
@@ -304,7 +305,7 @@ def test_what_ends_a_run(body: str, rule: str, said: str) -> None:
         assert caught.value.run is found
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("change", "error", "said"),
     [
         ({"grid": 0}, InvalidValueError, "grid"),

@@ -8,13 +8,14 @@ import pytest
 
 import cute_py as cute
 from cute_py.machine.judgement.rules import CURES, RULES
+from tests.each import each_of
 from tests.machine.faulty_kernels import KERNELS
 from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload
 
 NAMES = list(KERNELS)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each_of("name", NAMES)
 def test_a_fault_is_found(name: str) -> None:
     kernel = KERNELS[name]
     run = kernel.run(mended=False)
@@ -26,22 +27,22 @@ def test_a_fault_is_found(name: str) -> None:
     assert all(one.rule == kernel.rule or one.severity == "warning" for one in run.diagnostics), run.explain()
 
 
-@pytest.mark.parametrize("schedule", ["both", 1, 2])
-@pytest.mark.parametrize("name", NAMES)
+@each_of("schedule", ["both", 1, 2])
+@each_of("name", NAMES)
 def test_its_twin_is_clean(name: str, schedule: str | int) -> None:
     run = KERNELS[name].run(mended=True, schedule=schedule)
     assert not run.diagnostics, run.explain()
 
 
-@pytest.mark.parametrize("schedule", ["lazy", 1])
-@pytest.mark.parametrize("name", NAMES)
+@each_of("schedule", ["lazy", 1])
+@each_of("name", NAMES)
 def test_a_fault_is_found_under_other_schedules(name: str, schedule: str | int) -> None:
     kernel = KERNELS[name]
     run = kernel.run(mended=False, schedule=schedule)
     assert kernel.rule in [one.rule for one in run.diagnostics], run.explain()
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if KERNELS[name].cure])
+@each_of("name", [name for name in NAMES if KERNELS[name].cure])
 def test_a_change_that_cures_it_is_offered(name: str) -> None:
     kernel = KERNELS[name]
     found = [one for one in kernel.run(mended=False).diagnostics if one.rule == kernel.rule]

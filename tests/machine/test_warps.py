@@ -10,6 +10,7 @@ from cute_py import Int, Layout
 from cute_py.atom import SmemDescriptor
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 from cute_py.machine.arithmetic import Order, sum_floats
+from tests.each import each_of
 
 LANE = np.arange(32, dtype=np.uint32)
 
@@ -18,7 +19,7 @@ def names(prefix: str, count: int) -> str:
     return "{" + ", ".join(f"%{prefix}{n}" for n in range(count)) + "}"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "expected"),
     [
         ("add.u32 %d0, %s0, 5;", LANE + 5),
@@ -128,7 +129,7 @@ def test_terms_are_cut_at_the_largest() -> None:
         assert sum_floats(a, b, np.array([[-1.0]]), Order(25), False)[0, 0] == expected
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "error", "said"),
     [
         ("tex.1d.v4.f32.s32 {%d0, %d0, %d0, %d0}, [%s0, {%s0}];", InvalidValueError, "not emulated"),

@@ -16,7 +16,7 @@ import pytest
 from cute_py.mesh import Placement, Replicate, ShardedLayout, distribute, redistribute
 from tests.mesh.places import part_of, random_placement, random_shape, scattered
 
-QUICK, PAIRS, STEP, MOST_DEVICES, DEAREST = 60, 3000, 210, 64, 1 << 17
+QUICK, PAIRS, STEP, MOST_DEVICES, DEAREST = 20, 3000, 210, 64, 1 << 17
 """DEAREST: elements of all devices together that a pair may have."""
 
 

@@ -23,6 +23,7 @@ from cute_py.mesh import (
     distribute,
     redistribute,
 )
+from tests.each import each_of
 from tests.mesh.places import places, random_distribution, random_shape, scattered
 
 
@@ -32,7 +33,7 @@ def pair(seed: int) -> tuple[ShardedLayout, ShardedLayout]:
     return random_distribution(random, shape), random_distribution(random, shape)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_of("seed", range(60))
 def test_transfers_take_each_element_once_and_move_the_fewest(seed: int) -> None:
     source, destination = pair(seed)
     held = {d: places(source, d) for d in range(source.devices)}
@@ -54,7 +55,7 @@ def test_transfers_take_each_element_once_and_move_the_fewest(seed: int) -> None
     assert plan.bytes_moved == plan.minimum_bytes == 4 * needed
 
 
-@pytest.mark.parametrize("seed", range(60, 160))
+@each_of("seed", range(60, 160))
 def test_data_arrive(seed: int) -> None:
     source, destination = pair(seed)
     values = np.random.default_rng(seed).integers(0, 1 << 16, source.shape).astype(np.uint16)
@@ -63,7 +64,7 @@ def test_data_arrive(seed: int) -> None:
         assert np.array_equal(got[device].ravel(), wanted), (source, destination, device)
 
 
-@pytest.mark.parametrize("name", DTYPES)
+@each_of("name", DTYPES)
 def test_data_of_every_element_type_arrive(name: str) -> None:
     rows, columns = distribute((2, 4), 2, [Shard(0)]), distribute((2, 4), 2, [Shard(1)])
     values = np.arange(8).reshape(2, 4).astype(as_dtype(name).numpy)

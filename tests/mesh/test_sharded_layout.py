@@ -31,7 +31,9 @@ from cute_py.mesh import (
     from_partition_spec,
     redistribute,
 )
+from tests.each import each_of
 from tests.mesh.places import indices_of, places, random_distribution, random_shape
+from tests.shares import one_in
 
 DATA = Path(__file__).parents[1] / "oracle" / "data"
 
@@ -63,7 +65,7 @@ def test_index_ranges_are_those_of_jax() -> None:
     assert count == 160
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_of("seed", range(40))
 def test_each_device_holds_what_a_division_of_lists_gives(seed: int) -> None:
     random = Random(seed)
     sharded = random_distribution(random, random_shape(random))
@@ -74,7 +76,7 @@ def test_each_device_holds_what_a_division_of_lists_gives(seed: int) -> None:
             assert device in sharded.holders(coordinate)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", one_in(5, range(40)))
 def test_the_single_layout_is_the_same_function(seed: int) -> None:
     random = Random(seed)
     sharded = random_distribution(random, random.choice(((64,), (32, 48), (16, 8, 24))))
@@ -185,7 +187,7 @@ def test_extents_may_be_numpys_integers() -> None:
     assert by_name.digest() == from_partition_spec(8, 4, ("x",), "x").digest()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_of("seed", range(20))
 def test_a_pickle_is_the_same_distribution(seed: int) -> None:
     random = Random(seed)
     sharded = random_distribution(random, random_shape(random))

@@ -37,6 +37,7 @@ from cute_py import (
 )
 from cute_py.errors import CuteError
 from cute_py.explanation import explain
+from tests.each import each_of
 
 FLAGGED = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(64)), (Int(64), Int(1))))
 
@@ -421,7 +422,7 @@ LayoutError: the layout has no cosize, because the stride (1,2) has no order
 }
 
 
-@pytest.mark.parametrize("name", ERRORS)
+@each_of("name", ERRORS)
 def test_error(name: str) -> None:
     action, words = ERRORS[name]
     with pytest.raises(CuteError) as caught:

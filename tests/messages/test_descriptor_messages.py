@@ -17,6 +17,7 @@ from cute_py.tma.descriptor.replace import rebind, update_tma_descriptor
 from cute_py.tma.descriptor.replace import replace as rewritten
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
+from tests.each import each_of
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE
 
 MEASURED = "measured on NVIDIA H200, driver 580.159.04"
@@ -53,7 +54,7 @@ def test_several_broken_rules() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("request_", "message"),
     [
         (

@@ -17,6 +17,7 @@ from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
 from cute_py.tma.simulate.diagnosis import Run, diagnose
 from cute_py.tma.simulate.pipeline import Ring, RingLoad
+from tests.each import each_of
 
 TILE = encode(TensorMapTiled(9, 4096, (40, 12), (96,), (16, 4)))
 COLUMN = encode(TensorMapIm2col(9, 4096, (16, 7, 6, 3), (32, 224, 1344), (-1, 2), (1, -1), 16, 4))
@@ -126,7 +127,7 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "text"), WORDS, ids=range(len(WORDS)))
+@each_of(("call", "text"), WORDS, ids=range(len(WORDS)))
 def test_words(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(CuteError) as caught:
         call()

@@ -9,6 +9,7 @@ import sympy
 
 import cute_py as cute
 from cute_py.errors import CuteError
+from tests.each import each_of
 
 M = sympy.Symbol("M", integer=True, positive=True)
 DEEP: Any = 4
@@ -152,7 +153,7 @@ LayoutError: these values break an assumption of the layout
 }
 
 
-@pytest.mark.parametrize("expression", TEXTS)
+@each_of("expression", TEXTS)
 def test_text(expression: str) -> None:
     with pytest.raises(CuteError) as caught:
         eval(expression, dict(NAMES))

@@ -33,6 +33,7 @@ from cute_py.tmem import (
     tmem_datapath_layout,
     to_cute,
 )
+from tests.each import each_of
 
 DEMO = S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]
 SMEM = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
@@ -197,7 +198,7 @@ tensor memory is still allocated at the end of the kernel
 ]
 
 
-@pytest.mark.parametrize(("call", "words"), ERRORS)
+@each_of(("call", "words"), ERRORS)
 def test_errors(call: Callable[[], object], words: str) -> None:
     with pytest.raises(CuteError) as caught:
         call()

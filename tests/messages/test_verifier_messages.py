@@ -15,6 +15,7 @@ from cute_py.tma.dialect.exec_atom import non_exec_tiled_tma_load, tma_descripto
 from cute_py.tma.dialect.record import TmaFlags, TmaPartitionResult
 from cute_py.tma.dialect.verifier import STEPS, partition
 from cute_py.tma.dialect.verifier_operands import COMPANION_TEXT
+from tests.each import each_of
 from tests.tma.dialect.partition_operands import (
     COMPOSED_GMEM,
     NOT_A_SWIZZLE,
@@ -107,7 +108,7 @@ WHOLE: list[tuple[int, Operands, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("step", "operands", "text"), WHOLE)
+@each_of(("step", "operands", "text"), WHOLE)
 def test_whole_texts(step: int, operands: Operands, text: str) -> None:
     assert text_of(operands) == (step, text)
 

@@ -21,12 +21,13 @@ from cute_py import (
 )
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 from cute_py.layout import LayoutLeft, LayoutRight
+from tests.each import each_of
 
 MMA = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
 SHARED = to_triton(static(Layout((2, 4), (4, 1))))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("made", "error"),
     [
         (lambda: BlockedEncoding((1, 4), (4, 8), (2, 1), "10"), InvalidTypeError),  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from cute_py import (
 )
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, LayoutError, ParseError
+from tests.each import each_of
 
 SHARED = "#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>"
 BLOCKED = BlockedEncoding((1, 4), (4, 8), (2, 1), (1, 0))
@@ -44,7 +45,7 @@ NOT_NUMBERS = with_value(str(TILED), "TiledLayout_TV", "(M,4):(1,2)")
 NO_TYPE = to_dsl(TILED).replace("f16", "q16")
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("read", "text", "mark", "headline"),
     [
         (parse, "(1@x)", "x", "expected a mode number after @"),

@@ -21,6 +21,7 @@ from cute_py.notation.triton_encodings import (
     SwizzledSharedEncoding,
 )
 from cute_py.notation.triton_texts import parse_triton_encoding
+from tests.each import each_of
 from tests.oracle.records import rows, tally
 
 MMA = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
@@ -258,7 +259,7 @@ def test_bases_that_are_no_layout(bases: tuple[tuple[str, tuple[tuple[int, ...],
         TritonLayout(bases, (("dim0", 2), ("dim1", 2))).to_layout()
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         "",

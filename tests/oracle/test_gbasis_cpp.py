@@ -8,6 +8,7 @@ import pytest
 
 import cute_py as cute
 from cute_py.errors import CuteError, InvalidValueError
+from tests.each import each_of
 from tests.oracle import gbasis_rows
 from tests.oracle.records import rows, tally
 
@@ -74,7 +75,7 @@ def expected_and_got(row: dict[str, Any]) -> list[tuple[str, str, str]]:
     return out
 
 
-@pytest.mark.parametrize("row", [r for r in TILED if not r["rejected"]], ids=lambda r: r["name"])
+@each_of("row", [r for r in TILED if not r["rejected"]], ids=lambda r: r["name"])
 def test_accepted(row: dict[str, Any]) -> None:
     wrong = [f"{what}: {want} expected, got {got}" for what, want, got in expected_and_got(row) if want != got]
     assert not wrong, "\n".join(wrong)
@@ -199,7 +200,7 @@ def tiled_copy_rows() -> list[dict[str, Any]]:
     return [r for r in TILED if not r["rejected"] and (r.get("tiled_copy") or r.get("tiled_copy_reject"))]
 
 
-@pytest.mark.parametrize("row", tiled_copy_rows(), ids=lambda r: r["name"])
+@each_of("row", tiled_copy_rows(), ids=lambda r: r["name"])
 def test_tiled_copy(row: dict[str, Any]) -> None:
     atom = gbasis_rows.atom(row, check=False)
     if row.get("tiled_copy_reject"):

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.each import each_of
 from tests.oracle.record import algebra, atoms, gbasis, notation, printed, printing
 from tests.oracle.record.__main__ import CUDA, FAMILIES, compare, cuda_includes, main, not_made, write
 from tests.oracle.record.batches import again, difference, moved, programs
@@ -52,7 +53,7 @@ EXPRESSIONS = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "cpp"), EXPRESSIONS)
+@each_of(("expression", "cpp"), EXPRESSIONS)
 def test_an_expression_in_cpp(expression: str, cpp: str | None) -> None:
     if cpp is None:
         with pytest.raises((notation.NotationError, ValueError)):

@@ -8,6 +8,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.ptx.check import verdict
 from cute_py.ptx.reasons import CAPABILITIES, VARIANTS, capability
 from cute_py.targets import ARCHITECTURES, Targets, architecture, version_of, version_text
+from tests.each import each_of
 
 
 def test_every_cell_is_the_verdict() -> None:
@@ -20,7 +21,7 @@ def test_every_cell_is_the_verdict() -> None:
             assert (cell.accepted_from is None) == (cell.why_not is not None)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("variant", "accepted"),
     [
         ("load tile shared::cluster", {"sm_89": None, "sm_90": (8, 0), "sm_90a": (8, 0), "sm_120a": (8, 7)}),

@@ -13,12 +13,13 @@ from cute_py.ptx.inline_asm import (
     inline_asm,
     mcast_opnum,
 )
+from tests.each import each_of
 
 
-@pytest.mark.parametrize("rank", range(1, 6))
-@pytest.mark.parametrize("multicast", (False, True))
-@pytest.mark.parametrize("hint", (False, True))
-@pytest.mark.parametrize("mode", ("tile", "im2col", "im2col::w"))
+@each_of("rank", range(1, 6))
+@each_of("multicast", (False, True))
+@each_of("hint", (False, True))
+@each_of("mode", ("tile", "im2col", "im2col::w"))
 def test_numbers_of_a_load(rank: int, multicast: bool, hint: bool, mode: str) -> None:
     if mode != "tile" and rank < 3:
         return
@@ -37,8 +38,8 @@ def test_numbers_of_a_load(rank: int, multicast: bool, hint: bool, mode: str) ->
     )
 
 
-@pytest.mark.parametrize("rank", range(1, 6))
-@pytest.mark.parametrize("form", ("store", "reduce"))
+@each_of("rank", range(1, 6))
+@each_of("form", ("store", "reduce"))
 def test_numbers_of_a_store(form: str, rank: int) -> None:
     extra = {"op": "add"} if form == "reduce" else {}
     statement = inline_asm(form, dim=rank, cache_hint=True, **extra)

@@ -15,6 +15,7 @@ from cute_py.diagnostics import Scope
 from cute_py.errors import ParseError
 from cute_py.ptx import check_program
 from cute_py.tma import TensorMapDataType, TensorMapTiled, encode
+from tests.each import each_of
 from tests.oracle.records import rows
 from tests.ptx.test_check_program import COMMIT, EXPECT, FENCE, INIT, LOAD, STORE, TO_BARRIER, WAIT, kernel, rules
 
@@ -63,7 +64,7 @@ def test_words_of_a_flipped_parity() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("body", "found"),
     [
         ((EXPECT, LOAD, POLL.format(1)), True),
@@ -117,7 +118,7 @@ def test_a_change_is_offered_only_if_it_assembles(
     assert [one.count("], 16384;") for one in asked] == [5] * (accepted is not None)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_of("seed", range(20))
 def test_bytes_of_every_order_of_blocks(seed: int) -> None:
     """A chain of blocks, some of them loops: sound if each phase is balanced, an error if one expectation is off."""
     made = random.Random(seed)
@@ -159,7 +160,7 @@ def test_two_threads_may_expect_what_one_loads() -> None:
     assert rules(kernel(*both)) == []
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("body", "line"),
     [
         ((EXPECT,), "1 barrier: bytes are expected at line 14, but no copy in the function is known to complete on it"),

@@ -8,6 +8,7 @@ from cute_py.errors import ParseError
 from cute_py.ptx import check_program
 from cute_py.ptx.program import parse_program
 from cute_py.ptx.source import read_module
+from tests.each import each_of
 
 HEAD = ".version 8.7\n.target sm_90a\n"
 
@@ -47,8 +48,8 @@ def test_what_the_machine_refuses_is_passed_over(body: str) -> None:
     assert statements(body)[-1] == ("", "ret", ())
 
 
-@pytest.mark.parametrize("read", [read_module, parse_program])
-@pytest.mark.parametrize(
+@each_of("read", [read_module, parse_program])
+@each_of(
     ("text", "said"),
     [
         (f"{HEAD}.entry k() {{ ret }} .entry l() {{ ret; }}", "line 3: 'ret' has no semicolon"),

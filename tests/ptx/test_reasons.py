@@ -7,6 +7,7 @@ import pytest
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.reasons import CAPABILITIES, MODE_NAMES, VARIANTS, why_not
 from cute_py.targets import ARCHITECTURES
+from tests.each import each_of
 
 
 @pytest.mark.parametrize("arch", [target.name for target in ARCHITECTURES])
@@ -16,7 +17,7 @@ def test_a_variant_is_answered_as_the_table_does(arch: str) -> None:
         assert (why_not(variant.name, arch) is None) == (cell.accepted_from is not None), variant.name
 
 
-@pytest.mark.parametrize("name", sorted({form.name for form in FORMS}))
+@each_of("name", sorted({form.name for form in FORMS}))
 def test_a_row_needs_no_modifiers_to_be_asked_about(name: str) -> None:
     for arch in ("sm_80", "sm_90a", "sm_100a"):
         reason = why_not(name, arch)
@@ -24,7 +25,7 @@ def test_a_row_needs_no_modifiers_to_be_asked_about(name: str) -> None:
         assert reason is None or not reason.endswith("needs dim")
 
 
-@pytest.mark.parametrize("mode", MODE_NAMES)
+@each_of("mode", MODE_NAMES)
 def test_a_mode_is_asked_about_by_its_name(mode: str) -> None:
     assert "needs sm_90 or newer; got sm_80" in str(why_not(mode, "sm_80"))
     assert why_not(mode, "sm_100a") is None

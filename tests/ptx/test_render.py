@@ -15,6 +15,7 @@ from cute_py.ptx.check import examine, verdict
 from cute_py.ptx.reasons import VARIANTS, why_not
 from cute_py.ptx.render import check_cluster_mask, complete, ptx
 from cute_py.targets import ARCHITECTURES
+from tests.each import each_of
 from tests.oracle.emission_catalogue import COPY_TEMPLATES, instances, ranks
 from tests.oracle.records import rows
 from tests.ptx.texts import random_texts
@@ -22,7 +23,7 @@ from tests.ptx.texts import random_texts
 LOAD = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: v.name)
+@each_of("variant", VARIANTS, ids=lambda v: v.name)
 def test_what_is_emitted_is_canonical_and_exists_somewhere(variant: object) -> None:
     text = variant.text  # type: ignore[attr-defined]
     examined = examine(text)
@@ -97,7 +98,7 @@ def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
     assert len(check_cluster_mask(mask, size)) == count
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("form", "modifiers", "operands", "words"),
     [
         ("load", {"dim": 2}, {"coords": (0,)}, "1 coordinates; .2d in mode tile takes 2"),
@@ -133,9 +134,9 @@ def test_refused_before_an_assembler_sees_it(
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize("size", (-1, 0, 17, 1 << 70))
-@pytest.mark.parametrize("operands", ({}, {"mask": 1}))
-@pytest.mark.parametrize("multicast", (False, True))
+@each_of("size", (-1, 0, 17, 1 << 70))
+@each_of("operands", ({}, {"mask": 1}))
+@each_of("multicast", (False, True))
 def test_no_cluster_has_more_than_16_ctas(size: int, operands: dict[str, int], multicast: bool) -> None:
     with pytest.raises(EmissionError, match=rf"cluster_size = {size} CTAs; must be 1 to 16"):
         ptx("load", dim=2, multicast=multicast, cluster_size=size, operands=operands)
@@ -225,8 +226,8 @@ def test_recorded_texts_are_what_their_modifiers_render() -> None:
     assert count > 250
 
 
-@pytest.mark.parametrize("value", (True, False, None, "", "x", 0))
-@pytest.mark.parametrize(("form", "name"), [("load", "bogus"), ("elect.sync", "dst"), ("bulk.prefetch", "multicast")])
+@each_of("value", (True, False, None, "", "x", 0))
+@each_of(("form", "name"), [("load", "bogus"), ("elect.sync", "dst"), ("bulk.prefetch", "multicast")])
 def test_an_unknown_modifier_is_refused_whatever_its_value(form: str, name: str, value: Any) -> None:
     with pytest.raises(EmissionError, match=f"{re.escape(form)} has no modifier named {name}"):
         ptx(form, **({"dim": 2} if form == "load" else {}), **{name: value})

@@ -10,6 +10,7 @@ import pytest
 from cute_py.errors import ParseError
 from cute_py.ptx.parse import OperandKind
 from cute_py.ptx.source import read_body, read_module
+from tests.each import each_of
 
 HEAD = ".version 8.7\n.target sm_90a, debug\n.address_size 64\n"
 MODULE = (
@@ -100,7 +101,7 @@ def test_operands() -> None:
     assert body.instructions[5].operands[1].base == "%ctaid.x"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "said"),
     [
         ("", r"not a PTX module: the \.version line is missing"),

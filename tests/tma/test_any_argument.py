@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import sympy
 
 import cute_py as cute
@@ -21,6 +20,7 @@ from cute_py.copies.boxes import LaunchPlan
 from cute_py.copies.emulated_copy import CopyResult, TileResult
 from cute_py.errors import CuteError
 from cute_py.tma.atom.tiles import tile_tensors
+from tests.each import each_of
 from tests.pace import took_more
 
 PACES = 200
@@ -428,7 +428,7 @@ MAPS: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
 ROWS = {**RUN, **MAPS}
 
 
-@pytest.mark.parametrize("name", ROWS)
+@each_of("name", ROWS)
 def test_anything_is_answered_or_refused(name: str) -> None:
     _, arguments, options = ROWS[name]()
     failed = []
@@ -451,7 +451,7 @@ def test_anything_is_answered_or_refused(name: str) -> None:
     assert not failed, "\n".join(failed)
 
 
-@pytest.mark.parametrize("name", [n for n in ROWS if n not in ("request_of_npy", "measure_copy", "kernel_texts")])
+@each_of("name", [n for n in ROWS if n not in ("request_of_npy", "measure_copy", "kernel_texts")])
 def test_the_arguments_themselves_work(name: str) -> None:
     """A row whose own arguments are refused would check nothing; calls that need a GPU are refused for that alone."""
     call, arguments, options = ROWS[name]()

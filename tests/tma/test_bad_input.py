@@ -16,6 +16,7 @@ import cute_py.tma as tma
 from cute_py import Int, Layout, LayoutRight, targets
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.ptx.catalog import form
+from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 X = np.zeros((64, 64), np.uint8)
@@ -200,7 +201,7 @@ def test_what_random_calls_have_found(call: Callable[[], object], text: str) -> 
         call()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("call", "text"),
     [
         (

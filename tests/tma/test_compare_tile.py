@@ -138,10 +138,11 @@ SEEDED: dict[str, Callable[[Case, tuple[int, int], random.Random], Any]] = {
 }
 
 
+@pytest.mark.parametrize("atoms", [ATOMS // 4, pytest.param(ATOMS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cause", SEEDED)
-def test_a_seeded_cause_is_named(cause: str) -> None:
+def test_a_seeded_cause_is_named(cause: str, atoms: int) -> None:
     named = seeded = 0
-    for seed in range(ATOMS):
+    for seed in range(atoms):
         rng = random.Random(1000 + seed)
         made = case(seed)
         coord = tile_of(rng, made[2])
@@ -153,7 +154,7 @@ def test_a_seeded_cause_is_named(cause: str) -> None:
         named += found.cause == cause
         assert found.cause in (cause, ""), (seed, made[6], str(found))
         assert found.difference is not None and found.difference.step is not None
-    assert seeded >= (0.3 if cause == "exchanged coordinates" else 0.8) * ATOMS
+    assert seeded >= (0.3 if cause == "exchanged coordinates" else 0.8) * atoms
     assert named >= 0.95 * seeded
 
 

@@ -11,6 +11,7 @@ import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError
 from cute_py.tma import check_smem_address, coverage, make_smem_layout, make_tma_copy, smem_choices
+from tests.each import each_of
 
 
 def counted(shape: tuple[int, int], tile: tuple[int, int], tiles: list[tuple[int, int]]) -> np.ndarray:
@@ -20,7 +21,7 @@ def counted(shape: tuple[int, int], tile: tuple[int, int], tiles: list[tuple[int
     return seen
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_of("seed", range(30))
 def test_tiles_are_counted_as_one_by_one(seed: int) -> None:
     rng = random.Random(seed)
     shape, tile = (rng.randint(1, 90), 8 * rng.randint(1, 12)), (rng.choice([8, 16, 32]), rng.choice([8, 16, 32]))

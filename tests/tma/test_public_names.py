@@ -60,6 +60,7 @@ def test_completion_at_a_prompt() -> None:
         assert f"cute.tma.{name}" in found
 
 
+@pytest.mark.slow
 def test_completion_of_jedi() -> None:
     jedi = pytest.importorskip("jedi")
     assert {found.name for found in jedi.Script("import cute_py as cute\ncute.tma.").complete()} >= MAIN

@@ -27,6 +27,7 @@ from cute_py.tmem import (
     tmem_datapath_layout,
     to_cute,
 )
+from tests.each import each_of
 from tests.tmem.layouts import rows, shapes_of
 
 
@@ -113,8 +114,8 @@ def test_what_has_no_other_form() -> None:
         from_cute_tmem(Layout(4, 65537), "float32")
 
 
-@pytest.mark.parametrize("bits", [4, 8, 16, 32])
-@pytest.mark.parametrize("swizzle", [Swizzle(1, 4, 3), Swizzle(3, 4, 3), Swizzle(2, 5, 2)])
+@each_of("bits", [4, 8, 16, 32])
+@each_of("swizzle", [Swizzle(1, 4, 3), Swizzle(3, 4, 3), Swizzle(2, 5, 2)])
 def test_a_swizzle_on_bytes(bits: int, swizzle: Swizzle) -> None:
     """With a pointer flag the swizzle moves the bytes that the elements lie in."""
     width = 1024 // bits

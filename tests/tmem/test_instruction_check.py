@@ -10,6 +10,7 @@ from cute_py.errors import EmissionError, ParseError, UnknownFactError
 from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS
 from cute_py.ptx.module import find_ptxas
 from cute_py.tmem import FORMS, FORMS_TABLE, examine, mnemonic, why_not_instruction
+from tests.each import each_of
 
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], {};"
 DEALLOC = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, {};"
@@ -62,7 +63,7 @@ TEXTS: list[tuple[str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "taken"), TEXTS)
+@each_of(("text", "taken"), TEXTS)
 def test_verdicts_on_sm_100a(text: str, taken: bool) -> None:
     assert (why_not_instruction(text, "sm_100a") == []) == taken
 

@@ -6,10 +6,11 @@ import pytest
 
 from cute_py.errors import LayoutError
 from cute_py.tmem import DATAPATHS, S, TLane, mma_shared_layout, tmem_datapath_layout
+from tests.each import each_of
 
 
-@pytest.mark.parametrize("swizzle", [0, 1, 2, 3])
-@pytest.mark.parametrize("shape", [(8, 128), (32, 256), (2, 64, 128)])
+@each_of("swizzle", [0, 1, 2, 3])
+@each_of("shape", [(8, 128), (32, 256), (2, 64, 128)])
 def test_shared_tiles_fill_memory_once(swizzle: int, shape: tuple[int, ...]) -> None:
     layout = mma_shared_layout("uint8", swizzle, shape)
     assert sorted(layout.positions("m").tolist()) == list(range(layout.size()))
@@ -28,7 +29,7 @@ def test_the_upper_half_of_a_slab() -> None:
     assert tmem_datapath_layout("F", 64, 32, 1) == tmem_datapath_layout("F", 64, 32) + 16 @ TLane
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("call", "words"),
     [
         (lambda: mma_shared_layout("uint8", 3, (64, 64)), "columns = 64; must be a multiple of 128"),

@@ -26,6 +26,7 @@ from cute_py.tmem import (
     run,
 )
 from cute_py.tmem.cp_forms import WARPX4
+from tests.each import each_of
 from tests.tmem.layouts import regions, tile_layouts
 
 DTYPES = {4: "int4", 8: "uint8", 16: "bfloat16", 32: "float32"}
@@ -124,7 +125,7 @@ def padded(row: int) -> TileLayout:
     return TileLayout([Iter(32, row, "m"), Iter(16, 1, "m")])
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("changes", "rule"),
     [
         ({}, "planned"),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from cute_py.errors import InvalidTypeError, LayoutError
 from cute_py.layout.swizzle import Swizzle
 from cute_py.tmem import ComposeLayout, S, TCol, mma_shared_layout
+from tests.each import each_of
 
 
 @given(st.integers(0, 5), st.integers(0, 3), st.booleans())
@@ -25,8 +26,8 @@ def test_it_is_cutes_swizzle(per_element: int, swizzle_len: int, place: int) -> 
     assert layout.apply(place) == {"m": Swizzle(swizzle_len, per_element, 3)(place)}
 
 
-@pytest.mark.parametrize("dtype", ["float4_e2m1fn", "uint8", "bfloat16", "float32"])
-@pytest.mark.parametrize("swizzle", [1, 2, 3])
+@each_of("dtype", ["float4_e2m1fn", "uint8", "bfloat16", "float32"])
+@each_of("swizzle", [1, 2, 3])
 def test_in_bytes_it_is_always_the_same(dtype: str, swizzle: int) -> None:
     bits = {"float4_e2m1fn": 4, "uint8": 8, "bfloat16": 16, "float32": 32}[dtype]
     layout = mma_shared_layout(dtype, swizzle, (8, [0, 256, 512, 1024][swizzle] // bits))

@@ -24,6 +24,7 @@ from cute_py.tmem import (
     source_addresses,
 )
 from cute_py.tmem.cp_forms import WARPX4
+from tests.each import each_of
 
 SMEM = (numpy.arange(1 << 16) * 2654435761 >> 7).astype(numpy.uint8)
 
@@ -37,8 +38,8 @@ LANES = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
-@pytest.mark.parametrize("swizzle", [0, 1, 2, 3])
+@each_of("form", FORMS, ids=lambda form: form.name)
+@each_of("swizzle", [0, 1, 2, 3])
 def test_each_form_writes_its_rows_to_its_lanes(form: object, swizzle: int) -> None:
     """Row r of the address walk, done byte by byte here, is in the lanes that the table of the ISA gives it."""
     assert isinstance(form, type(WARPX4))

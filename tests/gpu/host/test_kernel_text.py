@@ -31,6 +31,7 @@ from cute_py.gpu.kernels.walk import cover
 from cute_py.ptx.check import examine
 from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.ptx.render import ptx
+from tests.each import each_of
 
 WALK = cover((16384, 32768), (256, 32))
 
@@ -123,7 +124,7 @@ def instructions_of(source: KernelSource) -> list[str]:
 ELSEWHERE = ("ldmatrix", "stmatrix", "ld.shared", "st.shared", "selp", ".reg", "mov")
 
 
-@pytest.mark.parametrize("name", hopper())
+@each_of("name", hopper())
 def test_every_instruction_is_one_of_the_table(name: str) -> None:
     """What the kernels say in assembly, the table of forms takes for sm_90a without an error."""
     judged = 0
@@ -144,7 +145,7 @@ def test_every_instruction_is_one_of_the_table(name: str) -> None:
     assert judged >= 6
 
 
-@pytest.mark.parametrize("op", every_op(), ids=lambda op: op.name)
+@each_of("op", every_op(), ids=lambda op: op.name)
 def test_device_functions_say_what_the_renderer_says(op: CopyOp) -> None:
     modifiers: dict[str, object] = {"dim": op.rank}
     stored = "im2col_no_offs" if op.mode == "im2col" else "tile"
@@ -162,7 +163,7 @@ def test_device_functions_say_what_the_renderer_says(op: CopyOp) -> None:
     assert len(re.findall(r"%\d+", body[1])) == len(re.findall(r"%[a-z]+\d+", rendered.split(" ", 1)[1]))
 
 
-@pytest.mark.parametrize("name", [name for name in hopper() if name not in ("replace",)])
+@each_of("name", [name for name in hopper() if name not in ("replace",)])
 def test_waits_are_bounded(name: str) -> None:
     """The only loops around a try_wait are those that look at the clock."""
     text = hopper()[name].text
@@ -172,7 +173,7 @@ def test_waits_are_bounded(name: str) -> None:
         assert "clock64()" in after
 
 
-@pytest.mark.parametrize("name", hopper())
+@each_of("name", hopper())
 def test_no_arrival_has_a_scope_that_drains_the_loads(name: str) -> None:
     assert "arrive.release.cluster.shared" not in hopper()[name].text
     assert "mbarrier.arrive.release.cluster" not in hopper()[name].text
@@ -188,7 +189,7 @@ def test_tiles_that_threads_wrote_are_fenced_before_the_store(name: str) -> None
     )
 
 
-@pytest.mark.parametrize("name", hopper())
+@each_of("name", hopper())
 def test_shared_memory_fits_a_block(name: str) -> None:
     assert hopper()[name].shared_bytes <= MAX_SHARED_BYTES
 
@@ -247,7 +248,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("make", "words"), REFUSED, ids=[words[:30] for _, words in REFUSED])
+@each_of(("make", "words"), REFUSED, ids=[words[:30] for _, words in REFUSED])
 def test_refusals_in_words(make: object, words: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         make()  # type: ignore[operator]

@@ -12,6 +12,7 @@ from cute_py import Int, Layout
 from cute_py.errors import CuteError
 from cute_py.tma.atom.tile_atom import check_units
 from tests.calls.namespace import names
+from tests.each import each_of
 
 X = np.zeros((64, 128), np.float16)
 
@@ -89,8 +90,8 @@ def test_choices_of_a_tile_with_stages(major: str) -> None:
 SPANNED = [(columns, swizzle) for columns in (8, 16, 32, 64) for swizzle in range(4) if columns <= 8 << (swizzle or 3)]
 
 
-@pytest.mark.parametrize(("columns", "swizzle"), SPANNED)
-@pytest.mark.parametrize("rows", [1, 8])
+@each_of(("columns", "swizzle"), SPANNED)
+@each_of("rows", [1, 8])
 def test_swizzled_rows_shorter_than_their_swizzle_are_placed_apart(rows: int, columns: int, swizzle: int) -> None:
     """What the engine leaves in shared memory is what the layout says, or the atom says why it is not."""
     x = np.arange(64 * 128, dtype=np.uint16).reshape(64, 128)

@@ -15,6 +15,7 @@ from cute_py import Int, Layout
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.atom.partition import create_tma_multicast_mask, expect_cta
 from cute_py.tma.atom.tiles import tile_tensors
+from tests.each import each_of
 
 CLUSTER = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
 
@@ -51,7 +52,7 @@ def test_a_mode_of_stride_0_names_no_further_cta() -> None:
     assert create_tma_multicast_mask(Layout((1 << 40, 2), (0, 1)), (None, 1)) == 2
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("layout", "coord", "modes", "error", "words"),
     [
         (Layout((2, 16), (16, 1)), (1, 0), (1,), InvalidValueError, "CTA 16 in a multicast mask; must be 0 to 15"),
@@ -116,7 +117,7 @@ def test_coordinates_as_lists_and_modes_of_numpy() -> None:
     assert create_tma_multicast_mask(layout, [0, 0, 1, 0], numpy.int64(1)) == 80  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("coord", "shape", "inside"),
     [
         (0, 4, True),

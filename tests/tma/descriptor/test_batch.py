@@ -17,6 +17,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.limits import architecture
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.descriptor.violations import violations
+from tests.each import each_of
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE, legal, near_legal, wild
 
 
@@ -127,7 +128,7 @@ def test_the_error_says_which_maps() -> None:
     assert caught.value.facts["more"] == "92 maps"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("change", "error", "message"),
     [
         ({"global_address": [1.5]}, InvalidTypeError, "global_address has elements of type float64"),

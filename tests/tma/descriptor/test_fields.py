@@ -14,6 +14,7 @@ from cute_py.tma.descriptor.data_types import CODE_TO_FORMAT, FORMATS, TensorMap
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col
+from tests.each import each_of
 from tests.tma.descriptor.requests import IM2COL, TILED
 
 
@@ -25,8 +26,8 @@ def changed(a: TensorMap, b: TensorMap) -> set[str]:
     return found | ({"none"} if rest else set())
 
 
-@pytest.mark.parametrize("im2col", [False, True])
-@pytest.mark.parametrize("rank", [1, 2, 3, 4, 5])
+@each_of("im2col", [False, True])
+@each_of("rank", [1, 2, 3, 4, 5])
 def test_no_two_fields_share_a_bit(im2col: bool, rank: int) -> None:
     union = 0
     for row in f.live_fields(im2col, rank):
@@ -37,7 +38,7 @@ def test_no_two_fields_share_a_bit(im2col: bool, rank: int) -> None:
     assert f.RESERVED[im2col][rank] & f.field_mask(im2col, rank) == 0
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("change", "labels"),
     [
         ({"global_address": 0x2000}, {"global_address"}),

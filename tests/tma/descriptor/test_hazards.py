@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 
 from cute_py.tma.descriptor.decode import decode
@@ -12,6 +11,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.hazards import HAZARDS, hazards
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
+from tests.each import each_of
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE, near_legal, wild
 
 SMALL = replace(TILED, global_dim=(512, 128))
@@ -65,9 +65,7 @@ CASES: list[tuple[str, TensorMap, TensorMap, str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "applies", "does_not", "values"), CASES, ids=lambda case: case if isinstance(case, str) else ""
-)
+@each_of(("name", "applies", "does_not", "values"), CASES, ids=lambda case: case if isinstance(case, str) else "")
 def test_each_row(name: str, applies: TensorMap, does_not: TensorMap, values: str) -> None:
     assert not violations(applies) and not violations(does_not), "hazards are legal"
     assert {warned.rule: warned.detail for warned in hazards(applies)}[name] == values

@@ -19,6 +19,7 @@ from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap
+from tests.each import each_of
 from tests.tma.descriptor.requests import TILED, legal
 
 MAP = encode(TILED)
@@ -104,7 +105,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_of("name", TEXTS)
 def test_texts(name: str) -> None:
     assert read_map(TEXTS[name]) == MAP
 
@@ -170,7 +171,7 @@ ARRAY = "{0x7f0000000000, 0x4000046310, 0, 0, 0xc7000000ff, 0, 0x3f0000000000000
 SMALL = [0x7F0000000000, 0x4000046310, 0, 0, 0xC7000000FF, 0, 0x3F00000000000000, 0x3F]
 
 
-@pytest.mark.parametrize(
+@each_of(
     "text",
     [
         BARE,
@@ -199,7 +200,7 @@ def test_zeros_count(text: str) -> None:
     assert read_map(text) == b"".join(word.to_bytes(8, "little") for word in SMALL)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("text", "error", "message", "fact"),
     [
         (
@@ -271,7 +272,7 @@ def test_orders_and_huge_words() -> None:
         read_map([1 << 20_000] * 8)
 
 
-@pytest.mark.parametrize(
+@each_of(
     "source",
     [
         MAP,
@@ -326,7 +327,7 @@ def test_files(tmp_path: Path) -> None:
         read_map(Path("/dev/zero"))
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("source", "error", "message"),
     [
         ("", ParseError, "the text has neither the words nor the bytes of a tensor map"),

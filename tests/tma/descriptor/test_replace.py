@@ -24,6 +24,7 @@ from cute_py.tma.descriptor.replace import (
     update_tma_descriptor,
 )
 from cute_py.tma.descriptor.request import TensorMapTiled
+from tests.each import each_of
 from tests.tma.descriptor.requests import IM2COL, TILED
 
 MAP = encode(TILED)
@@ -59,7 +60,7 @@ def test_a_replacement_touches_its_field_only(replacement: tuple[Any, int, int],
     assert replace(after, row.name, value, ordinal) == after, "twice is once"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("field", "value", "ordinal", "change"),
     [
         ("global_address", 0x2000, 0, {"global_address": 0x2000}),
@@ -99,7 +100,7 @@ def test_im2col_maps_can_be_rewritten_too() -> None:
     assert changed(after, residue=None) == changed(IM2COL, global_address=0x4000)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("field", "value", "ordinal", "error", "message"),
     [
         ("shape", 1, 0, InvalidValueError, "tensormap.replace has no field 'shape'"),
@@ -148,7 +149,7 @@ FIELDS_OF_PTX = [
 ]
 
 
-@pytest.mark.parametrize(("field", "ordinals", "largest"), FIELDS_OF_PTX)
+@each_of(("field", "ordinals", "largest"), FIELDS_OF_PTX)
 def test_a_field_takes_its_ordinals_and_values_and_no_more(field: str, ordinals: int, largest: int) -> None:
     row = next(row for row in REPLACE_FIELDS if row.name == field)
     assert (row.ordinals, row.values) == (ordinals, largest + 1 if row.value_bits == 0 else 0)

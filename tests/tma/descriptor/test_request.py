@@ -20,6 +20,7 @@ from cute_py.tma.descriptor.data_types import (
     TensorMapSwizzle,
 )
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMapIm2col, TensorMapTiled
+from tests.each import each_of
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE
 
 
@@ -59,7 +60,7 @@ def test_element_strides_are_ones_if_left_out() -> None:
     assert IM2COL.element_strides == WIDE.element_strides == (1, 1, 1, 1)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("name", "value", "message"),
     [
         ("global_address", 1.0, "global_address must be an integer, got float 1.0"),

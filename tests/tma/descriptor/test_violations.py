@@ -16,6 +16,7 @@ from cute_py.tma.descriptor.expressions import RequestForm
 from cute_py.tma.descriptor.limits import BY_NAME, RULES, architecture, unknown_addition
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import CHECKS, _lister, broken_rules, keeps_rules, map_judge, violations
+from tests.each import each_of
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE, near_legal, wild
 
 U8 = TensorMapTiled(0, 0x1000, (512, 64, 64), (1024, 65536), (128, 8, 2))
@@ -76,7 +77,7 @@ EDGES: list[tuple[TensorMap, str, Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("request_", "argument", "good", "bad", "rule"), EDGES)
+@each_of(("request_", "argument", "good", "bad", "rule"), EDGES)
 def test_the_bound_itself_is_legal_and_the_next_value_is_not(
     request_: TensorMap, argument: str, good: Any, bad: Any, rule: str
 ) -> None:
@@ -265,7 +266,7 @@ def test_the_quick_answer(request: TensorMap, arch: str) -> None:
     assert _quick_answer_agrees(request, arch)
 
 
-@pytest.mark.parametrize(("request_", "argument", "last", "first", "rule"), EDGES)
+@each_of(("request_", "argument", "last", "first", "rule"), EDGES)
 def test_the_quick_answer_at_each_edge(request_: TensorMap, argument: str, last: Any, first: Any, rule: str) -> None:
     assert _quick_answer_agrees(replace(request_, **{argument: last}))
     assert _quick_answer_agrees(replace(request_, **{argument: first}))

@@ -18,6 +18,7 @@ from cute_py.tma.dialect.descriptors import (
 )
 from cute_py.tma.dialect.exec_atom import non_exec_tiled_tma_load
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
+from tests.each import each_of
 from tests.oracle import gbasis_rows
 from tests.oracle.records import rows
 from tests.tma.dialect.partition_operands import SIX, SIX_STRIDES, SMEM, SWIZZLED, gmem, ints
@@ -34,7 +35,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row["name"])
+@each_of("row", ROWS, ids=lambda row: row["name"])
 def test_numbers_are_those_of_the_driver_call(row: dict[str, Any]) -> None:
     """Built from the recorded G-basis: extents, byte strides and box are CuTe's arguments to the driver."""
     shape, _, stride = row["tma_gbasis"]["str"].partition(":")
@@ -131,7 +132,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "args", "options"), REFUSED, ids=[f"{i}" for i in range(len(REFUSED))])
+@each_of(("text", "args", "options"), REFUSED, ids=[f"{i}" for i in range(len(REFUSED))])
 def test_refusals(text: str, args: tuple[Any, ...], options: dict[str, Any]) -> None:
     assert headline(*args, **options) == text
 
@@ -202,7 +203,7 @@ IM2COL_REFUSED: list[tuple[str, Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "tensor", "change"), IM2COL_REFUSED)
+@each_of(("text", "tensor", "change"), IM2COL_REFUSED)
 def test_im2col_refusals(text: str, tensor: Any, change: dict[str, Any]) -> None:
     with pytest.raises(TmaBuildError) as refusal:
         build_tma_descriptor_im2col(tensor, **(GOOD | change))

@@ -38,6 +38,7 @@ from cute_py.tma.dialect.exec_atom import (
 from cute_py.tma.dialect.modes import CacheMode, TmaReduceKind
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
+from tests.each import each_of
 from tests.tma.dialect.partition_operands import SIX, SIX_STRIDES, SMEM, SWIZZLED, TILE, Operands, gmem, ints
 
 TILE_IN_SMEM = cute.make_tensor(cute.make_smem_ptr(0, "float16"), SMEM)
@@ -85,7 +86,7 @@ NOT_VERIFIED = "an executable TMA atom needs a non-exec atom that the partition 
 NOT_SHARED = "the barrier of an executable TMA atom must be in shared memory"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("atom", "barrier", "options", "text"),
     [
         (replace(LOAD, verified=False), Barrier(), {}, NOT_VERIFIED),
@@ -332,7 +333,7 @@ REDUCTIONS = {
 }
 
 
-@pytest.mark.parametrize("dtype", REDUCTIONS)
+@each_of("dtype", REDUCTIONS)
 def test_reductions_are_those_that_execute(dtype: str) -> None:
     executed = []
     for kind in TmaReduceKind:

@@ -9,6 +9,7 @@ import pytest
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, Swizzle
 from cute_py.tma.dialect.mlir_text import layout_text, tile_text, type_text
+from tests.each import each_of
 from tests.tma.dialect.partition_operands import COMPOSED_GMEM, NOT_A_SWIZZLE, SMEM, gmem, ints
 
 TEXTS: list[tuple[Any, str, str]] = [
@@ -35,7 +36,7 @@ TEXTS: list[tuple[Any, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "known", "unknown"), TEXTS, ids=[t[1] for t in TEXTS])
+@each_of(("value", "known", "unknown"), TEXTS, ids=[t[1] for t in TEXTS])
 def test_types(value: Any, known: str, unknown: str) -> None:
     """In quotes as CuTe DSL prints them; the reference page has none, and a comma between shape and stride."""
     assert type_text(value, quoted=True) == known

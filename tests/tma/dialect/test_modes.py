@@ -19,6 +19,7 @@ from cute_py.tma.dialect.modes import (
     as_store_mode,
     check_cache_mode,
 )
+from tests.each import each_of
 
 NUMBERS: list[tuple[Any, str, dict[str, int]]] = [
     (TmaLoadMode, "TMA_LOAD_", {"NO_MULTICAST": 0, "TWO_CTA": 1, "W_MULTICAST": 2, "W128_MULTICAST": 3}),
@@ -81,7 +82,7 @@ HINTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "hint"), HINTS.items())
+@each_of(("name", "hint"), HINTS.items())
 def test_cache_hints(name: str, hint: int | None) -> None:
     assert as_cache_mode(name).cache_hint == hint
     assert as_cache_mode(f"load_cache_mode<{name}>") is as_cache_mode(f"#cute_nvgpu.store_cache_mode<{name}>")

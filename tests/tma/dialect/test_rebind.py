@@ -26,13 +26,14 @@ from cute_py.tma.dialect.rebind import (
     rebind_sequence,
 )
 from cute_py.tma.dialect.traced_copy import trace_copy
+from tests.each import each_of
 from tests.tma.dialect.atoms import tile_atom
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
 
 
-@pytest.mark.parametrize("rank", range(1, 6))
-@pytest.mark.parametrize("space", ("global", "shared::cta"))
+@each_of("rank", range(1, 6))
+@each_of("space", ("global", "shared::cta"))
 def test_two_times_rank_replacements_in_a_fixed_order(rank: int, space: str) -> None:
     sequence = rebind_sequence(rank, space=space)
     fields = [(step.field, step.ordinal) for step in sequence.replacements]

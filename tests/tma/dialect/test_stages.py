@@ -28,6 +28,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.dialect.lowering import cuda_of, lower, module_of, wait_text
 from cute_py.tma.dialect.stages import check_stages
 from cute_py.tma.dialect.traced_copy import trace_copy
+from tests.each import each_of
 from tests.messages.test_lower_messages import (
     STAGE_1,
     STAGE_2,
@@ -201,8 +202,8 @@ def test_a_descriptor_made_on_the_device() -> None:
     assert "acquire.gpu [%rd_desc_a], 128;" in lower(shared, device_descriptor=True).ptx
 
 
-@pytest.mark.parametrize("device", (False, True))
-@pytest.mark.parametrize("name", ATOMS)
+@each_of("device", (False, True))
+@each_of("name", ATOMS)
 def test_every_name_is_defined(name: str, device: bool) -> None:
     """In stages 4 and 5, what is not a value of the kernel or of an earlier stage is on the left of an earlier line."""
     trace = lower(ATOMS[name], device_descriptor=device)
@@ -324,7 +325,7 @@ FIRES: list[tuple[str, Any, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("stage", "made", "options", "text"), FIRES, ids=[f"{row[0]} {row[3][:40]}" for row in FIRES])
+@each_of(("stage", "made", "options", "text"), FIRES, ids=[f"{row[0]} {row[3][:40]}" for row in FIRES])
 def test_each_verifier_fires_on_the_values_of_the_copy(
     stage: str, made: Any, options: dict[str, Any], text: str
 ) -> None:

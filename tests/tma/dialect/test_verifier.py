@@ -16,6 +16,7 @@ from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 from cute_py.tma.dialect.record import TmaFlags
 from cute_py.tma.dialect.verifier import STEPS, partition, verify_partition
 from cute_py.tma.dialect.verifier_operands import DSL, SEED
+from tests.each import each_of
 from tests.tma.dialect.partition_operands import FAILING, PATCHES, SMEM, SWIZZLED, TILE, Operands, gmem, ints
 
 CASES = [(step, i) for step, cases in FAILING.items() for i in range(len(cases))]
@@ -28,7 +29,7 @@ def test_the_table_is_in_order() -> None:
     assert len({step.text for step in STEPS}) == 11
 
 
-@pytest.mark.parametrize(("step", "index"), CASES)
+@each_of(("step", "index"), CASES)
 def test_each_step_refuses(step: int, index: int) -> None:
     operands = FAILING[step][index]
     with pytest.raises(TmaVerifyError) as refusal:
@@ -67,7 +68,7 @@ TWO_WRONGS = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second", "operands"), TWO_WRONGS)
+@each_of(("first", "second", "operands"), TWO_WRONGS)
 def test_the_earlier_step_speaks(first: int, second: int, operands: Operands) -> None:
     assert first < second
     assert operands.walk().failed == first
@@ -109,7 +110,7 @@ STRIDES = [
 """Strides of a mode beside the contiguous one; a second mode of stride 1 steps by one element in bytes."""
 
 
-@pytest.mark.parametrize(("stride", "dtype", "passes"), STRIDES)
+@each_of(("stride", "dtype", "passes"), STRIDES)
 def test_strides_are_multiples_of_16_bytes(stride: int, dtype: str, passes: bool) -> None:
     walk = Operands(gmem=gmem((1024, 512, 7), (512, Int(1), stride), dtype)).walk()
     assert (walk.failed != 4) == passes
@@ -121,7 +122,7 @@ def test_a_box_has_at_most_256_elements_a_mode_in_rows_of_16_bytes(box: int) -> 
     assert operands.walk().failed == (None if box in (248, 256) else 9)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("count", "box"),
     [
         (1, (64, 128)),
@@ -152,7 +153,7 @@ def test_a_cluster_has_at_most_16_ctas() -> None:
         Operands().partition(load_mode="W_MULTICAST", num_multicast=32)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("mode", "count", "passes"),
     [
         ("NO_MULTICAST", 1, True),
@@ -273,7 +274,7 @@ FLAGS = [
 ]
 
 
-@pytest.mark.parametrize(("options", "extra"), FLAGS)
+@each_of(("options", "extra"), FLAGS)
 def test_flags(options: dict[str, Any], extra: TmaFlags) -> None:
     walks = bool(options.get("store_mode"))
     made = PATCHES if walks else READABLE if "s2t" in options else Operands()

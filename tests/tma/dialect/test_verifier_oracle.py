@@ -12,6 +12,7 @@ from cute_py.dtypes import as_dtype
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.op import receives_slices
 from cute_py.tma.dialect.verifier import verify_partition
+from tests.each import each_of
 from tests.oracle import gbasis_rows
 from tests.oracle.records import rows, tally
 
@@ -58,7 +59,7 @@ def gate(row: dict[str, Any]) -> int:
     return 0
 
 
-@pytest.mark.parametrize("row", [r for r in TILED if not r["rejected"]], ids=lambda r: r["name"])
+@each_of("row", [r for r in TILED if not r["rejected"]], ids=lambda r: r["name"])
 def test_accepted(row: dict[str, Any]) -> None:
     walk = walk_of(row)
     assert (walk.failed or 0) == gate(row), walk.text
@@ -75,13 +76,13 @@ def test_accepted(row: dict[str, Any]) -> None:
     HELD.add(row["name"])
 
 
-@pytest.mark.parametrize("row", [r for r in TILED if r["rejected"]], ids=lambda r: r["name"])
+@each_of("row", [r for r in TILED if r["rejected"]], ids=lambda r: r["name"])
 def test_refused(row: dict[str, Any]) -> None:
     assert (walk_of(row).failed is None) == ints_taken_as_static(row)
     HELD.add(row["name"])
 
 
-@pytest.mark.parametrize("row", [r for r in TILED if not r["rejected"] and "4" not in r["op"]], ids=lambda r: r["name"])
+@each_of("row", [r for r in TILED if not r["rejected"] and "4" not in r["op"]], ids=lambda r: r["name"])
 def test_instructions_are_the_partitions(row: dict[str, Any]) -> None:
     """First coordinate and shared offset of every CTA's first instruction, as recorded from tma_partition."""
     walk = walk_of(row)
@@ -96,7 +97,7 @@ def test_instructions_are_the_partitions(row: dict[str, Any]) -> None:
             assert first.smem_offset == part["offset_elems"]
 
 
-@pytest.mark.parametrize("row", [r for r in TILED if not r["rejected"] and "4" not in r["op"]], ids=lambda r: r["name"])
+@each_of("row", [r for r in TILED if not r["rejected"] and "4" not in r["op"]], ids=lambda r: r["name"])
 def test_the_atoms_of_make_tma_atom_are_the_same(row: dict[str, Any]) -> None:
     """Two ways to one copy: the verified atom and the one that follows C++ agree on what they share."""
     walk = walk_of(row)

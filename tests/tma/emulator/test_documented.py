@@ -14,6 +14,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.operands import check_form
+from tests.each import each_of
 from tests.tma.emulator.slow_model import physical
 
 NEW = Emulator("sm_100a")
@@ -155,7 +156,7 @@ def test_strict_refuses_what_was_not_measured_of_stores() -> None:
     assert Emulator(strict=True).store(encode(ROWS), memory, (0, 0), smem).evidence == "measured"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("arch", "form", "instruction", "fits"),
     [
         ("sm_80", "tile", "load", False),

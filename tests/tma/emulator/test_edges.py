@@ -14,6 +14,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import BarrierView, Mbarrier, barrier_at
 from cute_py.tma.emulator.memory import SharedMemory
+from tests.each import each_of
 from tests.tma.emulator.instructions import BASE
 
 ENGINE = Emulator()
@@ -29,8 +30,8 @@ SHARED: dict[str, tuple[TensorMapTiled, list[tuple[int, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("name", SHARED)
-@pytest.mark.parametrize("op", ["add", "inc"])
+@each_of("name", SHARED)
+@each_of("op", ["add", "inc"])
 def test_reductions_at_once_are_those_one_after_the_other(name: str, op: str) -> None:
     """Each element is counted by hand: every box adds 1 to each element that it covers, once for each time."""
     request, coords = SHARED[name]

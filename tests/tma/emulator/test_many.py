@@ -14,6 +14,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import SharedMemory
+from tests.shares import one_in
 from tests.tma.emulator.instructions import BASE, Instruction, tiles
 
 ENGINE = Emulator()
@@ -39,7 +40,7 @@ def test_loads(case: Instruction, data: Any) -> None:
 @pytest.mark.parametrize("swizzle", [0, 1, 2, 3])
 @pytest.mark.parametrize("order", ["rows of tiles", "columns of tiles", "random"])
 @pytest.mark.parametrize(("columns", "rows"), [(256, 64), (232, 57)])
-@pytest.mark.parametrize("gap", [1024, 1280, 128 * 13])
+@pytest.mark.parametrize("gap", one_in(3, [1024, 1280, 128 * 13]))
 def test_whole_tensors(swizzle: int, order: str, columns: int, rows: int, gap: int) -> None:
     """Every tile of a tensor, whole or clipped, in any order and in windows of any distance."""
     box = ((16, 16, 32, 64)[swizzle], 8)

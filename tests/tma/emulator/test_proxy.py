@@ -10,6 +10,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.tensormap_proxy import SCOPES, Agent, TensormapProxy, needed_scope
+from tests.each import each_of
 
 OLD, NEW = (
     encode(TensorMapTiled(0, 4096, (64, 8), (64,), (32, 4))),
@@ -30,8 +31,8 @@ def test_a_map_from_the_host_is_ordered() -> None:
     assert (data, ordering.ordered) == (OLD, True)
 
 
-@pytest.mark.parametrize(("reader", "needs"), [(HERE, 0), (SAME_CLUSTER, 1), (SAME_GPU, 2), (OTHER_GPU, 3)])
-@pytest.mark.parametrize(("release", "acquire"), list(itertools.product(range(4), range(4))))
+@each_of(("reader", "needs"), [(HERE, 0), (SAME_CLUSTER, 1), (SAME_GPU, 2), (OTHER_GPU, 3)])
+@each_of(("release", "acquire"), list(itertools.product(range(4), range(4))))
 def test_both_fences_must_take_in_both_threads(reader: Agent, needs: int, release: int, acquire: int) -> None:
     assert needed_scope(HERE, reader) == SCOPES[needs]
     proxy = placed()
@@ -43,7 +44,7 @@ def test_both_fences_must_take_in_both_threads(reader: Agent, needs: int, releas
     assert data == (NEW if ordering.ordered else OLD)
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("steps", "why"),
     [
         ("w", "unordered: no release fence after the last write"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from cute_py.tma.descriptor import TensorMapDataType, TensorMapTiled, encode, format_row
 from cute_py.tma.emulator import Emulator
 from cute_py.tma.emulator.values import REDUCTIONS
+from tests.each import each_of
 
 ROWS = 24
 TILING = [(x, y) for y in range(0, 24, 8) for x in range(0, 96, 16)]
@@ -21,8 +21,8 @@ COORDINATES = {
 """Columns in sixteenths of a box, rows."""
 
 
-@pytest.mark.parametrize("where", COORDINATES)
-@pytest.mark.parametrize(("op", "format_"), [(op, f) for op, rows in REDUCTIONS.items() for f in sorted(rows)])
+@each_of("where", COORDINATES)
+@each_of(("op", "format_"), [(op, f) for op, rows in REDUCTIONS.items() for f in sorted(rows)])
 def test_at_once_is_one_by_one(op: str, format_: TensorMapDataType, where: str) -> None:
     generator, engine = np.random.default_rng(3), Emulator()
     size = format_row(format_).bits // 8

@@ -6,7 +6,6 @@ import dataclasses
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from cute_py.tma.descriptor import TensorMapTiled, encode
 from cute_py.tma.emulator import Emulator, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.emulator import load_inside
 from cute_py.tma.emulator.geometry import geometry
+from tests.each import each_of
 
 BITS = {0: 8, 1: 16, 7: 32, 8: 64, 9: 16}
 SOURCE = np.random.default_rng(0).integers(0, 256, 1 << 16, np.uint8)
@@ -72,7 +72,7 @@ def test_a_plain_load_is_done() -> None:
     assert load_inside(**PLAIN) == 1024
 
 
-@pytest.mark.parametrize(
+@each_of(
     "change",
     [
         {"coords": (-64, 0)},

@@ -17,6 +17,7 @@ from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import GlobalMemory
 from cute_py.tma.emulator.values import REDUCTIONS
+from tests.each import each_of
 
 ENGINE = Emulator()
 TILE = encode(TensorMapTiled(9, 4096, (40, 12), (96,), (16, 4)))
@@ -48,7 +49,7 @@ ILLEGAL = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 ADDRESS = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("coords", "error"),
     [
         ((0, 0), None),
@@ -68,11 +69,11 @@ def test_inner_coordinate_of_loads(coords: tuple[int, int], error: str | None) -
     assert outcome(ENGINE.load, TILE, gmem(), coords, smem(), gmem_base=4096) == error
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("coords", "error"),
     [((0, 0), None), ((8, 11), None), ((4, 0), ILLEGAL), ((-8, 0), ILLEGAL), ((0, -1), ILLEGAL), ((48, 40), None)],
 )
-@pytest.mark.parametrize("op", [None, "add"])
+@each_of("op", [None, "add"])
 def test_coordinates_of_stores_and_reductions(coords: tuple[int, int], error: str | None, op: str | None) -> None:
     if op is None:
         assert outcome(ENGINE.store, TILE, gmem(), coords, smem(), gmem_base=4096) == error
@@ -95,15 +96,15 @@ def test_corners_of_im2col_stores() -> None:
     assert outcome(ENGINE.store, BOUNDED, gmem(), (0, 0, 1, 0), smem(), gmem_base=4096) == ILLEGAL
 
 
-@pytest.mark.parametrize("op", REDUCTIONS)
-@pytest.mark.parametrize("data_type", list(TensorMapDataType)[:13])
+@each_of("op", REDUCTIONS)
+@each_of("data_type", list(TensorMapDataType)[:13])
 def test_reductions_by_format(op: str, data_type: TensorMapDataType) -> None:
     tile = encode(TensorMapTiled(data_type, 4096, (16, 4), (128,), (16, 2)))
     error = outcome(ENGINE.reduce, op, tile, gmem(), (0, 0), smem(), gmem_base=4096)
     assert (error is None) is (data_type in REDUCTIONS[op])
 
 
-@pytest.mark.parametrize("offset", [0, 1, 8, 16, 64, 127, 128, 129, 192, 256])
+@each_of("offset", [0, 1, 8, 16, 64, 127, 128, 129, 192, 256])
 def test_windows_start_at_multiples_of_128(offset: int) -> None:
     found = outcome(ENGINE.load, TILE, gmem(), (0, 0), smem(), smem_offset=offset, gmem_base=4096)
     assert found == (None if offset % 128 == 0 else "CUDA_ERROR_MISALIGNED_ADDRESS")
@@ -164,7 +165,7 @@ def test_a_descriptor_may_point_at_any_range() -> None:
     assert outcome(ENGINE.store, TILE, split, (0, 0), other) is None
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("change", "error"),
     [
         ({"coords": (0,)}, InvalidValueError),

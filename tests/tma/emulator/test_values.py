@@ -14,11 +14,12 @@ from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import geometry
 from cute_py.tma.emulator.values import reduced, round_to_tf32
+from tests.each import each_of
 
 T = TensorMapDataType
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("word", "rounded"),
     [
         (0x3F800000, 0x3F800000),
@@ -45,8 +46,8 @@ def test_tf32(word: int, rounded: int) -> None:
     assert hex(words[0]) == hex(rounded)
 
 
-@pytest.mark.parametrize("data_type", [T.FLOAT16, T.BFLOAT16, T.FLOAT32, T.FLOAT32_FTZ, T.FLOAT64, T.TFLOAT32])
-@pytest.mark.parametrize("fill", [0, 1])
+@each_of("data_type", [T.FLOAT16, T.BFLOAT16, T.FLOAT32, T.FLOAT32_FTZ, T.FLOAT64, T.TFLOAT32])
+@each_of("fill", [0, 1])
 def test_fill_outside_the_tensor(data_type: T, fill: int) -> None:
     width = geometry(TensorMapTiled(data_type, 0, (8,), (), (16,))).bits // 8
     tile = TensorMapTiled(data_type, 0, (16 // width,), (), (32 // width,), oob_fill=fill)
@@ -66,7 +67,7 @@ def test_ftz_formats_keep_denormals() -> None:
 U32, MAX = np.uint32, 0xFFFFFFFF
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("op", "old", "new", "left"),
     [
         ("add", MAX, 1, 0),
@@ -123,7 +124,7 @@ def test_sums_round_to_nearest_even_in_their_format() -> None:
     assert np.isposinf(reduced(big.view(np.uint8), big.view(np.uint8), "add", T.FLOAT32).view(np.float32)).all()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("old", "new", "kept", "flushed"),
     [
         (0x00000001, 0x00000001, 0x00000002, 0x00000000),
@@ -194,7 +195,7 @@ def test_the_sixteen_byte_rule(columns: int, start: int, written: int) -> None:
     assert memory[start : start + written].all()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("request_", "mode", "nbytes"),
     [
         (TensorMapTiled(9, 0, (512, 512), (1024,), (64, 128), swizzle=3), "tile", 16384),

@@ -15,6 +15,7 @@ from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
 from cute_py.tma.emulator.tensormap_proxy import TensormapProxy
 from cute_py.tma.simulate.diagnosis import Outcome, Run, diagnose
+from tests.each import each_of
 
 TILE = encode(TensorMapTiled(0, 4096, (64, 8), (64,), (32, 4)))  # 128 bytes
 BYTES = 128
@@ -164,7 +165,7 @@ def exit_said(r: Run) -> None:
     r.exit()
 
 
-@pytest.mark.parametrize(
+@each_of(
     ("program", "rule", "start", "stop"),
     [
         (early_read, "read before its barrier completed", 127, 128),
