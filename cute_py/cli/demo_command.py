@@ -104,7 +104,7 @@ I move or quantise tensors: any layout, any format    cute-py convert MODEL
 I shard tensors: who holds what, and what moves       cute-py reshard PLAN
   rows on 8 devices to columns on 4: {moved} transfers, {plan.bytes_moved} bytes
 
-And a copy through the emulated TMA engine            cute-py copy FILE --tile 64x64"""
+And a copy through the emulated TMA engine            cute-py copy FILE"""
 
 
 def _show_steps(work: TensorCopy, name: str) -> None:

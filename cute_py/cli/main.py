@@ -132,9 +132,13 @@ class OneLineParser(argparse.ArgumentParser):
             from cute_py.cli.serve_workers import plain_error
 
             print(json.dumps(plain_error("UsageError", text), indent=2))
-        text, width = f"{self.prog}: error: {text} (see {self.prog} --help)", terminal_width(sys.stderr)
-        text = text if width is None else fitted(text, width)
-        self.exit(2, (painted(text, ERROR) if wants_colour(sys.stderr) else text) + "\n")
+        before, width = f"{self.prog}: error: ", terminal_width(sys.stderr)
+        text = f"{text} (see {self.prog} --help)"
+        text = text if width is None else fitted(before + text, width).removeprefix(before)
+        name = "error:"
+        if wants_colour(sys.stderr):
+            name, text = painted(name, f"bold {ERROR}"), painted(text, ERROR)
+        self.exit(2, f"{self.prog}: {name} {text}\n")
 
 
 def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
