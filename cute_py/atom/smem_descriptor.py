@@ -459,7 +459,7 @@ def offset_text(name: str) -> str:
       K-major, swizzled   : from 8 rows to the next 8 rows
       K-major, no swizzle : from 8 rows to the next 8 rows
       MN-major, swizzled  : from 8 elements of K to the next 8
-      MN-major, no swizzle: from one swizzle width along M or N to the next
+      MN-major, no swizzle: from 16 bytes along M or N to the next
     """
     expect_choice(name, ("LBO", "SBO"), "an offset of a descriptor")
     field = "leading" if name == "LBO" else "stride"

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
 from cute_py.cli.run_command import launch_arguments, launched_values, run_launch, run_record
-from cute_py.diagnostics import Scope
+from cute_py.diagnostics import Scope, diagnostics_of
 from cute_py.errors import FileFormatError, InvalidValueError, counted, shortened
 from cute_py.targets import architecture
 
 if TYPE_CHECKING:
+    from cute_py.machine.run import PtxRun
     from cute_py.tma.descriptor.request import TensorMap
 
 DEFAULT_ARCH: Final = "sm_90a"
 MAX_FILE: Final = 64 << 20
+NOT_EMULATED: Final = "not emulated"
+"""Rule of a kernel that the machine can't run."""
 _ELF: Final = b"\x7fELF"
 _FATBIN: Final = b"\x50\xed\x55\xba"
 _CUDA_MACHINE: Final = 190
@@ -138,6 +141,16 @@ def _ptx(options: argparse.Namespace, data: bytes) -> str:
     return ptx_of_file(options.file, arch, [f"-I{path}" for path in options.include], options.compiler)
 
 
+def _run(text: str, options: argparse.Namespace, values: list[Any]) -> tuple[PtxRun | None, str]:
+    """The run of a launch; None, and why, for a kernel with instructions that the machine does not have."""
+    try:
+        return run_launch(text, options, values), ""
+    except InvalidValueError as error:
+        if error.rule != NOT_EMULATED:
+            raise
+        return None, ", ".join(one.message for one in diagnostics_of(error))
+
+
 def _is_launched(options: argparse.Namespace) -> bool:
     sizes = (options.grid, options.block, options.cluster, options.kernel, options.dynamic_shared)
     return bool(options.args) or any(one is not None for one in sizes)
@@ -150,14 +163,17 @@ def run(options: argparse.Namespace) -> int:
     data = _content(options.file)
     if data.startswith((_ELF, _FATBIN)):
         return _list_cubin(options, data)
-    text, launched = _ptx(options, data), _is_launched(options)
-    values = launched_values(options)[0] if launched else []
-    maps = _passed_maps(values) if launched else _maps(options.maps)
-    result = check_program(text, options.arch, maps=maps, assemble=True, launched=launched)
-    ran = run_launch(text, options, values) if launched else None
+    text = _ptx(options, data)
+    values = launched_values(options)[0] if _is_launched(options) else None
+    maps = _maps(options.maps) if values is None else _passed_maps(values)
+    ran, refused = (None, "") if values is None else _run(text, options, values)
+    result = check_program(text, options.arch, maps=maps, assemble=True, launched=ran is not None)
+    scope = result.scope
     if ran is not None:
-        judged, left = result.scope.judged + ran.scope.judged, result.scope.not_judged + ran.scope.not_judged
-        result = replace(result, scope=Scope(judged, left))
+        scope = Scope(scope.judged + ran.scope.judged, scope.not_judged + ran.scope.not_judged)
+    elif refused:
+        scope = Scope(scope.judged, (*scope.not_judged, f"the launch: {refused}"))
+    result = replace(result, scope=scope)
     found = {
         "target": result.target,
         "found": [

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from cute_py.tensor.array_views import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
-    from cute_py.tma.simulate.trace import Difference
+    from cute_py.tma.emulator.trace import Difference
 else:
     from cute_py.optional_packages import numpy as np
 
@@ -159,7 +159,7 @@ def compare_tile(
     if stages is not None:
         stages = expect_integer(stages, "stages", 1)
     found = np.where(written != 0, found[: len(expected)], expected)
-    from cute_py.tma.simulate.trace import Trace  # only programs of copies need this module
+    from cute_py.tma.emulator.trace import Trace  # only programs of copies need this module
 
     difference = Trace(atom.descriptor, first.coords, first.smem_offsets).first_difference(found, expected)
     compared = int(written.sum())

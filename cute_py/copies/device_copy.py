@@ -46,7 +46,7 @@ from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.emulator.memory import Integers
-from cute_py.tma.simulate.trace import Trace
+from cute_py.tma.emulator.trace import Trace
 
 if TYPE_CHECKING:
     import numpy as np

@@ -29,7 +29,7 @@ from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.limits import architecture, unknown_addition
 from cute_py.tma.descriptor.violations import violations
-from cute_py.tma.simulate.trace import Trace
+from cute_py.tma.emulator.trace import Trace
 
 T = TypeVar("T")
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]

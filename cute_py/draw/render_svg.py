@@ -137,6 +137,10 @@ def _wide(text: str) -> float:
     return max((len(line) for line in text.split("\n")), default=0) * CHARACTER
 
 
+def _bracket_width(bracket: Bracket) -> float:
+    return _wide(bracket.text) * (1.25 if bracket.strong else 1)
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """Places of the parts of one table: left and top edges of columns and rows, pixels from its own corner."""
@@ -159,7 +163,7 @@ def _place(table: Table) -> _Place:
     if high is None:
         high = max([1, *(cell.text.count("\n") + 1 for cell in cells)]) * LINE + 8
     numbers = max([_wide(label) for label in table.row_labels], default=0) + 6
-    widths = [max([_wide(row_of.name), *(_wide(b.text) for b in row_of.brackets)]) for row_of in table.row_brackets]
+    widths = [max([_wide(row_of.name), *map(_bracket_width, row_of.brackets)]) for row_of in table.row_brackets]
     left = max([numbers + 4 + sum(SIDE + w for w in widths), *(_wide(b.name) + 10 for b in table.column_brackets)])
     sides = [left - numbers - sum(SIDE + w for w in widths[:level]) for level in range(len(widths))]
     top = LINE * (1 + len(heading(table.title)) + len(heading(_axes(table)))) + 8
@@ -217,19 +221,20 @@ def _cell(out: list[str], cell: Cell, x: float, y: float, wide: float, high: flo
     """One text for each cell: pictures have thousands."""
     title = f"<title>{escaped(cell.title)}</title>" if cell.title else ""
     tone = "" if cell.tone is None else f" tone{cell.tone}"
-    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(wide)}" height="{_n(high)}"'
-    out.append(f'<g class="c">{title}<rect class="cell{tone}" {place} />')
+    look = f'class="cell{tone}" x="{_n(x)}" y="{_n(y)}" width="{_n(wide)}" height="{_n(high)}"'
+    out.append(f'<g class="c">{title}<rect {look} />')
+    kind = "mid"
     if cell.hatched:
         _outside(out, cell, x, y, wide, high)
-    kind = "mid halo" if cell.hatched else "mid"
-    lines, middle = cell.text.split("\n"), _n(x + wide / 2)
-    first = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
-    texts = [
-        f'<text x="{middle}" y="{_n(first + i * LINE)}" class="{kind}">{escaped(line)}</text>'
-        for i, line in enumerate(lines)
-        if line
-    ]
-    out.append(f"{''.join(texts)}</g>")
+        kind = "mid halo"
+    if cell.text:
+        lines, place = cell.text.split("\n"), f'<text x="{_n(x + wide / 2)}" y="'
+        at = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
+        for line in lines:
+            if line:
+                out.append(f'{place}{_n(at)}" class="{kind}">{escaped(line)}</text>')
+            at += LINE
+    out.append("</g>")
 
 
 def _outside(out: list[str], cell: Cell, x: float, y: float, wide: float, high: float) -> None:
@@ -254,13 +259,13 @@ def _hatched(out: list[str], x: float, y: float, wide: float, high: float) -> No
 def _across(out: list[str], bracket: Bracket, place: _Place, y: float) -> None:
     start, stop = place.columns[bracket.start] + 2, place.columns[bracket.stop] - 2
     _path(out, "rule", f"M{_n(start)} {_n(y + BRACKET - 1)}v-4H{_n(stop)}v4")
-    _text(out, (start + stop) / 2, y + BRACKET - 8, bracket.text, "mid faint")
+    _text(out, (start + stop) / 2, y + BRACKET - 8, bracket.text, "mid title" if bracket.strong else "mid faint")
 
 
 def _down(out: list[str], bracket: Bracket, place: _Place, x: float) -> None:
     start, stop = place.rows[bracket.start] + 2, place.rows[bracket.stop] - 2
     _path(out, "rule", f"M{_n(x - 2)} {_n(start)}h-4V{_n(stop)}h4")
-    _text(out, x - 9, (start + stop) / 2 + 4, bracket.text, "end faint")
+    _text(out, x - 9, (start + stop) / 2 + 4, bracket.text, "end title" if bracket.strong else "end faint")
 
 
 def _table(out: list[str], table: Table, place: _Place, x: float, y: float) -> None:
@@ -351,8 +356,8 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     drawn: list[str] = []
     end = y + below + 8
     for legend in legends_of(tables):
-        end, reached = _legend(drawn, legend, end, max(right, LEGEND_WIDTH))
-        right = max(right, reached)
+        end, edge = _legend(drawn, legend, end, max(right, LEGEND_WIDTH))
+        right = max(right, edge)
     end += 4 if lines else 0
     wide, high = _n(right), _n(end + LINE * len(lines) + MARGIN)
     tones = {cell.tone for table in tables for cell in table.cells if cell.tone is not None}

@@ -49,7 +49,7 @@ from cute_py.tma.atom.smem_layout import span_row
 from cute_py.tma.atom.tiles import as_coordinate
 from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
-from cute_py.tma.simulate.trace import Trace, TraceStep
+from cute_py.tma.emulator.trace import Trace, TraceStep
 
 UNIT = 16
 """Bytes of a unit, which a swizzle moves, and which one lane reads at once."""

@@ -266,8 +266,10 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
         return [GAP if i is None else str(i) for i in axis]
 
     start = len(deep) + 1
-    across = (Bracket(0, len(deep), f"A: K {k}"), Bracket(start, start + len(wide), f"C, and B above: N {n}"))
-    down = (Bracket(0, len(deep), f"B: K {k}"), Bracket(start, start + len(tall), f"M {m}"))
+    first = Bracket(0, len(deep), f"A: K {k}", strong=True)
+    across = (first, Bracket(start, start + len(wide), f"B, and C below: N {n}", strong=True))
+    above = Bracket(0, len(deep), f"B: K {k}", strong=True)
+    down = (above, Bracket(start, start + len(tall), f"A and C: M {m}", strong=True))
     table = Table(
         rows=tuple(rows),
         row_labels=(*labels(deep), "", *labels(tall)),

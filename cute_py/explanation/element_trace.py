@@ -20,7 +20,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.layout import Int, Layout, offsets, rank, size
 from cute_py.tensor import Tensor, make_smem_ptr, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.simulate.trace import TraceStep
+from cute_py.tma.emulator.trace import TraceStep
 
 if TYPE_CHECKING:
     import numpy as np

@@ -365,7 +365,7 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
     ...     print(step)
     drop: _1:_6 has one element, so it is dropped
     merge: _2:_1 and _6:_2 merge into _12:_1: _2 * _1 = _2
-    result: (_2,(_1,_6)):(_1,(_6,_2)) is _12:_1
+    result: (_2,(_1,_6)):(_1,(_6,_2)) coalesces to _12:_1
     """
     if not callable(operation) or operation not in explained():
         name = getattr(operation, "__name__", given(operation))

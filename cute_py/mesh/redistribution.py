@@ -156,7 +156,7 @@ class Redistribution:
             1        2        2        2        2
             2        2        2        2        2
             3        2        2        2        2
-        96 bytes move between devices, the fewest that can
+        96 bytes move between devices, the minimum
         """
         lines = [str(self.source), f"to {self.destination}"]
         matrix = numpy.zeros((self.source.devices, self.destination.devices), numpy.int64)

@@ -75,7 +75,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("tma.descriptor", "base == 16"): "the base of a number in a text",
     ("tma.dialect", "granule == 16"): "bytes of one vector load of threads",
     ("tma.gemm", "MAX_STAGES = 16"): "stages of a ring",
-    ("tma.simulate", "UNIT = 16"): "the unit of a bulk copy in bytes, beside the emulator",
     ("gpu", "WORD = 16"): "bytes of a vector access of threads",
     ("copies", "FOLDED = 1 << 20"): "bytes of a copy, a threshold",
     ("tmem", "align < 16"): "the alignment of a buffer in bytes",

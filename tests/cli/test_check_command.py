@@ -73,6 +73,14 @@ def test_a_launch_that_is_none(arguments: list[str], said: str, capsys: pytest.C
     assert said in capsys.readouterr().err
 
 
+def test_a_kernel_that_the_machine_can_not_run_is_judged_by_its_text(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("load.ptx").write_text(LOAD.replace("ret;", "vote.wide.u32 %r6, %r5; ret;"))
+    assert main(["check", "load.ptx", *LAUNCH]) == 0
+    said = capsys.readouterr().out
+    assert "not judged: the launch: line 14: vote.wide.u32" in said
+    assert "how many threads arrive is known at run time" in said
+
+
 def test_the_scope_of_a_run() -> None:
     x = np.arange(32, dtype=np.uint32)
     whole = run_ptx(KERNEL_TEXT, args=[x, 32])

@@ -177,7 +177,7 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
     address = expect_integer(address, "address", 0)
     extents, strides = expect_integers(extents, "extents", 0), expect_integers(strides, "strides", 0)
     if not 1 <= len(extents) <= f.MAX_RANK:
-        raise InvalidValueError(f"extents has rank {len(extents)}; must have 1 to {f.MAX_RANK}")
+        raise InvalidValueError(f"the rank of extents = {len(extents)}; must be 1 to {f.MAX_RANK}")
     if len(strides) != len(extents) - 1:
         raise InvalidValueError(
             f"strides has {len(strides)} entries for rank {len(extents)}; must have {len(extents) - 1}"

@@ -32,7 +32,7 @@ from cute_py.tma.emulator.geometry import Descriptor, row_image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory, as_bytes, as_global
 from cute_py.tma.emulator.operands import checked, reduction
-from cute_py.tma.simulate.tensormap_proxy import Agent, TensormapProxy
+from cute_py.tma.emulator.tensormap_proxy import Agent, TensormapProxy
 
 MOST_NAMED: Final = 8
 """Most barriers that a scope names."""

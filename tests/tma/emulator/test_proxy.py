@@ -9,7 +9,7 @@ import pytest
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.simulate.tensormap_proxy import SCOPES, Agent, TensormapProxy, needed_scope
+from cute_py.tma.emulator.tensormap_proxy import SCOPES, Agent, TensormapProxy, needed_scope
 
 OLD, NEW = (
     encode(TensorMapTiled(0, 4096, (64, 8), (64,), (32, 4))),

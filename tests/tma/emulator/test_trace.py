@@ -11,7 +11,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
-from cute_py.tma.simulate.trace import Trace
+from cute_py.tma.emulator.trace import Trace
 from tests.tma.emulator.instructions import BASE, Instruction, columns, tiles
 from tests.tma.emulator.slow_model import WIDTH
 

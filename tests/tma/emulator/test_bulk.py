@@ -8,10 +8,10 @@ import pytest
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.data_types import TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.emulator.bulk import Cluster, bulk_load, bulk_store, bulk_to_cta, check_bulk
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
-from cute_py.tma.simulate.bulk import Cluster, bulk_load, bulk_store, bulk_to_cta, check_bulk
 from cute_py.tma.simulate.diagnosis import Run
 
 
