@@ -249,7 +249,8 @@ def test_copies_are_what_numpy_makes(shape: tuple[int, int], tile: tuple[int, in
     assert len(result.warnings) == (spill > 0)
     if spill:
         assert result.warnings[0] == (
-            f"rows of {shape[1] * x.itemsize} bytes are not a multiple of 16, and stores write up to {spill} bytes behind "
+            f"rows of {shape[1] * x.itemsize} bytes are not a multiple of 16, "
+            f"and stores write up to {spill} bytes behind "
             "each row; copied through a padded buffer"
         )
 

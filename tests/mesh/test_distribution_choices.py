@@ -646,7 +646,7 @@ def test_placements_of_dtensor_are_read_by_name() -> None:
         (_Partial(), Partial("sum")),
     ):
         assert from_dtensor(tensor(given, Named("Replicate"))).placements == (wanted, Replicate())
-    with pytest.raises(InvalidTypeError, match="^Other .* is not a supported placement"):
+    with pytest.raises(InvalidTypeError, match=r"^Other .* is not a supported placement"):
         from_dtensor(tensor(Named("Other"), Named("Replicate")))
     with pytest.raises(InvalidTypeError, match="a DTensor"):
         from_dtensor(3)

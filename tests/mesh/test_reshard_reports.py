@@ -138,12 +138,14 @@ def test_equal_parts_are_copies(tmp_path: Path) -> None:
     alike = {one.argument: one for one in found.diagnostics if one.rule == "reshard-alike"}
     every = [one for one in found.diagnostics if one.argument == "a.q_proj.weight"]
     assert alike["n"].message == (
-        "'n': all 4 shards are byte-identical, but the plan divides the tensor; possible placements: replicate; --force takes the shards as parts"
+        "'n': all 4 shards are byte-identical, but the plan divides the tensor; "
+        "possible placements: replicate; --force takes the shards as parts"
     )
     assert alike["n"].fixes == ("replicate",)
     assert alike["n"].facts["files"] == f"{tmp_path / 'in-0'}, {tmp_path / 'in-1'}"
     assert [one.message for one in every] == [
-        f"'a.q_proj.weight': the shards of devices {a}, {a + 1} are byte-identical, but the plan divides the tensor; possible placements: "
+        f"'a.q_proj.weight': the shards of devices {a}, {a + 1} are byte-identical, "
+        "but the plan divides the tensor; possible placements: "
         "kv-heads(kv_heads=2); --force takes the shards as parts"
         for a in (0, 2)
     ]
@@ -169,7 +171,8 @@ def test_sections_of_equal_parts(tmp_path: Path) -> None:
     found = refusal(tmp_path, 2, 1, {"*": "SectionedShard(0, (4, 4, 4))"})
     texts = [one.message for one in found.diagnostics]
     assert texts[0] == (
-        "'a.qkv_proj.weight', section section 1,: all 2 shards are byte-identical, but the plan divides the tensor; possible placements: "
+        "'a.qkv_proj.weight', section section 1,: all 2 shards are byte-identical, "
+        "but the plan divides the tensor; possible placements: "
         "replicate; --force takes the shards as parts"
     )
     found = refusal(tmp_path, 2, 1, {"*": "fused-qkv(4, 4)"})

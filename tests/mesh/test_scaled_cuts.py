@@ -76,7 +76,8 @@ def test_parts_of_another_format_shape_or_scale_are_refused() -> None:
         with pytest.raises(InvalidValueError) as caught:
             call()
         assert caught.value.headline == (
-            f"device 1 has the tensor scale {other.tensor_scale}, other devices have {whole.tensor_scale}; must be equal"
+            f"device 1 has the tensor scale {other.tensor_scale}, "
+            f"other devices have {whole.tensor_scale}; must be equal"
         )
     plain = cute.copy(X[:32], formats.mxfp8(scales="linear"))
     with pytest.raises(InvalidValueError) as caught:

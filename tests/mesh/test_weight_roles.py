@@ -198,7 +198,8 @@ def test_a_column_that_is_put_together_as_rows() -> None:
     assert first.rule == "reshard-role" and first.severity == "warning"
     assert first.argument == f"{LAYER}.self_attn.o_proj.weight"
     assert first.message == (
-        f"'{LAYER}.self_attn.o_proj.weight': with the placement of the plan its shape is (512, 40): hidden = 512; other weights "
+        f"'{LAYER}.self_attn.o_proj.weight': with the placement of the plan its shape is (512, 40): "
+        "hidden = 512; other weights "
         "have 128; query rows = 40; other weights have 160; its name is that of a row-parallel weight (o_proj); with "
         "row-parallel its shape is (128, 160), "
         "which fits; usual: row-parallel"
@@ -248,7 +249,8 @@ def test_one_device_needs_no_placement() -> None:
     wrong = changed("self_attn.o_proj.weight", local=(HIDDEN, QUERY), here=ONE_DEVICE, there=ROWS)
     (only,) = wrong.warnings
     assert only.message == (
-        f"'{LAYER}.self_attn.o_proj.weight': the destination divides it by rows, but its name is that of a row-parallel "
+        f"'{LAYER}.self_attn.o_proj.weight': the destination divides it by rows, "
+        "but its name is that of a row-parallel "
         "weight (o_proj); usual: row-parallel"
     )
 
