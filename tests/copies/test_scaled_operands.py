@@ -98,6 +98,8 @@ def test_elements_that_are_bytes_count_as_such() -> None:
     ("array", "text"),
     [
         (np.zeros((4, 8))[:, ::2], "a source with strides (8, 2)"),
+        (np.zeros((4, 8))[:, ::-1], "a source with strides (8, -1)"),
+        (np.broadcast_to(np.zeros((4, 8))[:, :1], (4, 6)), "a source with strides (8, 0)"),
         (np.zeros((4, 6, 8))[:, :3], "a source of shape (4, 3, 8) with strides (48, 8, 1)"),
         (np.zeros((4, 6, 8)).transpose(1, 0, 2), "a source of shape (6, 4, 8) with strides (8, 48, 1)"),
         (np.zeros((0, 8)), "the source has no elements"),
