@@ -80,7 +80,7 @@ def is_integer(value: object) -> bool:
     return True
 
 
-PARSE_READS: Final = "cute_py.parse(text) reads a layout from its text from its text"
+PARSE_READS: Final = "cute_py.parse(text) reads a layout from its text"
 """Hint of errors that refuse a text in place of a layout."""
 
 
@@ -193,7 +193,7 @@ def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
     >>> items_of(itertools.count(), "offsets")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: offsets has more than 4194304 items; an iterator must end before that
+    cute_py.errors.InvalidValueError: more than 4194304 items in offsets; an iterator must end before that
     """
     if isinstance(values, (tuple, list)):
         return tuple(values)
@@ -267,7 +267,7 @@ def check_elements(count: int, what: str) -> None:
     >>> check_elements(1 << 40, "coordinates")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: coordinates has 1099511627776 elements; must be at most 2147483648
+    cute_py.errors.InvalidValueError: 1099511627776 elements in coordinates; must be at most 2147483648
     """
     if count > MOST_ELEMENTS:
         raise InvalidValueError(f"{count} elements in {what}; must be at most {MOST_ELEMENTS}")
@@ -630,7 +630,7 @@ def unknown_member(kind: type[enum.Enum], value: Kind) -> UnknownNameError:
     ...     LEFT = 0
     ...     RIGHT = 1
     >>> print(unknown_member(Side, "LEFTT"))
-    'LEFTT' is no Side
+    'LEFTT' is not a valid Side
       nearest : LEFT
       known   : LEFT = 0, RIGHT = 1
     """

@@ -24,7 +24,13 @@ else:
 
 
 class HasItemSize(Protocol):
-    """A dtype of another library."""
+    """A dtype of another library.
+
+    >>> import numpy
+    >>> type_of: HasItemSize = numpy.dtype("float16")
+    >>> type_of.itemsize
+    2
+    """
 
     @property
     def itemsize(self) -> int:

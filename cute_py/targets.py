@@ -118,6 +118,9 @@ def architecture(name: str) -> Target:
 
     Raises:
         InvalidValueError: no such name in the table.
+
+    >>> architecture("sm_90a").name
+    'sm_90a'
     """
     expect(name, str, "a name")
     if name not in _BY_NAME:
@@ -180,7 +183,11 @@ def expect_version(value: object) -> Version:
 
 
 def version_text(version: Version) -> str:
-    """`8.6` for (8, 6)."""
+    """`8.6` for (8, 6).
+
+    >>> version_text((8, 6))
+    '8.6'
+    """
     return f"{version[0]}.{version[1]}"
 
 
@@ -189,6 +196,9 @@ def version_of(text: str) -> Version:
 
     Raises:
         InvalidValueError: the text is not two numbers with a point between.
+
+    >>> version_of("8.6")
+    (8, 6)
     """
     found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", expect(text, str, "a PTX version"))
     if found is None:

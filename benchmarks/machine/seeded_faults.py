@@ -51,7 +51,7 @@ CAUSES: Final[dict[str, tuple[str, ...]]] = {
                       "initialisation not known"),
     "missing wait": ("read before it arrives", "overwritten while in use", "registers in use",
                      "store under way at exit", "load under way at exit", "race in shared memory",
-                     "initialisation not known"),
+                     "initialisation not known", "exit before a peer is done"),
     "missing bar.sync": ("race in shared memory", "race in global memory", "read before it arrives",
                          "overwritten while in use", "missing proxy fence", "initialisation not known",
                          "mbarrier not initialised", "mbarrier used after inval", "never written",
@@ -253,6 +253,7 @@ def proof(fault: Fault, kernel: Kernel) -> str:
     order for each of them.
     """
     removed = any(not line or line.startswith("setp.eq.u32") for line in fault.lines.values())
+    removed |= "waited for" in fault.what  # the wait for another barrier counts as none
     exits = fault.kind == "early exit"
     without = frozenset(fault.lines) if removed or exits else frozenset()
     text = fault.put_into(kernel.text)

@@ -252,7 +252,15 @@ def make_fragment_C(atom: MmaAtom, part: LayoutLike) -> Tensor:
 
 
 def make_fragment_A(atom: MmaAtom, part: LayoutLike) -> Tensor:
-    """The fragment of a partition of A: registers, descriptors, or tensor memory, as the instruction requires."""
+    """The fragment of a partition of A: registers, descriptors, or tensor memory, as the instruction requires.
+
+    >>> from cute_py.atom import make_tiled_mma
+    >>> from cute_py.layout import Layout, LayoutRight
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> part = mma.get_slice(0).partition_A(Layout((Int(16), Int(16)), LayoutRight))
+    >>> print(make_fragment_A(mma.atom, part).layout)
+    ((_2,_2,_2),_1,_1):((_1,_2,_4),_0,_0)
+    """
     return _make_operand(atom, part, "A")
 
 

@@ -58,7 +58,11 @@ class Major(NamedEnum, StrEnum):
 
 
 class DescriptorKind(NamedEnum):
-    """Which instructions read the descriptor."""
+    """Which instructions read the descriptor.
+
+    >>> [kind.value for kind in DescriptorKind]
+    ['tcgen05', 'wgmma']
+    """
 
     TCGEN05 = "tcgen05"
     WGMMA = "wgmma"
@@ -70,7 +74,11 @@ class DescriptorKind(NamedEnum):
 
 
 class SmemSwizzle(NamedEnum, IntEnum):
-    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`."""
+    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`.
+
+    >>> SmemSwizzle.B128, int(SmemSwizzle.B128)
+    (<SmemSwizzle.B128: 3>, 3)
+    """
 
     NONE = 0
     B32 = 1
@@ -423,7 +431,12 @@ def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
 
 
 def replace_start_address(descriptor: int, address: int) -> int:
-    """`descriptor` with the start address of `address` (bytes); the other bits stay."""
+    """`descriptor` with the start address of `address` (bytes); the other bits stay.
+
+    >>> made = SmemDescriptor(4, 1, 64, SmemSwizzle.B128, "umma")
+    >>> SmemDescriptor.decode(replace_start_address(int(made), 0x400), "umma").start_address
+    64
+    """
     descriptor, address = expect_integer(descriptor, "a descriptor"), expect_integer(address, "an address")
     return (descriptor & ~START_MASK) | ((address >> 4) & START_MASK)
 
@@ -446,7 +459,7 @@ def offset_text(name: str) -> str:
       K-major, swizzled   : from 8 rows to the next 8 rows
       K-major, no swizzle : from 8 rows to the next 8 rows
       MN-major, swizzled  : from 8 elements of K to the next 8
-      MN-major, no swizzle: from one swizzle width along M or N to the next
+      MN-major, no swizzle: from 16 bytes along M or N to the next
     """
     expect_choice(name, ("LBO", "SBO"), "an offset of a descriptor")
     field = "leading" if name == "LBO" else "stride"

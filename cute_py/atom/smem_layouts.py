@@ -463,6 +463,11 @@ class SmemOperand:
     Args:
         leading, stride: in 16-byte units, as the descriptors have them.
         starts: start of each instruction along K, in 16-byte units from the start of the buffer.
+
+    >>> import cute_py as cute
+    >>> found = find_smem_operand(cute.tma.make_smem_layout("K", "128B", "float16", (128, 64)), "float16")
+    >>> found.stride, found.starts
+    (64, (0, 2, 4, 6))
     """
 
     major: Major

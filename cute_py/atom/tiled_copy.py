@@ -258,7 +258,14 @@ class TiledCopy:
 
 @dataclass(frozen=True, slots=True)
 class ThrCopy:
-    """One thread of a tiled copy: `partition_S(tensor)` is the part that it reads. `str` is C++'s print."""
+    """One thread of a tiled copy: `partition_S(tensor)` is the part that it reads. `str` is C++'s print.
+
+    >>> import cute_py as cute
+    >>> one = cute.copy_atom("UniversalCopy<float>", "float")
+    >>> copy = cute.make_tiled_copy(one, cute.Layout((cute.Int(4), cute.Int(8)), cute.LayoutRight))
+    >>> print(copy.get_slice(9).partition_S(cute.make_identity_tensor((8, 16))))
+    ArithTuple(1,1) o ((_1,_1),2,2):((_0,_0),_4@0,_8@1)
+    """
 
     tiled_copy: TiledCopy
     thr_idx: int

@@ -61,6 +61,14 @@ class TileComparison:
         detail: the cause with its numbers.
         scope: the bytes that were compared and the causes that were tried; the bytes that no load writes, and the
             causes that were not tried, with the reason.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> x = numpy.arange(64 * 64, dtype="float32").reshape(64, 64)
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, "(_32,_32):(_32,_1)")
+    >>> found = cute.tma.compare_tile(atom, x, (0, 1), cute.tma.execute(atom, x, (1, 0)).smem)
+    >>> found.equal, found.cause
+    (False, 'exchanged coordinates')
     """
 
     equal: bool

@@ -387,6 +387,14 @@ def copy_array(
     Raises:
         DeviceError: no device, or an array of another library that is on the host.
         InvalidValueError, TmaLimitError: as `prepare_copy`.
+
+    >>> import numpy
+    >>> from cute_py.gpu.device import device_available
+    >>> x = numpy.arange(4096, dtype=numpy.float32).reshape(64, 64)
+    >>> y = numpy.empty_like(x)
+    >>> if device_available():
+    ...     _ = copy_array(x.T, y)
+    ...     assert (y == x.T).all()
     """
     a, b = array_view(source), array_view(destination)
     if a.device is not None and b.device is not None:

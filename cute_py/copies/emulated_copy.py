@@ -78,6 +78,13 @@ class CopyResult(Generic[Destination]):
             per tile.
         bytes: bytes of the tensor; seconds: time of the copy itself.
         warnings: legal properties that may surprise; difference: the first element that differs, as text.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> x = numpy.arange(64 * 64, dtype="float32").reshape(64, 64)
+    >>> result = cute.tma.copy(cute.tma.make_tma_copy("SM90_TMA_LOAD", x, "(_32,_32):(_32,_1)"), x)
+    >>> result.equal, result.tiles, result.transaction_bytes
+    (True, 4, 4096)
     """
 
     destination: Destination
@@ -103,7 +110,15 @@ class CopyResult(Generic[Destination]):
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
-    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and data about its loads."""
+    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and data about its loads.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> x = numpy.arange(64 * 64, dtype="float32").reshape(64, 64)
+    >>> tile = cute.tma.execute(cute.tma.make_tma_copy("SM90_TMA_LOAD", x, "(_32,_32):(_32,_1)"), x, (1, 0))
+    >>> tile.smem.view("float32")[:2].tolist(), tile.coords.tolist()
+    ([2048.0, 2049.0], [[0, 32]])
+    """
 
     smem: Bytes
     coords: Integers
@@ -196,7 +211,12 @@ def spilled_bytes(atom: TmaAtom) -> int:
 
 
 def first_difference(source: HostArray, destination: HostArray) -> str | None:
-    """The first element, in row-major order, whose bits differ; None if all are equal."""
+    """The first element, in row-major order, whose bits differ; None if all are equal.
+
+    >>> import numpy
+    >>> first_difference(numpy.array([[1, 2], [3, 4]]), numpy.array([[1, 2], [3, 5]]))
+    'element (1, 1): source np.int64(4), destination np.int64(5)'
+    """
     source, destination = expect(source, np.ndarray, "source"), expect(destination, np.ndarray, "destination")
     if source.shape != destination.shape or source.dtype != destination.dtype or not source.ndim:
         raise InvalidValueError(

@@ -46,7 +46,11 @@ class KernelReport:
 
 @record
 class CopyReport:
-    """A copy, measured. `gigabytes_per_second` counts bytes read plus written; percent of a memcpy's rate."""
+    """A copy, measured. `gigabytes_per_second` counts bytes read plus written; percent of a memcpy's rate.
+
+    >>> CopyReport(10.0, 8, 1.6, 9.0, 90.0, ()).percent_of_memcpy
+    90.0
+    """
 
     microseconds: float
     bytes: int

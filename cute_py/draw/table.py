@@ -59,11 +59,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """A label over the rows or columns `start` to `stop` - 1 (positions in the table)."""
+    """A label over the rows or columns `start` to `stop` - 1 (positions in the table); `strong` is the name of a part
+    of the picture, which is drawn as a title is."""
 
     start: int
     stop: int
     text: str
+    strong: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,8 +266,10 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
         return [GAP if i is None else str(i) for i in axis]
 
     start = len(deep) + 1
-    across = (Bracket(0, len(deep), f"A: K {k}"), Bracket(start, start + len(wide), f"C, and B above: N {n}"))
-    down = (Bracket(0, len(deep), f"B: K {k}"), Bracket(start, start + len(tall), f"M {m}"))
+    first = Bracket(0, len(deep), f"A: K {k}", strong=True)
+    across = (first, Bracket(start, start + len(wide), f"B, and C below: N {n}", strong=True))
+    above = Bracket(0, len(deep), f"B: K {k}", strong=True)
+    down = (above, Bracket(start, start + len(tall), f"A and C: M {m}", strong=True))
     table = Table(
         rows=tuple(rows),
         row_labels=(*labels(deep), "", *labels(tall)),
@@ -346,6 +348,12 @@ def draw_ldmatrix(
 
     Lanes of one colour are one 8 x 8 matrix, read in one pass where they lie in different banks; the notes have the
     passes of each.
+
+    >>> import cute_py as cute
+    >>> mma = cute.make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> copy = cute.make_tiled_copy_A(cute.copy_atom("SM75_U32x4_LDSM_N", "half_t"), mma)
+    >>> print(draw_ldmatrix(copy, cute.parse("(_16,_16):(_16,_1)")).text.splitlines()[0])
+    SM75_U32x4_LDSM_N reads (_16,_16):(_16,_1), step 0 of warp 0
     """
     expect(copy, TiledCopy, "the copy of draw_ldmatrix")
     if not isinstance(smem, (Layout, ComposedLayout)):

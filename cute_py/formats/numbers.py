@@ -159,7 +159,11 @@ def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
 
 
 def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
-    """The array of a type's numbers that have these bits; no copy. The reverse of `codes`."""
+    """The array of a type's numbers that have these bits; no copy. The reverse of `codes`.
+
+    >>> of_codes(np.array([0x38, 0x40], np.uint8), "float8_e4m3fn").astype(float).tolist()
+    [1.0, 2.0]
+    """
     kind = number(dtype).dtype.numpy
     expect_array(bits)
     if (

@@ -43,6 +43,12 @@ class ScaledTensor:
             take. scales: as `format.scale_layout` indexes them; (L, ...) of a batch lies one after another.
         tensor_scale: float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); default from
             the data.
+
+    >>> import numpy as np
+    >>> import cute_py as cute
+    >>> scaled = cute.copy(np.ones((4, 64), np.float32), cute.formats.mxfp8())
+    >>> scaled.data.shape, scaled.scales.size
+    ((4, 64), 512)
     """
 
     data: NDArray[Any]

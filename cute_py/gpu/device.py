@@ -41,7 +41,11 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
 
 @record
 class Device:
-    """One GPU with TMA. Sizes in bytes; `capability` is (major, minor)."""
+    """One GPU with TMA. Sizes in bytes; `capability` is (major, minor).
+
+    >>> if device_available():
+    ...     assert open_device().shared_bytes >= 227 * 1024
+    """
 
     ordinal: int
     name: str
@@ -125,6 +129,9 @@ def open_device(ordinal: int | None = None) -> Device:
         InvalidTypeError: not an integer.
         MissingPackageError: cuda-python is not installed.
         DeviceError: no driver, a driver older than CUDA 12.0, no such device, or one without TMA.
+
+    >>> if device_available():
+    ...     assert open_device().capability >= (9, 0)
     """
     api = driver()
     call("starting the driver", api.cuInit, 0)
@@ -240,7 +247,11 @@ def _open(ordinal: int) -> Device:
 
 
 def device_available() -> bool:
-    """Whether `open_device()` finds a GPU with TMA. It never raises."""
+    """Whether `open_device()` finds a GPU with TMA. It never raises.
+
+    >>> device_available() in (True, False)
+    True
+    """
     try:
         open_device()
     except CuteError:

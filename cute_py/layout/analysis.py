@@ -54,7 +54,12 @@ Mode = tuple[int, int]
 
 @record
 class Footprint:
-    """The offsets that a layout reaches, in elements: `lowest` and `highest` (inclusive), and how many differ."""
+    """The offsets that a layout reaches, in elements: `lowest` and `highest` (inclusive), and how many differ.
+
+    >>> import cute_py as cute
+    >>> cute.footprint(cute.parse("(4,3):(1,8)"))
+    Footprint(lowest=0, highest=19, distinct=12)
+    """
 
     lowest: int
     highest: int
@@ -424,6 +429,11 @@ class BankConflicts:
 
     `wavefronts`: per phase of each warp, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one
     thread's access.
+
+    >>> import cute_py as cute
+    >>> found = cute.bank_conflicts(cute.parse("32:32"), "float32")
+    >>> found.vector_bits, found.wavefronts, found.ways
+    (32, (32,), 32)
     """
 
     vector_bits: int
@@ -455,7 +465,12 @@ class BankConflicts:
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:
-    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps."""
+    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps.
+
+    >>> import cute_py as cute
+    >>> cute.coalescing(cute.parse("32:2"), "float32")
+    Coalescing(sectors=8, lines=2, bytes_requested=128)
+    """
 
     sectors: int
     lines: int

@@ -197,6 +197,10 @@ class IntegerModule(Protocol):
 
     Two optional attributes: `modes`, the hierarchical position of a basis element (with `value`, its
     scale), and `is_static` (False where equality of two objects is known only at run time).
+
+    >>> from cute_py.arith_tuple import E
+    >>> isinstance(E(0), IntegerModule), 3 * E(0) + 2 * E(1)
+    (True, ArithTuple(3, 2))
     """
 
     def __rmul__(self, n: Any, /) -> Leaf: ...

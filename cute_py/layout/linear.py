@@ -208,7 +208,7 @@ def linear(layout: Layout | ComposedLayout) -> LinearLayout:
     """
     view = _view(layout)
     if isinstance(view, str):
-        raise LayoutError(f"this function has this function has no F2 view: {view}", {"layout": layout})
+        raise LayoutError(f"this function has no F2 view: {view}", {"layout": layout})
     return view
 
 

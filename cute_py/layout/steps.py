@@ -46,6 +46,9 @@ class Step:
 
     `rule` names it ('merge', 'step over', 'walk', ...), `text` is a sentence with its numbers, `values` holds the
     numbers, `result` is the layout or mode that the step produces, if any.
+
+    >>> Step("merge", "modes 0 and 1 merge", {"stride": 4})
+    Step(rule='merge', text='modes 0 and 1 merge', values={'stride': 4}, result=None)
     """
 
     rule: str
@@ -362,7 +365,7 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
     ...     print(step)
     drop: _1:_6 has one element, so it is dropped
     merge: _2:_1 and _6:_2 merge into _12:_1: _2 * _1 = _2
-    result: (_2,(_1,_6)):(_1,(_6,_2)) is _12:_1
+    result: (_2,(_1,_6)):(_1,(_6,_2)) coalesces to _12:_1
     """
     if not callable(operation) or operation not in explained():
         name = getattr(operation, "__name__", given(operation))

@@ -27,6 +27,7 @@ from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, tr
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
+from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
 from cute_py.ptx.flow import lines_text
 from cute_py.ptx.source import Module, read_module
@@ -89,6 +90,12 @@ class PtxRun:
         counts: executions of each instruction that was executed. instructions: all executions by threads.
         approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
         schedules: those that ran.
+
+    >>> import cute_py as cute
+    >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
+    >>> run = cute.run_ptx(text, block=32)
+    >>> run.ok, run.kernel
+    (True, 'nothing')
     """
 
     kernel: str
@@ -103,6 +110,7 @@ class PtxRun:
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
     _events: Any = field(default=(), repr=False, compare=False)
     _left: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    _tensor: Any = field(default=None, repr=False, compare=False)
 
     @property
     def scope(self) -> Scope:
@@ -159,6 +167,26 @@ class PtxRun:
             raise InvalidValueError("this run was not made by run_ptx, so it has no steps")
         ctas, size = self._wave
         return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
+
+    def tensor_memory(self, cta: int = 0) -> TensorContents:
+        """The tensor memory of a CTA at the end of the run, with the instructions that wrote it.
+
+        `print` shows it as text, `cute_py.draw.draw` makes a picture of it.
+
+        Args:
+            cta: number in the grid, x fastest; one of those that ran together first.
+        Raises:
+            InvalidValueError: there is no such CTA, or the kernel has no tcgen05 instructions.
+        """
+        if self._tensor is None:
+            raise InvalidValueError("this run has no tensor memory; its kernel executed no tcgen05 instruction")
+        cells, written = self._tensor
+        place = expect_integer(cta, "cta", 0, len(cells) - 1)
+        code: Code = self._code
+        line_of = np.array([NOTHING, *(one.line for one in code.instructions)])
+        texts = {one.line: one.text for one in code.instructions if one.opcode.startswith("tcgen05")}
+        title = f"{self.kernel}: tensor memory of CTA {place}, 128 lanes of 512 columns of 4 bytes"
+        return TensorContents(title, cells[place], line_of[written[place]], texts)
 
     def explain(self) -> str:
         """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
@@ -464,6 +492,8 @@ class _Execution:
             self.observer = together(beside) if beside else Observer()
         self.totals = Totals()
         self.failed = False
+        self.tensor: tuple[Array, Array] | None = None
+        """Cells and writers of the tensor memory of the CTAs that ran first."""
         self.asynchronous = False
         self.resident = self._resident()
         for block in code.blocks:
@@ -507,6 +537,9 @@ class _Execution:
                 self.totals.findings += [fault.diagnostic, *fault.others]
                 self.failed = True
             self.observer.ended(machine, self.failed)
+            held = machine.state.get("tcgen05")
+            if held is not None and self.tensor is None:
+                self.tensor = held.cells, held.written
             self.asynchronous |= machine.asynchronous
             memory.forget()
             if self.failed:
@@ -528,6 +561,7 @@ class _Execution:
         return PtxRun(
             code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,
             tuple(sorted(code.approximate)), ran, trace, code, wave, tuple(self.recorder.events),
+            _tensor=self.tensor,
         )  # fmt: skip
 
     def _count(self, number: int, warps: int, threads: int) -> Count:

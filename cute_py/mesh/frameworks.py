@@ -65,6 +65,15 @@ def from_dtensor(tensor: Any) -> ShardedLayout:
 
     Raises:
         InvalidTypeError: no DTensor, or a placement of another kind.
+
+    >>> from types import SimpleNamespace
+    >>> class Shard:
+    ...     dim = 0
+    ...     def is_shard(self, dim=None):
+    ...         return True
+    >>> mesh = SimpleNamespace(shape=(2,))
+    >>> from_dtensor(SimpleNamespace(shape=(8, 4), placements=(Shard(),), device_mesh=mesh)).local_shape(0)
+    (4, 4)
     """
     expect_having(tensor, ("shape", "placements", "device_mesh"), "a DTensor")
     placements = [_placement(one) for one in tensor.placements]

@@ -128,12 +128,22 @@ class SectionedShard:
 
 @record
 class Replicate:
-    """The devices along this mesh mode hold the same elements."""
+    """The devices along this mesh mode hold the same elements.
+
+    >>> import cute_py as cute
+    >>> held = cute.mesh.distribute((8, 4), (2, 2), (cute.mesh.Shard(0), Replicate()))
+    >>> held.local_shape(0), held.replicas
+    ((4, 4), Layout((2,), (1,)))
+    """
 
 
 @record
 class Partial:
-    """The devices along this mesh mode hold summands: the tensor is their sum."""
+    """The devices along this mesh mode hold summands: the tensor is their sum.
+
+    >>> Partial("sum")
+    Partial(reduction='sum')
+    """
 
     reduction: str = "sum"
 

@@ -341,7 +341,7 @@ def distribute(
     ((256,4),256):((256@1,1@0),1@1)
     >>> uneven = distribute(10, 4, [Shard(0)])
     >>> [uneven.local_shape(d) for d in range(4)], uneven.why_no_layout
-    ([(3,), (3,), (3,), (1,)], 'dimension 0 of 10 is not divided evenly by Shard(dim=0) over 4')
+    ([(3,), (3,), (3,), (1,)], 'Shard(dim=0) over 4 does not divide dimension 0 of 10 evenly')
     """
     extents = _extents(shape, "shape")
     mesh = _mesh(mesh_shape)

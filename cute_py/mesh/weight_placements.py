@@ -221,7 +221,7 @@ def parse_weight_placement(text: str, rank: int, what: str = "a placement") -> W
     ...     parse_weight_placement("row_parallel", 2)
     ... except InvalidValueError as error:
     ...     print(error.headline, "-", error.hint)
-    a placement: no placement 'row_parallel' - row-parallel
+    a placement: 'row_parallel' is not a placement - row-parallel
     """
     found = _CALL.fullmatch(expect(text, str, what))
     row = NAMED_PLACEMENTS.get(found["name"]) if found is not None else None

@@ -31,8 +31,10 @@ from cute_py.targets import BANK_BYTES, BANKS, WARP
 from cute_py.tma.atom.smem_layout import SPANS, span_row
 
 WORDS: Final = ("row", "column", "ldmatrix")
-MOST_PHASES: Final = 20
-"""Phases that are drawn."""
+MOST_PHASES: Final = 8
+"""Phases that are drawn; those of a tile repeat."""
+MOST_BESIDE: Final = 256
+"""Elements of a tile that is drawn before and after the swizzle; a larger one is drawn after it."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,9 @@ def fill_banks(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     out.section("phases", "Banks, phase by phase", drawn(_phase_picture(access, whole, cost), "banks"))
     if count <= MOST_LISTED:
         picture = (
-            draw_swizzle(whole, bits=dtype.bits) if _is_simple(whole) else draw_layout(whole, "bank", bits=dtype.bits)
+            draw_swizzle(whole, bits=dtype.bits)
+            if _is_simple(whole) and count <= MOST_BESIDE
+            else draw_layout(whole, "bank", bits=dtype.bits)
         )
         out.section("tile", "The tile, and the bank of each element", drawn(picture, "tile"))
     _code(out, inputs, whole, dtype, swizzle)

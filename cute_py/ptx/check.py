@@ -204,6 +204,11 @@ class ParsedInstruction:
     """One instruction text matched with its row of the table.
 
     errors: reasons why no architecture takes it (empty if some does). requirements: what it needs of a target.
+
+    >>> from cute_py.ptx import examine
+    >>> found = examine("mbarrier.init.shared::cta.b64 [a], 1;")
+    >>> found.canonical, found.errors
+    (True, ())
     """
 
     text: str
@@ -272,6 +277,10 @@ class Verdict:
 
     assembles: ptxas takes it. canonical: its modifiers are in the ISA's order. min_version: the first PTX version
     that takes it on this architecture. reasons: why not, one line each. advice: performance advisories of ptxas.
+
+    >>> from cute_py.ptx import verdict
+    >>> verdict("fence.proxy.async.global;", "sm_80").assembles
+    False
     """
 
     text: str

@@ -80,6 +80,11 @@ class ProgramReport:
 
     found: every broken rule; severity 'warning' where the text leaves a doubt. counts: the instructions that were
     judged by themselves, by their row of the table. scope: what the rules judged, and what they left with the reason.
+
+    >>> from cute_py.ptx import check_program
+    >>> report = check_program(".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }")
+    >>> report.target, report.found
+    ('sm_90a', ())
     """
 
     target: str

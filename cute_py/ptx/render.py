@@ -149,7 +149,7 @@ def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
     """The reasons why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
     >>> print(*check_cluster_mask(0b10011, cluster_size=4))
-    multicast mask 0x13 names CTA 4; the cluster has 4 CTAs
+    the multicast mask 0x13 names CTA 4, but the cluster has 4 CTAs
     """
     limit = MAX_CLUSTER if cluster_size is None else cluster_size
     if mask <= 0:

@@ -57,6 +57,10 @@ class ArrayEngine:
     `flat` is a one-dimensional view that reaches from the lowest to the highest element; `origin` is the index of
     the element at offset 0 (above 0 where a stride is negative). `dtype` is the element type, if the array's own type
     differs (a tfloat32 is stored as float32). The view keeps the memory alive.
+
+    >>> engine = ArrayEngine(numpy.arange(10), 4)
+    >>> engine[0], engine[-2]
+    (np.int64(4), np.int64(2))
     """
 
     __slots__ = ("dtype", "flat", "origin")

@@ -241,7 +241,30 @@ def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = 
 def print_latex(
     layout: Layout | ComposedLayout, file: TextIO | None = None, color: Callable[[int], str] = grey
 ) -> None:
-    """Print a layout as a TikZ picture, as C++'s print_latex does."""
+    """Print a layout as a TikZ picture, as C++'s print_latex does.
+
+    >>> import cute_py as cute
+    >>> print_latex(cute.parse("(_2,_2):(_1,_2)"))
+    % Layout: (_2,_2):(_1,_2)
+    \\documentclass[convert]{standalone}
+    \\usepackage{tikz}
+    <BLANKLINE>
+    \\begin{document}
+    \\begin{tikzpicture}[x={(0cm,-1cm)},y={(1cm,0cm)},every node/.style={minimum size=1cm, outer sep=0pt}]
+    <BLANKLINE>
+    \\node[fill=black!00] at (0,0) {0};
+    \\node[fill=black!20] at (0,1) {2};
+    \\node[fill=black!40] at (1,0) {1};
+    \\node[fill=black!60] at (1,1) {3};
+    \\draw[color=black,thick,shift={(-0.5,-0.5)}] (0,0) grid (2,2);
+    <BLANKLINE>
+    \\node at (0,-1) {\\Large{\\texttt{0}}};
+    \\node at (1,-1) {\\Large{\\texttt{1}}};
+    \\node at (-1,0) {\\Large{\\texttt{0}}};
+    \\node at (-1,1) {\\Large{\\texttt{1}}};
+    \\end{tikzpicture}
+    \\end{document}
+    """
     out = text_file(file)
     out.write(format_latex(layout, color))
 
@@ -328,6 +351,14 @@ def place_of(found: Any, thread: int, value: int, rows: int, layout_tv: Layout |
 def print_latex_tv(
     layout_tv: Layout | Tensor, tile_mn: Shaped, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
 ) -> None:
-    """Print the threads and values of a tile as a TikZ picture, as C++'s print_latex_tv does."""
+    """Print the threads and values of a tile as a TikZ picture, as C++'s print_latex_tv does.
+
+    >>> import io
+    >>> import cute_py as cute
+    >>> file = io.StringIO()
+    >>> print_latex_tv(cute.parse("(_4,_2):(_2,_1)"), (2, 4), file)
+    >>> file.getvalue().splitlines()[0]
+    '% Layout TV: ((1,4),(2,1)):((_2@0,1@1),(_1@0,1@1))'
+    """
     out = text_file(file)
     out.write(format_latex_tv(layout_tv, tile_mn, color))

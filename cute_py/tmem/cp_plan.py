@@ -30,7 +30,11 @@ MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
 @record
 class MiddleLoop:
     """`extent` instructions; each moves the shared address by `smem_step` units of 16 bytes and the tensor-memory
-    address by `taddr_step` (columns, or lanes << 16)."""
+    address by `taddr_step` (columns, or lanes << 16).
+
+    >>> MiddleLoop(extent=4, smem_step=32, taddr_step=4)
+    MiddleLoop(extent=4, smem_step=32, taddr_step=4)
+    """
 
     extent: int
     smem_step: int
@@ -39,7 +43,11 @@ class MiddleLoop:
 
 @record
 class Tile:
-    """One instruction: its offset in the tensor-memory address, and in the descriptor in 16-byte units."""
+    """One instruction: its offset in the tensor-memory address, and in the descriptor in 16-byte units.
+
+    >>> Tile(taddr_offset=32 << 16 | 8, smem_offset=64).column
+    8
+    """
 
     taddr_offset: int
     smem_offset: int
@@ -66,6 +74,11 @@ class CpPlan:
         smem_offset: of the first instruction, in 16-byte units from the start of the buffer.
         taddr_offset: of the first instruction, from the allocated address.
         notes: what a stricter planner would refuse.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> plan = demonstration_copy().plan
+    >>> plan.ldo, plan.sdo, plan.row_bytes, plan.count
+    (16, 8, 16, 1)
     """
 
     form: CpForm

@@ -44,7 +44,13 @@ UNIT_BITS = 8 * UNIT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a copy: a buffer's layout, its shape and the region that is copied."""
+    """One side of a copy: a buffer's layout, its shape and the region that is copied.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> request = demonstration_copy().request
+    >>> Side(request.src.buffer.layout, request.src.buffer.shape, request.src.region).shape
+    (32, 16)
+    """
 
     layout: Layout
     shape: tuple[int, ...]
@@ -182,6 +188,12 @@ def plan_form(
     Args:
         bits: bits of one element.
         ldo: in place of the leading offset that the planner would write, in 16-byte units.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> request = demonstration_copy().request
+    >>> smem, tmem = (Side(r.buffer.layout, r.buffer.shape, r.region) for r in (request.src, request.dst))
+    >>> plan_form(WARPX4, smem, tmem, 8).count
+    1
     """
     expect(form, CpForm, "a form of tcgen05.cp")
     expect(smem, Side, "the shared side")

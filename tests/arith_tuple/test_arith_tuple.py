@@ -91,7 +91,7 @@ def test_it_is_immutable() -> None:
 def test_modes_out_of_range() -> None:
     assert ArithTuple(1, 2)[-1] == 2
     for mode in (2, -3):
-        with pytest.raises(CoordinateError, match=rf"no mode {mode} in \(1,2\)"):
+        with pytest.raises(CoordinateError, match=rf"mode {mode} of \(1,2\) does not exist"):
             ArithTuple(1, 2)[mode]
 
 

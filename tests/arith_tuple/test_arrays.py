@@ -324,7 +324,7 @@ def test_a_cuda_array_without_data() -> None:
 
 @pytest.mark.parametrize("bad", [5, "text", [1, 2], None, object()])
 def test_what_is_no_array(bad: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="expected an engine or an array, got str 'text'"):
+    with pytest.raises(InvalidTypeError, match="expected an engine or an array"):
         make_tensor(bad, (4,))
 
 

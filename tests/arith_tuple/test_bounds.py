@@ -159,20 +159,19 @@ REFUSED: list[Refusal] = [
     ("compositions", lambda: cute.parse("4:1 o 0 o " * 99 + "4:1"), ParseError, "nested deeper than 64 levels"),
     ("mode of a basis", lambda: cute.parse("_1@9999999"), ParseError, "modes[0] = 9999999; must be 0 to 4095"),
     ("mode of E", lambda: E(4096), InvalidValueError, "modes[0] = 4096; must be 0 to 4095"),
-    ("modes of E", lambda: E(*[0] * 65), InvalidValueError, "65 modes within each other; must be at most 64"),
+    ("modes of E", lambda: E(*[0] * 65), InvalidValueError, "a basis element nests 65 modes; must be at most 64"),
     ("explained mode", lambda: cute.explain("_1@1000000"), InvalidTypeError, "must be 0 to 4095"),
-    ("column of tensor memory", lambda: cute.parse("tmem_[32b](0x0.10000)"), ParseError, "beyond 16 bits"),
+    ("column of tensor memory", lambda: cute.parse("tmem_[32b](0x0.10000)"), ParseError, "does not fit into 16 bits"),
     ("bit in whole bytes", lambda: cute.parse("gmem_ptr[16b](0x10.3)"), ParseError, "must be 0 to 0"),
     ("names of arguments", lambda: cute.parse("Min(N, evaluate=1)"), ParseError, "takes no keyword arguments"),
     ("symbols", lambda: cute.parse("N", symbols=3), InvalidTypeError, "symbols must be a Mapping"),  # type: ignore[arg-type]
     ("name of a symbol", lambda: cute.parse("N", symbols={1: N}), InvalidTypeError, "the name of a symbol"),  # type: ignore[dict-item]
     ("value of a symbol", lambda: cute.parse("N", symbols={"N": 1.5}), InvalidTypeError, "symbols['N'] must be an int"),
-    ("fraction", lambda: cute.parse("N", symbols={"N": sympy.Rational(1, 2)}), InvalidTypeError, "not an integer"),
+    ("fraction", lambda: cute.parse("N", symbols={"N": sympy.Rational(1, 2)}), InvalidTypeError, "expected an"),
     ("type", lambda: cute.parse("4:1", dtype=object()), InvalidTypeError, "not an element type"),
     ("tensor", lambda: cute.format_tensor(counted(10**4, 10**4)), InvalidValueError,
      "print_tensor of 10000 x 10000 cells; at most 262144 are shown"),
-    ("tensor of one mode", lambda: cute.print_tensor(counted(10**8)), InvalidValueError,
-     'style="python" omits the middle of'),
+    ("tensor of one mode", lambda: cute.print_tensor(counted(10**8)), InvalidValueError, 'omits the middle'),
     ("slabs", lambda: cute.format_tensor(counted(2, 2, 10**6, 100)), InvalidValueError, "2 x 2 x 1000000 x 100"),
     ("empty slabs", lambda: cute.format_tensor(counted(2, 0, 10**8)), InvalidValueError, "2 x 0 x 100000000"),
     ("on a stream", lambda: cute.format_tensor(counted(10**8), style="ostream"), InvalidValueError, "at most 262144"),
@@ -180,17 +179,16 @@ REFUSED: list[Refusal] = [
     ("empty rows", lambda: cute.format_layout(Layout((10**9, 0))), InvalidValueError, "1000000000 x 0 cells"),
     ("empty columns", lambda: cute.format_latex(Layout((0, 10**9))), InvalidValueError, "print one tile:"),
     ("empty pairs", lambda: cute.format_latex_tv(Layout((0, 10**9), (E(0), E(1))), (2, 2)), InvalidValueError, "most"),
-    ("symbolic strides", lambda: cute.format_latex(Layout(4, N)), InvalidTypeError,
-     "an offset has an unknown value: N"),
-    ("symbolic table", lambda: cute.format_layout(Layout((4, 2), (N, 1))), InvalidTypeError, "an offset is not known"),
+    ("symbolic strides", lambda: cute.format_latex(Layout(4, N)), InvalidTypeError, "an unknown value: N"),
+    ("symbolic table", lambda: cute.format_layout(Layout((4, 2), (N, 1))), InvalidTypeError, "an offset has"),
     ("symbolic elements", lambda: cute.format_tensor(cute.make_tensor(cute.counting_iterator(0), Layout(4, N))),
-     InvalidTypeError, "an element is not known"),
-    ("symbolic pairs", lambda: cute.format_latex_tv(Layout((4, 2), (N * E(1), E(0))), (2, 4)), InvalidTypeError, "not"),
+     InvalidTypeError, "an element has an unknown value: N"),
+    ("symbolic pairs", lambda: cute.format_latex_tv(Layout((4, 2), (N * E(1), E(0))), (2, 4)), InvalidTypeError, ": N"),
     ("style", lambda: cute.format_tensor(counted(2), style=1), InvalidValueError, "unknown style 1"),  # type: ignore[arg-type]
     ("header", lambda: cute.format_tensor(counted(2), header="x"), InvalidTypeError, "header must be a bool"),  # type: ignore[arg-type]
     ("color", lambda: cute.format_latex(Layout(4), 3), InvalidTypeError, "color must be a function"),  # type: ignore[arg-type]
     ("color of pairs", lambda: cute.format_latex_tv(TV, (2, 4), 3), InvalidTypeError, "color must be a function"),  # type: ignore[arg-type]
-    ("text", lambda: cute.text(nested_list(100_000)), InvalidTypeError, "list has no text"),
+    ("text", lambda: cute.text(nested_list(100_000)), InvalidTypeError, "list <list nested too deep to print> can't"),
 ]  # fmt: skip
 
 

@@ -164,9 +164,7 @@ def test_what_makes_no_tensor() -> None:
         make_tensor(counting_iterator(0), Layout(4), 1)
     with pytest.raises(InvalidTypeError, match="make_tensor takes dtype only together with an array"):
         make_tensor(counting_iterator(0), 4, dtype="half")
-    with pytest.raises(
-        InvalidTypeError, match="<object object at 0x7f5f95f8fab0> is not an engine: it can't be offset and read"
-    ):
+    with pytest.raises(InvalidTypeError, match="is not an engine: it can't be offset and read"):
         cute.Tensor(object(), Layout(4))
     with pytest.raises(InvalidTypeError, match="engine and a layout"):
         cute.Tensor(counting_iterator(0), (4, 5))

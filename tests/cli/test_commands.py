@@ -341,7 +341,7 @@ def test_help_says_what_the_exit_statuses_are(capsys: pytest.CaptureFixture[str]
         main(["--help"])
     out = capsys.readouterr().out
     for line in (
-        "  0    done",
+        "  0    success",
         "  1    the copy is not equal",
         "  2    refused",
         "  130  interrupted",

@@ -167,7 +167,7 @@ def test_tiles(tmp_path: Path, capsys: pytest.CaptureFixture[str], tile: str, wo
         (np.zeros((4, 4), ">f4"), "big-endian"),
         (np.zeros((4, 4), [("a", "f4")]), "elements are records"),
         (np.zeros((4, 4), "S3"), "no GPU element type"),
-        (np.zeros((4, 4), np.complex128), "elements of 16 bytes"),
+        (np.zeros((4, 4), np.complex128), "an element of complex128 has 16 bytes"),
         (np.zeros((4, 4), "V2"), "name it with --dtype"),
     ],
 )

@@ -308,6 +308,17 @@ def scaled() -> Iterator[tuple[str, Callable[[], Row]]]:
         )
     wide = array_side("bf16", (8, 1 << 20), 16)
     yield "a row of 2**20", launched(wide, [form_side(formats.fp8("row"), (8, 1 << 20))], (8, 1 << 20))
+    for height, width in ((200_000, 256), (200_000, 300), (70_000, 1024), (40_000, 4096), (140_000, 200)):
+        for kind, bits, other, wide in (
+            ("bf16", 16, "e4m3", 8),
+            ("e4m3", 8, "float32", 32),
+            ("float32", 32, "f16", 16),
+        ):
+            sides = array_side(kind, (height, width), bits), [array_side(other, (height, width), wide)]
+            yield f"{height} x {width} of {kind}", launched(*sides, (height, width))
+    for form in (formats.nvfp4(block=(16, 16), scales="mn_major"), formats.nvfp4(block=(16, 16), scales="linear")):
+        yield f"{form!r}", launched(array_side("bf16", (256, 256), 16), [form_side(form, (256, 256))], (256, 256))
+    yield "quantised e4m3", launched(array_side("e4m3", (256, 256), 8), [form_side(FORMATS[0], (256, 256))], (256, 256))
     for K in (500, 512, 2048, 2056, 4096, 8192, 16384, 16392, 40000, 65536, 65544):
         yield f"rows of {K}", launched(array_side("bf16", (9, K), 16), [form_side(formats.fp8("row"), (9, K))], (9, K))
         yield f"blocks of {K}", launched(array_side("bf16", (9, K), 16), [form_side(formats.mxfp8(), (9, K))], (9, K))

@@ -73,6 +73,17 @@ def test_warps_may_differ() -> None:
         expect_moved(found)
 
 
+def test_warps_that_exchange_all_they_have_need_shared_memory() -> None:
+    """Each lane keeps its place, and its values are those of the lane of another warp."""
+    lanes = (1, 2, 4, 8, 16)
+    source, destination = (Layout(((2,) * 7, 2), ((*lanes, *warps), 32)) for warps in ((64, 128), (128, 64)))
+    found = cute.convert_layout_tv(source, destination)
+    assert found.by == "shared memory"
+    expect_moved(found)
+    with pytest.raises(InvalidValueError, match="elements change the warp"):
+        cute.convert_layout_tv(source, destination, by="shuffles")
+
+
 def test_the_exchange_of_two_lanes_is_one_shuffle() -> None:
     found = cute.convert_layout_tv(*EXCHANGE)
     assert (found.by, found.cost.shuffles, found.cost.selects) == ("shuffles", 1, 4)

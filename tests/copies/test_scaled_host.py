@@ -71,6 +71,17 @@ def test_results_name_steps_and_bytes() -> None:
     assert results["rows"].destination is rows and results["quantise"].destination is into
 
 
+def test_a_destination_whose_rows_are_one_does_not_hold_the_source() -> None:
+    """Rows without a distance overwrite each other: the bytes are compared after the copy."""
+    x, form = numbers((4, 32)), formats.mxfp8(scales="linear")
+    target = unset(form, (4, 32))
+    data = np.lib.stride_tricks.as_strided(target.data, target.data.shape, (0, target.data.strides[1]))
+    assert cute.copy(x, ScaledTensor(data, target.scales, form, None, (4, 32))).equal is False
+    y = np.lib.stride_tricks.as_strided(np.zeros(32, np.float32), (4, 32), (0, 4))
+    assert cute.copy(cute.copy(np.ones((4, 32)), form), y).equal is True
+    assert cute.copy(cute.copy(x, form), y).equal is False
+
+
 def test_what_a_copy_takes() -> None:
     x, form = numbers((4, 32)), formats.mxfp8()
     scaled = cute.copy(x, form)

@@ -360,6 +360,15 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
             device,
             "block=(1, 32)",
         ),
+        "rows of one block": (
+            lambda: scaled_work(
+                unset(formats.fp8("column"), (64, 96)), unset(formats.fp8("column"), (2, 96)), rows=[0, 1]
+            ),
+            value,
+            "rows of a ScaledTensor that is transposed, or whose blocks have several rows",
+            device,
+            "block=(1, 32)",
+        ),
         "scaled shape": (
             lambda: scaled_work(out, unset(form, (63, 96))),
             value,

@@ -22,11 +22,11 @@ def browser() -> str:
     return found
 
 
-def dumped(url: str) -> Node:
-    """The document of a page after its scripts ran."""
+def dumped(url: str, *more: str) -> Node:
+    """The document of a page after its scripts ran; `more` are options of the browser."""
     program = browser()
     with TemporaryDirectory() as folder:
-        options = ["--headless=new", "--disable-gpu", f"--user-data-dir={folder}", "--virtual-time-budget=5000"]
+        options = ["--headless=new", "--disable-gpu", f"--user-data-dir={folder}", "--virtual-time-budget=5000", *more]
         if os.geteuid() == 0:
             options.append("--no-sandbox")
         command = [program, *options, "--dump-dom", url]

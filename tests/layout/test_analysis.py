@@ -308,7 +308,7 @@ def test_coordinates_of_points(layout: Layout) -> None:
 
 def test_points_have_an_entry_for_each_axis() -> None:
     for layout, axes in ((Layout((4, 8), (E(1), E(0))), 2), (Layout((3, 2), (2 * E(0), 3 * E(0))), 1)):
-        with pytest.raises(InvalidValueError, match=f"{axes} entries in the last axis"):
+        with pytest.raises(InvalidValueError, match=f"the last axis of the offsets must have {axes} entries"):
             cute.coordinates(layout, np.zeros((4, 3), int))
 
 

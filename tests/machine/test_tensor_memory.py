@@ -10,12 +10,10 @@ import pytest
 import cute_py as cute
 from cute_py import tmem
 from cute_py.errors import InvalidValueError
-from cute_py.machine.table import decoded
 from cute_py.ptx.forms_tcgen05 import SHAPE_REGISTERS
-from cute_py.ptx.source import read_module
+from tests.machine import tensor_forms
 from tests.machine.tensor_kernels import BUFFER, kernel, run
 from tests.machine.test_tensor_matrices import descriptor, multiply, operands
-from tests.oracle import tcgen05_mma
 from tests.oracle.records import rows
 from tests.oracle.test_tcgen05_plans import plan, sides
 
@@ -162,6 +160,29 @@ def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
     assert "tcgen05.mma" in str(found.diagnostics[0].facts["instruction"])
 
 
+def test_who_wrote_tensor_memory() -> None:
+    """Stores of 16 columns, a product over the first 32 of them, and what is left."""
+    found, words = run(kernel(GOOD), IMAGE, schedule="eager")
+    contents = found.tensor_memory()
+    assert np.array_equal(contents.cells[:, :64], words[0, :, :64])
+    first, second = contents.written()
+    assert (first.columns, first.lanes) == (range(32), range(128))
+    assert (second.columns, second.lanes) == (range(32, 64), range(128))
+    assert first.instruction.startswith("tcgen05.mma") and second.instruction.startswith("tcgen05.st")
+    assert f"columns 0 to 31, lanes 0 to 127: line {first.line}, tcgen05.mma" in str(contents)
+    drawn = str(cute.draw.draw(contents))
+    assert contents.title in drawn
+    assert str(contents) in drawn
+    svg = cute.draw.draw(contents).svg
+    assert f">{first.line}<" in svg and f">{second.line}<" in svg
+
+
+def test_a_run_without_tensor_memory() -> None:
+    text = ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k() .reqntid 32 { ret; }\n"
+    with pytest.raises(InvalidValueError, match="executed no tcgen05 instruction"):
+        cute.run_ptx(text).tensor_memory()
+
+
 def test_sums_that_start_from_nothing() -> None:
     """Columns 64 and up are not filled before."""
     for enable, rules in (("0", []), ("1", ["tensor memory never written"])):
@@ -172,45 +193,9 @@ def test_sums_that_start_from_nothing() -> None:
 
 # ---- every form ------------------------------------------------------------------------------------------------------
 
-FORM = """.version 8.8
-.target sm_103a
-.address_size 64
-.shared .align 8 .b64 smem;
-.visible .entry k() .reqntid 128 {{
-  .reg .pred %p<9>; .reg .b16 %rs<9>, %h<9>; .reg .b32 %r<400>; .reg .b64 %rd<10>; .reg .b32 %f<200>;
-  {0}
-  ret;
-}}
-"""
-REFUSALS = (
-    "a reduction of .16x32bx2 is not emulated", "has no scale for D", "must be a constant",
-    "words of disabled lanes; must have",
-)  # fmt: skip
 
-
-def refused(text: str) -> str:
-    """Why the machine does not have an instruction; '' where it has."""
-    module = read_module(FORM.format(text))
-    try:
-        decoded(module, module.functions["k"])
-    except InvalidValueError as error:
-        assert text.split()[0] in error.headline
-        return error.headline
-    return ""
-
-
-def check_forms(texts: list[str]) -> tuple[int, int]:
-    """(executed, refused) instructions; each refusal says why."""
-    said = {text: refused(text) for text in texts}
-    wrong = {text: why for text, why in said.items() if why and not any(words in why for words in REFUSALS)}
-    assert wrong == {}
-    return sum(not why for why in said.values()), sum(map(bool, said.values()))
-
-
-def test_forms_that_ptxas_assembles() -> None:
-    """Executed, or refused with the name of what is missing."""
-    texts = [row["text"] for row in rows("ptx_matrix") if "tcgen05" in row["family"] and row["accepted_on"]]
-    texts += [row["text"] for row in rows(tcgen05_mma.NAME) if row["from"]]
-    executed, left = check_forms(texts)
-    assert executed > 800
-    assert left < executed / 2
+def test_the_table_of_forms_that_ptxas_assembles() -> None:
+    """Executed, or refused with the name of what is missing: the page says which."""
+    assert tensor_forms.PAGE.read_text() == tensor_forms.page()
+    refused = {why for _, _, _, left in tensor_forms.table() for why in left}
+    assert refused == {"a reduction of .16x32bx2 is not emulated; .32x32b is", "has no scale for D"}

@@ -29,6 +29,7 @@ from cute_py.mesh import (
     from_partition_spec,
     redistribute,
 )
+from cute_py.mesh import placements as placements_module
 from cute_py.mesh.placements import parse_placement
 from tests.mesh.places import indices_of, places, random_placement, random_shape, scattered
 
@@ -93,8 +94,11 @@ def test_pieces_that_are_refused(call: Any, text: str) -> None:
     assert text in caught.value.headline
 
 
-def test_as_many_blocks_as_a_device_may_have() -> None:
-    assert len(BlockCyclic(0, 1).pieces(1 << 23, 2, 1)) == 1 << 22
+def test_as_many_blocks_as_a_device_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(placements_module, "MOST_BLOCKS", 4)
+    assert len(BlockCyclic(0, 3).pieces(2 * 3 * 4 + 5, 2, 1)) == 5  # the last one is short
+    with pytest.raises(InvalidValueError, match="5 blocks of 3 elements for each device; must be at most 4"):
+        BlockCyclic(0, 3).pieces(2 * 3 * 5, 2, 1)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +202,29 @@ def test_why_there_is_no_single_layout(shape: Any, mesh: Any, placements: Any, w
             for coordinate, place in places(made, device).items():
                 got = (*map(int, cute.as_arith_tuple(made.layout(*coordinate))), 0, 0)
                 assert got[:2] == (device, place)
+
+
+def test_a_dimension_that_is_divided_again_and_again() -> None:
+    """Where there is a single layout, it is the function; elsewhere a text says which division has none."""
+    found = 0
+    for seed in range(300):
+        dice = Random(seed)
+        size = dice.choice((8, 12, 16, 18, 24, 27, 36, 48, 54, 64, 72))
+        mesh = [dice.choice((2, 3, 4)) for _ in range(dice.choice((2, 3)))]
+        kinds = [
+            dice.choice((BlockCyclic(0, dice.randint(1, 6)), StridedShard(0, dice.randint(1, 4)), Shard(0)))
+            for _ in mesh
+        ]
+        made = distribute(size, mesh, kinds)
+        assert (made.layout is None) == made.why_no_layout.startswith(f"dimension 0 of {size}")
+        if made.layout is None:
+            continue
+        found += 1
+        for device in range(made.devices):
+            for coordinate, place in places(made, device).items():
+                got = (*map(int, cute.as_arith_tuple(made.layout(*coordinate))), 0, 0)
+                assert got[:2] == (device, place), (size, mesh, kinds)
+    assert found > 30
 
 
 def test_swizzled_parts_have_no_single_layout() -> None:
@@ -349,11 +376,12 @@ def senders(source: ShardedLayout, destination: ShardedLayout, per_host: int) ->
     """Device -> holders of elements that it needs -> the one that sends them: itself, else of its host, else any, of
     these the one with fewest elements so far, the first of several."""
     load = dict.fromkeys(range(source.devices), 0)
+    held = {coordinate: source.holders(coordinate) for coordinate in np.ndindex(*source.shape)}
     found: dict[int, dict[tuple[int, ...], int]] = {}
     for device in range(destination.devices):
         counts: dict[tuple[int, ...], int] = {}
         for coordinate in places(destination, device):
-            holders = source.holders(coordinate)
+            holders = held[coordinate]
             counts[holders] = counts.get(holders, 0) + 1
         chosen = {}
         for holders in counts:
@@ -364,7 +392,7 @@ def senders(source: ShardedLayout, destination: ShardedLayout, per_host: int) ->
     return found
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_elements_come_from_the_device_itself_its_host_or_who_sends_least(seed: int) -> None:
     dice = Random(seed)
     shape = random_shape(dice)
@@ -436,7 +464,7 @@ def test_explanations_of_few_and_of_many_devices() -> None:
     assert lines[2] == "elements from device (row) to device (column), uint8:"
     assert lines[3] == "     " + "".join(f"{j:9d}" for j in range(12))
     assert lines[4] == "    0" + "        1" * 12 and len(lines) == 17
-    assert lines[-1] == "132 bytes move between devices, the fewest that can"
+    assert lines[-1] == "132 bytes move between devices, the minimum"
     many = redistribute(distribute(14, 13, [Shard(0)]), distribute(14, 13, [Replicate()]), "u8").explain()
     assert "  91 pairs of 2 elements" in many and many.count("\n") == 4
     assert str(plan) == "12 over 12 devices: Shard(dim=0) -> 12 over 12 devices: Replicate(), uint8"

@@ -253,8 +253,8 @@ def summed(content: np.ndarray, first_row: int = 0) -> int:
     return total & MASK
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int32, np.float64, np.complex64])
-@pytest.mark.parametrize("memory", [4 * 24, 1 << 10, 1 << 20])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.complex64])
+@pytest.mark.parametrize("memory", [1 << 10, 1 << 20])
 def test_the_checksum_is_the_sum_over_elements_however_they_are_divided(
     tmp_path: Path, dtype: Any, memory: int
 ) -> None:

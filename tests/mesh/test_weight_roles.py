@@ -376,6 +376,10 @@ def test_a_checkpoint_that_is_divided_by_rows() -> None:
     assert beside.warnings == []
     weights["qkv"] = fused(QUERY, KEY, KEY, ROWS)
     assert said(weights, "qkv").judged[0] == "placement by the weights beside it: all are divided by rows"
+    copied = model() | {"both": weights["both"]}
+    name = "self_attn.o_proj.weight"
+    copied[name] = replace(copied[name], local=(HIDDEN, QUERY), here=WHOLE)
+    assert len(said(copied, "both").warnings) == 1  # a copy on every rank is no division by rows
     usual = model() | {"both": weights["both"]}
     (only,) = said(usual, "both").warnings
     assert only.fixes == ("gate-up",)

@@ -402,7 +402,7 @@ InvalidValueError: unknown style 'numpy'
         """\
 InvalidTypeError: print_tensor needs known sizes, got the symbol n
   tensor : ArithTuple(_0,_0) o (n,3):(_1@0,_1@1)
-  hint   : print(tensor) shows it without its elements; layout.subs({...}) replaces symbols""",
+  hint   : print(tensor) shows it without its elements; layout.subs({...}) replaces symbols by numbers""",
     ),
     "no words": (
         lambda: explain("()"),

@@ -151,10 +151,10 @@ tiled tensor map, FLOAT16, rank 2
   driver's note    : 256 bytes (word 8; a barrier must not expect it)
   warning          : ragged rows: rows of 1018 bytes; a store at the end of a row overwrites up to the next 16-byte \
 boundary
-  warning          : driver's note: note 256 bytes, delivered 320 bytes; a barrier must expect what is delivered, not \
-word 8 of the map
-  warning          : row gap: rows of 64 bytes, 128 apart; bytes between the rows in shared memory keep their old \
-values
+  warning          : driver's note: note 256 bytes, delivered 320 bytes; a barrier must expect the delivered bytes, \
+not word 8 of the map
+  warning          : row gap: rows of 64 bytes, 128 apart; the bytes between the rows in shared memory \
+keep their old values
   judged           : 37 rules of tensor maps on sm_90a"""
 
 IM2COL_SUMMARY = """\

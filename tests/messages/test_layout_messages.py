@@ -135,7 +135,7 @@ ParseError: at position 4: expected ',' or ')'
   text : (4,8
   here :     ^""",
     "size(A,7)": """\
-CoordinateError: no mode 7
+CoordinateError: mode 7 does not exist
   rank : 2""",
     "take(A,1,1)": """\
 StaticAssertError: take: empty range error

@@ -323,7 +323,7 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group.bulk_group [%rd1, {%r10}], [%r1];",
             "sm_90",
-            ".bulk_group after .bulk_group: one completion at most",
+            ".bulk_group after .bulk_group: at most one completion is allowed",
         ),
     ],
 )

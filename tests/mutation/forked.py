@@ -15,7 +15,6 @@ import ast
 import contextlib
 import functools
 import gc
-import hashlib
 import json
 import os
 import select
@@ -71,7 +70,7 @@ class Session:
         self.options = options
         self.failed = ""
         self.seconds = 0.0
-        self.ran: dict[str, set[tuple[str, int]]] = {}
+        self.ran: dict[str, set[tuple[str, str]]] = {}
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.seconds += report.duration
@@ -128,28 +127,22 @@ class Session:
         return [items[i] for i in sorted(times, key=lambda i: (items[i].nodeid.startswith(last), times[i]))], others
 
     def remembered(self) -> dict[str, Any]:
-        """Test -> its seconds, the test that failed, and the functions it ran, from a run with the same package."""
+        """Test -> its seconds, the test that failed, and the functions it ran, from an earlier run."""
         path = Path(self.options.times or os.devnull)
-        kept = json.loads(path.read_text()) if path.is_file() else {}
-        return dict(kept["tests"]) if kept.get("package") == self.digest() else {}
+        return json.loads(path.read_text()) if path.is_file() else {}
 
     def remember(self, tests: dict[str, Any]) -> None:
         if self.options.times:
-            Path(self.options.times).write_text(json.dumps({"package": self.digest(), "tests": tests}))
-
-    def digest(self) -> str:
-        """Functions are told by their lines, so what is remembered holds for these files alone."""
-        paths = sorted(Path(self.options.package).rglob("*.py"))
-        return hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()
+            Path(self.options.times).write_text(json.dumps(tests))
 
     def timed(self, items: list[pytest.Item], numbers: Sequence[int], say: Any) -> None:
         within = str(Path(self.options.package).resolve())
-        ran: set[tuple[str, int]] = set()
+        ran: set[tuple[str, str]] = set()
 
         def called(frame: types.FrameType, event: str, argument: object) -> None:
             code = frame.f_code
             if code.co_filename.startswith(within):
-                ran.add((code.co_filename, code.co_firstlineno))
+                ran.add((code.co_filename, code.co_qualname))
 
         for i in numbers:
             ran.clear()
@@ -162,13 +155,15 @@ class Session:
 
     def running(self, row: dict[str, Any], items: list[pytest.Item]) -> list[pytest.Item]:
         """The tests that ran the function of a mutant, or one around it."""
-        tree, line, path = ast.parse(Path(row["file"]).read_text()), int(row["mutant"].partition(":")[0]), row["file"]
-        found = set()
-        for node in ast.walk(tree):
+        source, line, path = Path(row["file"]).read_text(), int(row["mutant"].partition(":")[0]), row["file"]
+        around = set()
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 decorators = getattr(node, "decorator_list", ())
                 if node.lineno <= line <= (node.end_lineno or node.lineno):
-                    found.add((str(Path(path).resolve()), min([node.lineno, *(d.lineno for d in decorators)])))
+                    around.add(min([node.lineno, *(d.lineno for d in decorators)]))
+        names = {name for (name, first), _ in functions_of(compile(source, path, "exec")) if first in around}
+        found = {(str(Path(path).resolve()), name) for name in names}
         chosen = [item for item in items if self.ran[item.nodeid] & found]
         row["tests"] = len(chosen)
         return chosen
@@ -235,14 +230,14 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=1e6, help="seconds after which no mutant is begun")
     parser.add_argument("--patience", type=float, default=60, help="seconds of one test before its mutant is killed")
     parser.add_argument("--most-seconds", type=float, default=5, help="the longest that one test may take")
-    parser.add_argument("--times", help="a file that keeps times of tests from one run to the next")
-    parser.add_argument("--without", nargs="*", default=(), help="files of the package, to draw no mutant from")
+    parser.add_argument("--times", help="a file that keeps the times of tests for later runs; new tests are added")
+    parser.add_argument(
+        "--on-devices", action="store_true", help="draw from the files that need a GPU, not from others"
+    )
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
-    chosen = [
-        (options.package, *found)
-        for found in sample(options.package, options.operators, options.count, options.seed, options.without)
-    ]
+    drawn = sample(options.package, options.operators, options.count, options.seed, options.on_devices)
+    chosen = [(options.package, *found) for found in drawn]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", *options.tests]
     return int(pytest.main(arguments, plugins=[Session(chosen, options)]))
 

@@ -341,7 +341,7 @@ def test_bases_beyond_the_tile_are_refused() -> None:
         InvalidValueError, match=r"the tile has 2361183241434822606848 elements; must have at most 2\*\*32"
     ):
         TritonLayout((), (("dim0", 1 << 31), ("dim1", 1 << 31), ("dim2", 1 << 9)))
-    with pytest.raises(InvalidValueError, match="one entry"):
+    with pytest.raises(InvalidValueError, match="must be listed once"):
         TritonLayout((("lane", ()), ("lane", ())), ())
 
 

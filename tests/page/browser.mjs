@@ -58,9 +58,52 @@ for (const [tab, values] of rows) {
     cells: await page.$$eval("#sections g.c", (nodes) => nodes.length),
     code: await page.$$eval("#languages button", (nodes) => nodes.map((node) => node.textContent)),
     listing: await page.textContent("#listing"),
+    steps: await page.$$eval("#s-steps ol > li", (nodes) => nodes.map((node) => node.textContent)),
     images: await page.$$eval("#sections img, #problems img, #sections b", (nodes) => nodes.length),
     ms: Date.now() - begin,
   });
+}
+
+// the examples of the list, and the code in every language
+out.examples = [];
+out.listings = {};
+for (const tab of ["layout", "banks", "threads", "tma", "formats", "explain"]) {
+  await type(tab, {});
+  await page.evaluate(() => delete document.body.dataset.state);
+  await page.locator("#examples").selectOption("1");
+  await shown();
+  out.examples.push([tab, await page.textContent("#verdict")]);
+  const languages = page.locator("#languages button");
+  for (let i = 0; i < (await languages.count()); i++) {
+    await languages.nth(i).click();
+    (out.listings[tab] ??= {})[await languages.nth(i).textContent()] = await page.textContent("#listing");
+  }
+}
+
+// tabs by the keyboard
+await type("layout", {});
+await page.locator("#tabs [data-tab=layout]").focus();
+await page.keyboard.press("ArrowRight");
+await shown();
+out.keyed = await page.evaluate(() => [document.activeElement.dataset.tab, location.hash]);
+
+// an address from elsewhere is text
+await page.evaluate(() => {
+  delete document.body.dataset.state;
+  location.hash = new URLSearchParams({ tab: "layout", layout: "<img src=x onerror=alert(1)>", op: "<b>" }).toString();
+});
+await shown();
+out.hostile = await page.evaluate(() => [byId("layout").value, document.querySelectorAll("img, #verdict *").length]);
+
+// a link that was copied
+if (mode === "served") {
+  await type("layout", { layout: "(6,7):(7,1)", op: "coalesce" });
+  await page.click("#share");
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await other.waitForFunction(() => document.body.dataset.state === "shown");
+  out.shared = [await page.textContent("#verdict"), await other.textContent("#verdict"), await page.textContent("#shared")];
+  await other.close();
 }
 
 // a fix, the address, back and forward
@@ -126,7 +169,25 @@ if (mode === "static") {
   await type("layout", { layout: "(3,5):(5,1)" });
   out.after = await page.textContent("#verdict");
 }
-out.troubles = troubles;
+out.troubles = [...troubles];
+// the policy: no script of a text, no evaluation, no other host
+out.policy = await page.evaluate(async () => {
+  const script = document.createElement("script");
+  script.textContent = "window.ran = true";
+  document.body.append(script);
+  const evaluate = () => {
+    try {
+      return new Function("return true")();
+    } catch {
+      return false;
+    }
+  };
+  const evaluated = await new Promise((done) => setTimeout(() => done(evaluate()))); // within this call it is allowed
+  const fetched = await fetch("https://example.invalid/").then(() => true, () => false);
+  await new Promise((done) => setTimeout(done, 50));
+  return { ran: window.ran === true, evaluated, fetched };
+});
+out.blocked = troubles.slice(out.troubles.length).filter((text) => text.includes("Content Security Policy")).length;
 out.asked = [...asked];
 await browser.close();
 console.log(JSON.stringify(out));

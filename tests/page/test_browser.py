@@ -6,8 +6,10 @@ folder that CUTE_PY_NODE_MODULES names, or here); without them it is skipped. Sc
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ import pytest
 
 from cute_py.draw import explorer_page
 from cute_py.page.answer import answer_page
+from cute_py.page.forms import TABS
 from cute_py.page.interpreter import find_interpreter
 from tests.cli.test_serve_command import serving
 from tests.draw.explorer_browser import browser
@@ -52,7 +55,7 @@ def typed(url: str, mode: str, folder: Path) -> dict[str, Any]:
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     folder = tmp_path_factory.mktemp("shots")
     if request.param == "served":
-        with serving() as port:
+        with serving(seconds=60.0) as port:  # its time limit has its own test; here other work may take the machine
             yield typed(f"http://127.0.0.1:{port}/", "served", folder)
         return
     try:
@@ -74,6 +77,8 @@ def test_each_answer_is_pythons(found: dict[str, Any]) -> None:
         assert got["problems"] == [problem["message"] for problem in want["problems"]]
         assert got["sections"] == [section["title"] for section in want["sections"]]
         assert got["cells"] == sum(section["html"].count('<g class="c"') for section in want["sections"])
+        steps = next((section["html"] for section in want["sections"] if section["id"] == "steps"), "")
+        assert [html.escape(step) for step in got["steps"]] == re.findall("<li>(.*?)</li>", steps)
         if want["code"]:
             assert got["code"] == [panel["name"] for panel in want["code"]]
             assert got["listing"] in [panel["text"] for panel in want["code"]]
@@ -94,6 +99,30 @@ def test_a_fix_back_and_forward(found: dict[str, Any]) -> None:
     assert found["moved"]
     assert found["back"] == [True, "(256,100):(100,_1)"]
     assert found["forward"] == found["fixed"]
+
+
+def test_examples_and_code_in_every_language(found: dict[str, Any]) -> None:
+    assert [tab for tab, _ in found["examples"]] == list(TABS)
+    for name, verdict in found["examples"]:
+        want = answer_page({"tab": name, "inputs": TABS[name].examples[1][1]})
+        assert verdict == want["verdict"][1]
+        assert found["listings"][name] == {panel["name"]: panel["text"] for panel in want["code"]}
+    assert {"Python", "C++", "CuTe DSL"} <= found["listings"]["layout"].keys()
+    assert {"Python", "C++", "Triton", "PTX"} <= found["listings"]["tma"].keys()
+
+
+def test_keys_links_and_addresses_from_elsewhere(found: dict[str, Any]) -> None:
+    assert found["keyed"] == ["banks", "#tab=banks"]
+    assert found["hostile"] == ["<img src=x onerror=alert(1)>", 0]
+    if "shared" in found:
+        mine, other, told = found["shared"]
+        assert mine == other == "coalesce is (_6,_7):(_7,_1)"
+        assert told
+
+
+def test_the_policy_holds(found: dict[str, Any]) -> None:
+    assert found["policy"] == {"ran": False, "evaluated": False, "fetched": False}
+    assert found["blocked"] >= 2
 
 
 def test_an_answer_that_takes_too_long_is_ended(found: dict[str, Any]) -> None:

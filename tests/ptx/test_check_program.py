@@ -226,8 +226,8 @@ def test_the_report_says_what_it_did_not_judge() -> None:
         "sm_90a: 1 instruction of the rules (1 load)",
         "no broken rule found in what was judged",
         "judged: 1 instruction, 1 shared-memory address (alignment)",
-        "not judged: 1 barrier: copies at line 14 complete on it, and no instruction of the function expects their "
-        "bytes",
+        "not judged: 1 barrier: copies at line 14 complete on it, "
+        "but no instruction in the function expects their bytes",
         "not judged: 1 instruction: mbarrier.bogus.b64: no row of the instruction table covers it; line 15",
         "not judged: 1 multicast load: mask: known at run time; line 14",
         "not judged: 1 multicast load: scope: the barrier may be initialised in another function; line 14",

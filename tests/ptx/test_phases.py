@@ -142,7 +142,8 @@ def test_branches_that_the_text_does_not_decide() -> None:
     report = check_program(kernel(*apart))
     assert report.found == ()
     assert (
-        "1 barrier: used in blocks at lines 15, 18, whose bytes balance only if branches not decided here go together"
+        "1 barrier: used in blocks at lines 15, 18; its bytes balance only if branches that were not "
+        "decided here are taken together"
     ) in report.scope.not_judged
     # With one arrival a phase, 1024 bytes are no number of loads of 2048.
     half = [line.replace("2048", "1024") if line is EXPECT else line for line in apart]
@@ -161,22 +162,22 @@ def test_two_threads_may_expect_what_one_loads() -> None:
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        ((EXPECT,), "1 barrier: bytes are expected at line 14, and no copy of the function is known to complete on it"),
+        ((EXPECT,), "1 barrier: bytes are expected at line 14, but no copy in the function is known to complete on it"),
         (
             (LOAD,),
-            "1 barrier: copies at line 14 complete on it, and no instruction of the function expects their bytes",
+            "1 barrier: copies at line 14 complete on it, but no instruction in the function expects their bytes",
         ),
         (
             (EXPECT.replace("2048", "%r9"), LOAD),
-            "1 barrier: the number of bytes expected at line 14 is known at run time",
+            "1 barrier: the number of bytes expected at line 14 is known only at run time",
         ),
         (
             (EXPECT, LOAD, "call foo;"),
-            "1 barrier: used at lines 14, 15 in a kernel that calls functions, which may expect or bring bytes",
+            "1 barrier: used at lines 14, 15 in a kernel that calls functions, which may expect or deliver bytes",
         ),
         (
             (EXPECT, LOAD, "mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [%r2], 16;"),
-            "1 barrier: instructions at line 16 complete bytes that are not counted here",
+            "1 barrier: instructions at line 16 complete bytes that this check does not count",
         ),
         (
             (EXPECT, LOAD.replace("2048", "%r9")),

@@ -201,9 +201,9 @@ def convert_layout_tv(
       to    (32,4):(4,1)
       cost  18 moves, 1 store, 1 load, 4 wavefronts, 256 bytes, 13 cycles
       tile  Sw<1,3,3> o _0 o _128:_1
-      1. store   1 x stmatrix.x2.trans, 8 bytes a thread; 2 wavefronts
+      1. store   1 x stmatrix.x2.trans, 8 bytes per thread; 2 wavefronts
       2. wait    for the warp
-      3. load    1 x ld.shared, 8 bytes a thread; 2 wavefronts
+      3. load    1 x ld.shared, 8 bytes per thread; 2 wavefronts
     """
     kind = as_dtype(dtype)
     if kind.bits not in (8, 16, 32, 64):

@@ -48,6 +48,7 @@ from cute_py.machine.tensor_memory.products import (
 )
 from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast, each_thread
 from cute_py.ptx.parse import OperandKind
+from cute_py.targets import Targets, architecture
 
 _VECTORS: Final = {
     ("mxf8f6f4", ""): 1, ("mxf8f6f4", "scale_vec::1X"): 1, ("mxf8f6f4", "block32"): 1,
@@ -207,7 +208,7 @@ def build_product(site: Site) -> Run:
             cells = (cta, lanes + split_address(product.d)[0], columns + column)
             if product.adds:
                 state.expect_written(f, site, cells, "adds to", "error")
-            state.written[cells] = True
+            state.written[cells] = site.number + 1
             state.expect_still(f, site, cta, region, "writes", pipelined=True)
             m.observer.tensor_used(f, site, cta, region, True, True)
 
@@ -261,7 +262,10 @@ def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
 
 
 def build_tcgen05(site: Site) -> Run | Turn | None:
-    """All tcgen05 instructions."""
+    """All tcgen05 instructions, of the targets that have them."""
+    target = str(site.code.module.target).split(",")[0].strip()
+    if not Targets.TMA_FULL.has(architecture(target)):
+        raise Refused(f"{site.one.opcode} needs {Targets.TMA_FULL.value}; the kernel is for {target}")
     action = site.choice("mma", *BUILDERS)
     if not action:
         raise Refused(f"{site.one.opcode} is not emulated")

@@ -112,7 +112,7 @@ def _build_alloc(site: Site) -> Turn:
             f.m.observer.wrote(first, site, array, places[place : place + 1], 4, WEAK, np.uint32(taddr))
             f.m.memory.typed(array, np.dtype(np.uint32))[places[place] >> 2] = taddr
             state.allocations[cta, taddr] = site
-            state.written[cta, :, taddr : taddr + int(counts[place])] = False
+            state.written[cta, :, taddr : taddr + int(counts[place])] = 0
         state.version += 1
         f.m.changed()
 
@@ -293,9 +293,9 @@ def _build_store(site: Site) -> Turn:
         state = TensorState.of(f.m)
         ctas, lanes, columns = transfer.cells(f, address(f), "writes")
         words = np.array(read(f)).reshape(1, LANES, -1)
-        state.written[ctas, lanes, columns] = True
+        state.written[ctas, lanes, columns] = site.number + 1
         if unpacks:
-            state.written[ctas, lanes, columns + 1] = True
+            state.written[ctas, lanes, columns + 1] = site.number + 1
 
         def complete() -> None:
             if unpacks:
@@ -366,7 +366,7 @@ def _build_copy(site: Site) -> Run:
             state.expect_still(f, site, cta, region, "writes", pipelined=True)
             m.observer.tensor_used(f, site, cta, region, True, True)
             reached = (lanes + (taddr >> 16))[:, None] & LANE_MASK
-            state.written[cta, reached, np.arange(column, column + form.columns)] = True
+            state.written[cta, reached, np.arange(column, column + form.columns)] = site.number + 1
         if m.observer.active:
             _report(f, site, find_copy_shape(shape, multicast), words, ctas)
         state.issue(f, site, "a tcgen05.cp", complete, [(cta, region) for cta in ctas])
@@ -445,6 +445,7 @@ def _build_shift(site: Site) -> Run:
             m.observer.tensor_used(f, site, cta, region, True, True)
             cells = (cta, lane + np.arange(LANES)[:, None], np.arange(column, column + SHIFTED_COLUMNS))
             state.expect_written(f, site, cells, "shifts", "error")
+            state.written[cells] = site.number + 1
 
         def complete() -> None:
             for cta in ctas:

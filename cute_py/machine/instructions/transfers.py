@@ -329,7 +329,7 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
         where = int(read(f)[0])
         found = host_place(f.m, int(f.ctas[0]), where)
         if found is None or found[1] + MAP_BYTES > len(found[0]):
-            text = f"{f.text()}: there is no tensor map at {f.m.address_text(where)}"
+            text = f"{f.text()}: {f.m.address_text(where)} does not hold a tensor map"
             raise site.fault("out of bounds", text, f, "cp.async.bulk.tensor", address=where)
         if where % 64:
             text = f"{f.text()}: a tensor map lies at {f.m.address_text(where)}; must be at a multiple of 64 bytes"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cute_py.machine.judgement.once import OncePerInstruction
-from cute_py.machine.threads import LANES, Frame, Host
+from cute_py.machine.threads import LANES, Array, Frame, Host
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code
@@ -36,6 +36,8 @@ class Bars(OncePerInstruction):
         """CTAs begin to run together."""
         self.m = m
         self._warps, self._counts = {}, {}
+        self._exits = 0
+        self._of_cta: dict[int, Array] = {}
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
         """Threads of one CTA arrive."""
@@ -79,9 +81,7 @@ class Bars(OncePerInstruction):
         m = self.m
         if not m.exits:
             return
-        x, y, z = m.shape.block
-        start = cta * m.cta_threads
-        gone = np.flatnonzero(~m.live[start : start + x * y * z]) + start
+        gone = self._gone(cta)
         if len(gone):
             text = (
                 f"{m.threads_text(gone)} exited before {site.one.opcode}, which takes all threads of the CTA; a GPU "
@@ -89,6 +89,18 @@ class Bars(OncePerInstruction):
             )
             facts = {"threads": f.text(), "barrier": number, "exited": m.threads_text(gone)}
             self._say(site.number, "exited before a barrier", text, facts, "warning")
+
+    def _gone(self, cta: int) -> Array:
+        """The threads of a CTA that have exited."""
+        m = self.m
+        if self._exits != m.exits:
+            self._exits, self._of_cta = m.exits, {}
+        found = self._of_cta.get(cta)
+        if found is None:
+            x, y, z = m.shape.block
+            start = cta * m.cta_threads
+            found = self._of_cta[cta] = np.flatnonzero(~m.live[start : start + x * y * z]) + start
+        return found
 
     def _count(self, f: Frame, site: Site, key: tuple[int, int], expected: int) -> None:
         facts: dict[str, Any] = {"threads": f.text(), "barrier": key[1], "count": expected}

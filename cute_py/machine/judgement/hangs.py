@@ -61,8 +61,11 @@ class Whereabouts:
     def __init__(self, m: Host) -> None:
         self.m = m
         self.at = np.full(m.count, -1, np.int64)
+        self.at_phase = np.zeros(m.count, np.bool_)
+        """(threads,): whether a thread waits for a phase of an mbarrier."""
         for one in m.waiting:
             self.at[one.frame.threads] = one.at
+            self.at_phase[one.frame.threads] = isinstance(one.on, PhaseWait)
 
     def text(self, threads: list[int]) -> str:
         """`threads 0 to 31 wait at line 40; threads 32 to 63 have exited`."""
@@ -492,7 +495,8 @@ def _lanes(m: Host, one: Any, on: LanesWait, where: Whereabouts) -> Stuck:
     text = f"{_waiting(m, f.threads)} at {opcode} for the other threads of {what}{must}; missing: {where.text(missed)}"
     cause = "divergent aligned instruction" if aligned else "lanes"
     facts = {"missing threads": where.text(missed)}
-    return Stuck(one.at, f.threads, text, cause, ROOT, opcode, opcode.split(".")[0], facts, missed)
+    rank = CONSEQUENCE if missed and where.at_phase[missed].all() else ROOT
+    return Stuck(one.at, f.threads, text, cause, rank, opcode, opcode.split(".")[0], facts, missed)
 
 
 def _registers(m: Host, one: Any, on: RegistersWait, where: Whereabouts) -> Stuck:

@@ -65,8 +65,8 @@ class TensorState:
         self.cells = np.full((m.ctas, LANES, COLUMNS), int.from_bytes(bytes([POISON] * 4), "little"), np.uint32)
         self.memories = [TensorMemory(part) for part in self.cells]
         self.version = 0
-        self.written = np.zeros((m.ctas, LANES, COLUMNS), np.bool_)
-        """Whether an instruction has written a cell since its columns were allocated."""
+        self.written = np.zeros((m.ctas, LANES, COLUMNS), np.int32)
+        """1 + the number of the instruction that wrote a cell last, since its columns were allocated; 0: none."""
         self._said: set[int] = set()
         self._said_loads: set[int] = set()
         self._collectors: dict[tuple[int, str], int] = {}
@@ -247,7 +247,7 @@ class TensorState:
         """Note, once for an instruction, a read of cells that nothing has written. cells: CTA, lane, column."""
         if site.number in self._said:
             return
-        held = self.written[cells]
+        held = self.written[cells] != 0
         if held.all():
             return
         self._said.add(site.number)

@@ -112,6 +112,9 @@ def why_not_columns(n_cols: int) -> str | None:
     """The reason why tcgen05.alloc does not take `n_cols`; None if it does.
 
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
+
+    >>> why_not_columns(32), why_not_columns(48)
+    (None, 'n_cols = 48 columns; must be a power of two')
     """
     if not is_integer(n_cols):
         return f"n_cols = {given(n_cols)}; must be an integer"
@@ -202,6 +205,10 @@ def image(shape: str, num: int) -> Cells:
     Returns:
         two int64 arrays of shape (32 threads, registers); the half split of 16x32bx2 is not added, and where the
         transfer packs, a column means two.
+
+    >>> lanes, columns = image("32x32b", 2)
+    >>> lanes[:2].tolist(), columns[:2].tolist()
+    ([[0, 0], [1, 1]], [[0, 1], [0, 1]])
     """
     return _image(shape, check_transfer(shape, num))
 
@@ -517,6 +524,13 @@ def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy
     Raises:
         TmemError: a wgmma descriptor, or fixed bits with other values.
         UnknownFactError: a base offset, or a leading offset that is an address.
+
+    >>> from cute_py.atom.smem_descriptor import SmemDescriptor
+    >>> from cute_py.tmem import demonstration_copy, get_copy_s2t_smem_desc
+    >>> plan = demonstration_copy().plan
+    >>> descriptor = SmemDescriptor.decode(get_copy_s2t_smem_desc(plan, 0x400)[0], "tcgen05")
+    >>> source_addresses(plan.form, descriptor)[:2, 0, 0].tolist()
+    [1024, 1040]
     """
     expect_having(form, ("rows", "bits"), "a form of tcgen05.cp")
     expect(descriptor, SmemDescriptor, "a matrix descriptor")

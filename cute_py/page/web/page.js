@@ -6,7 +6,8 @@ const DATA = JSON.parse(byId("data").textContent);
 const TABS = Object.fromEntries(DATA.tabs.map((tab) => [tab.name, tab]));
 const LOAD_MS = 120_000; // to load the modules of a tab for the first time
 let limitMs = 5000; // for one answer
-const TYPING_MS = 30; // keys that come sooner are asked together
+const TYPING_MS = 10; // keys that come sooner are asked together
+const CELLS_AT_ONCE = 400;
 const FIXES_MS = 250; // changes are tried after a pause, so that they keep no typed answer waiting
 
 let tab = DATA.tabs[0].name;
@@ -164,7 +165,7 @@ function heard(data) {
   const job = waiting;
   waiting = null;
   if (data.id === undefined && data.failed) return stopped(`Python could not start: ${data.failed}`);
-  if (job && job.id === data.id) job.done(data.failed ? { refused: data.failed } : data.answer);
+  if (job && job.id === data.id) job.done(data.failed ? { refused: data.failed } : JSON.parse(data.text));
   next();
 }
 
@@ -245,7 +246,7 @@ function update(step) {
   document.body.dataset.state = "asking";
   early = "";
   ask("answer", (answer) => {
-    if (answer && JSON.stringify(answer) !== early) show(answer);
+    if (answer && !(early && JSON.stringify(answer) === early)) show(answer);
   });
   if (DATA.mode === "static") {
     const mine = asked;
@@ -329,6 +330,18 @@ function showSections(sections) {
     }),
   );
   dress(place);
+  showCells([...place.querySelectorAll("g.c")].slice(CELLS_AT_ONCE));
+}
+
+/** Texts of thousands of cells take a tenth of a second to lay out: the first cells are seen at once, the others in the
+    frames after it, unless another answer came. */
+function showCells(later) {
+  for (const cell of later) cell.classList.add("later");
+  const more = () => {
+    for (const cell of later.splice(0, CELLS_AT_ONCE)) cell.classList.remove("later");
+    if (later.length && later[0].isConnected) requestAnimationFrame(() => setTimeout(more));
+  };
+  if (later.length) requestAnimationFrame(() => setTimeout(more));
 }
 
 function showCode(panels) {
@@ -428,6 +441,7 @@ function save(name, blob) {
 }
 
 function download(name, kind, svg) {
+  for (const cell of svg.querySelectorAll(".later")) cell.classList.remove("later");
   const text = new XMLSerializer().serializeToString(svg);
   const blob = new Blob([text], { type: "image/svg+xml" });
   if (kind === "svg") return save(`${name}.svg`, blob);

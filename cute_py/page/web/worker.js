@@ -1,5 +1,5 @@
 /* Python in a worker: the interpreter and the library come with the page, and nothing is fetched.
-   A message {boot} starts it, a message {id, query} asks cute_py.page.answer; every answer carries its id. */
+   A message {boot} starts it, a message {id, query} asks cute_py.page.answer; every answer, as JSON, carries its id. */
 
 const HOME = "https://packed.invalid/"; // never asked: `fetch` below has the two files
 let python = null;
@@ -78,8 +78,8 @@ onmessage = async ({ data }) => {
     python.globals.get("load")(data.query.tab);
     postMessage({ started: data.id });
     const begin = performance.now();
-    const answer = JSON.parse(python.globals.get("ask")(JSON.stringify(data.query)));
-    postMessage({ id: data.id, answer, time: performance.now() - begin });
+    const text = python.globals.get("ask")(JSON.stringify(data.query)); // a text crosses sooner than its parts
+    postMessage({ id: data.id, text, time: performance.now() - begin });
   } catch (error) {
     postMessage({ id: data.id, failed: String(error.message ?? error).split("\n").slice(-3).join(" ") });
   }

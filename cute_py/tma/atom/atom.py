@@ -46,6 +46,12 @@ class TmaAtom(TileAtom):
         plan: the numbers of the tensor map; request: these numbers as the driver's arguments.
         swizzle: the swizzle on bytes that the descriptor asks for.
         dtype, internal_dtype: element type of the tensor, and the type in which TMA counts.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(atom.gbasis, atom.request.box_dim, atom.transaction_bytes)
+    (_64,_128):(_1@1,_1@0) (64, 128) 16384
     """
 
     op: Op
@@ -178,7 +184,14 @@ def _unfilled(reach: tuple[Path, int], why: str) -> list[Diagnostic]:
 
 
 def explain_atom(atom: TmaAtom) -> str:
-    """Everything about an atom, one section each."""
+    """Everything about an atom, one section each.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(explain_atom(atom).splitlines()[0])
+    SM90_TMA_LOAD: load of a tile, sm_90a
+    """
     expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom")
     plan = atom.plan
     middle = [*[f"  note: {note}" for note in atom.gbasis.trace.notes], "", "tensor map, innermost mode first"]

@@ -91,7 +91,14 @@ class Stages:
 
 @record
 class GBasisTrace(Stages):
-    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them."""
+    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
+
+    >>> from cute_py.notation import parse
+    >>> gmem, smem = parse("(256,128):(128,_1)"), parse("(_128,_64):(_64,_1)")
+    >>> basis = construct_tma_gbasis(gmem, smem, parse("(_128,_64):(_1@0,_1@1)"))
+    >>> print(basis.trace.inv_smem_layout, basis.trace.sidx2gmode)
+    (_64,_128):(_128,_1) (_64,_128):(_1@1,_1@0)
+    """
 
     cta_v_map: Layout
     """CTA value index -> mode of the global tensor."""
@@ -160,7 +167,14 @@ def coalesce_256(layout: Layout) -> Layout:
 
 @record
 class GBasis:
-    """The G-basis `layout` (box shape : global modes), with the `trace` of its construction."""
+    """The G-basis `layout` (box shape : global modes), with the `trace` of its construction.
+
+    >>> from cute_py.notation import parse
+    >>> gmem, smem = parse("(256,128):(128,_1)"), parse("(_128,_64):(_64,_1)")
+    >>> basis = construct_tma_gbasis(gmem, smem, parse("(_128,_64):(_1@0,_1@1)"))
+    >>> print(basis.layout)
+    (_64,_128):(_1@1,_1@0)
+    """
 
     layout: Layout
     trace: GBasisTrace
@@ -440,6 +454,10 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     memory.
 
     `gmem` is the global layout in elements of the internal type.
+
+    >>> from cute_py.notation import parse
+    >>> print(split_basis(parse("(_64,_512):(_1@1,_1@0)"), parse("(1024,128):(128,_1)"))[0])
+    (_64,_256):(_1@1,_1@0)
     """
     expect(layout, Layout, "a G-basis")
     expect(gmem, Layout, "the global layout")

@@ -56,6 +56,9 @@ class Im2colWindow:
             the filter is walked backwards.
 
     A number is static (`Int`) or known at run time (`int`), as it was given; values computed from it inherit this.
+
+    >>> Im2colWindow((-1, -1), (-1, -1), (-1, -1), (1, 1), (1, 1), (0, 0), (1, 1)).lower_corner
+    (-1, -1)
     """
 
     lower_corner: tuple[int, ...]
@@ -112,6 +115,12 @@ class Im2colPlan:
 
     `dims` (elements) and `strides` (bytes, modes 1..) in C, W, H, D, N order; one CTA's instruction moves `range_c`
     channels and `range_whdn` pixels; `num_val_src` counts the elements of all CTAs of a multicast.
+
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
+    >>> plan = cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", x, "(_64,_64):(_64,_1)").plan
+    >>> plan.range_c, plan.range_whdn
+    (64, 64)
     """
 
     dims: tuple[int, ...]
@@ -305,6 +314,12 @@ class Im2colAtom(TileAtom):
 
     `reduction` is the operation of a store of `op` on the element in global memory (add, min, ...), "" if it overwrites
     the element. CuTe has no name for im2col reductions, which use the store's map.
+
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
+    >>> atom = cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", x, "(_64,_64):(_64,_1)")
+    >>> atom.request.channels_per_pixel, atom.request.pixels_per_column
+    (64, 64)
     """
 
     op: Op
@@ -410,6 +425,12 @@ def make_im2col_tma_copy(
         lower_corner_whd ... stride_srt: see `Im2colWindow`; default: those of a 1x1 filter.
     Raises:
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
+
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
+    >>> atom = make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", x, "(_64,_64):(_64,_1)")
+    >>> atom.transaction_bytes
+    8192
     """
     op = as_op(op)
     arch = f"sm_{op.row.arch}a" if arch is None else arch

@@ -64,7 +64,11 @@ from cute_py.tma.descriptor.violations import listed_violations
 
 @record
 class Fix:
-    """A change, as text, and the arguments that it replaces."""
+    """A change, as text, and the arguments that it replaces.
+
+    >>> Fix("take a tile of 64x64", {"cta_tiler": (64, 64)}).words
+    'take a tile of 64x64'
+    """
 
     words: str
     arguments: dict[str, Any]

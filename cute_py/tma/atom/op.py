@@ -166,7 +166,11 @@ def check_shared(op: Op, num_multicast: int) -> list[Diagnostic]:
 @record
 class SwizzleRow:
     """One mode: `bits` is B, `base` is M, `shift` is S (None: any), `code` the driver's number, `span` in bytes,
-    `alignment` of the shared-memory tile in bytes."""
+    `alignment` of the shared-memory tile in bytes.
+
+    >>> swizzle_row(Swizzle(3, 4, 3)).span, swizzle_row(Swizzle(3, 4, 3)).alignment
+    (128, 1024)
+    """
 
     name: str
     bits: int

@@ -227,6 +227,10 @@ def make_tma_copy_tiled(
         StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the
             target shape.', if the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
             CopyAtom', if a pair of CTAs issues the atom and fewer CTAs share the tile.
+
+    >>> from cute_py.notation import parse
+    >>> print(make_tma_copy_tiled(parse("(_128,_64):(_64,_1)"), parse("(_128,_64):(_1@0,_1@1)"), 8192).tiler_mn)
+    (Int(128), Int(64))
     """
     expect(cta_v_map, Layout, "the value map")
     num_val_src = expect_integer(num_val_src, "num_val_src")

@@ -139,7 +139,12 @@ def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
 @record
 class SmemChoice:
     """One way to lay out a tile for a consumer: `passes` is the most passes that a core-matrix read takes; a box is
-    `box_rows` rows of `box_bytes`; `alignment` in bytes."""
+    `box_rows` rows of `box_bytes`; `alignment` in bytes.
+
+    >>> best = smem_choices("K", "float16", (128, 64))[0]
+    >>> best.swizzle, best.box_bytes, best.passes
+    ('128B', 128, 1)
+    """
 
     swizzle: str
     layout: Layout | ComposedLayout

@@ -58,6 +58,12 @@ class TmaPlan:
     `dims` in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in elements;
     `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists what CuTe would
     assert.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> plan = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)").plan
+    >>> plan.dims, plan.strides, plan.box
+    ((128, 256), (256,), (64, 128))
     """
 
     gbasis: Layout
@@ -175,6 +181,12 @@ def plan_tiled(
     Args:
         gmem: layout of the global tensor in elements of `dtype`.
         nval: factor by which one instruction moves more elements than the box (4 for gather4 and scatter4).
+
+    >>> from cute_py.dtypes import as_dtype
+    >>> from cute_py.notation import parse
+    >>> half = as_dtype("float16")
+    >>> plan_tiled(parse("(256,128):(128,_1)"), parse("(_64,_128):(_1@1,_1@0)"), half, half).box
+    (64, 128)
     """
     expect(gmem, Layout, "the global layout")
     expect(gbasis, Layout, "the G-basis")
@@ -261,6 +273,13 @@ class ExecutableCopy:
     """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none).
 
     `atom` is a `TmaAtom` or an `Im2colAtom`.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD_MULTICAST", gmem, "(_128,_64):(_64,_1)", num_multicast=2)
+    >>> bound = atom.with_(cute.tma.Mbarrier(1), multicast_mask=0b11)
+    >>> bound.multicast_mask, bound.cache_hint
+    (3, None)
     """
 
     atom: Any

@@ -62,6 +62,12 @@ class Instructions:
         tile_shape: tiles along each tile mode.
         smem_bytes: bytes of one tile's buffer, rounded up to its alignment.
         gmem_partition, smem_partition: the partition of CTA 0, as tensors.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> moved = cute.tma.instructions(cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)"))
+    >>> moved.tiles, moved.per_tile, moved.smem_bytes
+    (4, 1, 16384)
     """
 
     coords: NDArray[numpy.int64]
@@ -295,6 +301,12 @@ def instructions(atom: TileAtom) -> Instructions:
 
     Raises:
         InvalidTypeError, InvalidValueError: as `first_tile`.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> instructions(atom).coords.tolist()
+    [[0, 0], [0, 128], [64, 0], [64, 128]]
     """
     expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom of tiles")
     first = first_tile(atom)
@@ -313,6 +325,13 @@ class Coverage:
         first_missing, first_repeated: the first such coordinate, innermost mode first; None if there is none.
         outside: numbers of the tiles whose boxes all lie outside the tensor.
         scope: the properties that were counted, and those that a cover does not show.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> found = cute.tma.coverage(atom)
+    >>> found.elements, found.missing, found.repeated
+    (32768, 0, 0)
     """
 
     elements: int

@@ -155,6 +155,11 @@ class LogicalSlot:
     """One slot of the eight-slot view, filled from a map.
 
     `lanes` are the logical values (what a replacement of lane i would set), not the 64 bits at `offset`.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, encode, logical_slots
+    >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
+    >>> [slot.name for slot in logical_slots(data)][:3]
+    ['tensor_base_ptr', 'fmt_dim_stride_packed', 'box_size_packed']
     """
 
     name: str
@@ -231,6 +236,11 @@ def seed_fields(data: MapSource) -> list[ViewField]:
 
     Args:
         data: anything that `read_map` takes.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, encode
+    >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
+    >>> len(seed_fields(data))
+    11
     """
     request = decode(read_map(data))
     if isinstance(request, TensorMapTiled):

@@ -50,6 +50,9 @@ class BitField:
     """One run of bits.
 
     `mode` is the mode that the bits belong to (None: the whole map); the field is 0 unless the rank exceeds `mode`.
+
+    >>> [(one.name, one.position, one.width) for one in FIELDS if one.name == "swizzle"]
+    [('swizzle', 77, 2)]
     """
 
     name: str

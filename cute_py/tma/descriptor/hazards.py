@@ -24,7 +24,11 @@ __all__ = ["HAZARDS", "Hazard", "Warned", "hazards"]
 
 @record
 class Hazard:
-    """One row: `finds(request)` gives the values that make it apply, as text, or None."""
+    """One row: `finds(request)` gives the values that make it apply, as text, or None.
+
+    >>> [one.name for one in HAZARDS][:2]
+    ['null address', 'ragged rows']
+    """
 
     name: str
     effect: str

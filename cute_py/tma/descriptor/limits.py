@@ -38,6 +38,9 @@ class Rule:
     """One rule. `requirement` reads after 'must' ('be a multiple of 16').
 
     `minimum` and `maximum` are the smallest and the largest legal value, if the rule is a plain range.
+
+    >>> Rule("stride", "be a multiple of 16", "bytes", "driver API", multiple=16).requirement
+    'be a multiple of 16'
     """
 
     name: str
@@ -132,7 +135,11 @@ CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 
 
 @record
 class Architecture:
-    """Properties of a GPU family that matter to tensor maps."""
+    """Properties of a GPU family that matter to tensor maps.
+
+    >>> [one.shared_memory_bytes for one in ARCHITECTURES if one.name == "sm_90"]
+    [233472]
+    """
 
     name: str
     shared_memory_bytes: int
@@ -167,6 +174,9 @@ class Addition:
     """Something that a GPU family adds to tensor maps.
 
     `bits` is its place in the map; None: not known. `field` and `numbers` are its names in the driver or PTX.
+
+    >>> sorted({one.name for one in ADDITIONS})[:2]
+    ['128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B']
     """
 
     name: str

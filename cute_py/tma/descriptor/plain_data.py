@@ -190,6 +190,13 @@ def request_of_npy(
     Raises:
         FileFormatError: not a .npy file, or one of Python objects.
         As `request_of_array`.
+
+    >>> import tempfile
+    >>> import numpy
+    >>> with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+    ...     numpy.save(file.name, numpy.zeros((256, 128), numpy.float16))
+    ...     print(request_of_npy(file.name, (64, 32), address=4096).global_strides)
+    (256,)
     """
     if not isinstance(path, (str, PathLike)):
         raise InvalidTypeError(f"path must be a str or a path of a .npy file, got {given(path)}")

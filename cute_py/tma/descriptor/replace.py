@@ -22,7 +22,11 @@ from cute_py.tma.descriptor.read import MapSource, read_map
 
 @record
 class ReplaceField:
-    """One field of tensormap.replace."""
+    """One field of tensormap.replace.
+
+    >>> [row.ordinals for row in REPLACE_FIELDS if row.name == "box_dim"]
+    [5]
+    """
 
     name: str
     ordinals: int
@@ -146,7 +150,11 @@ def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField,
 
 @record
 class RebindStep:
-    """One replacement of a rebind, as arguments of `replace`."""
+    """One replacement of a rebind, as arguments of `replace`.
+
+    >>> RebindStep("global_dim", 512, 0)
+    RebindStep(field='global_dim', value=512, ordinal=0)
+    """
 
     field: str
     value: int
@@ -162,11 +170,14 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
         strides: (R-1,) bytes, of modes 1 to R-1.
     Returns:
         2R steps.
+
+    >>> [(step.field, step.value) for step in rebind_steps(0x2000, (64, 32), (128,))]
+    [('global_address', 8192), ('global_dim', 64), ('global_dim', 32), ('global_stride', 128)]
     """
     address = expect_integer(address, "address", 0)
     extents, strides = expect_integers(extents, "extents", 0), expect_integers(strides, "strides", 0)
     if not 1 <= len(extents) <= f.MAX_RANK:
-        raise InvalidValueError(f"extents has rank {len(extents)}; must have 1 to {f.MAX_RANK}")
+        raise InvalidValueError(f"the rank of extents = {len(extents)}; must be 1 to {f.MAX_RANK}")
     if len(strides) != len(extents) - 1:
         raise InvalidValueError(
             f"strides has {len(strides)} entries for rank {len(extents)}; must have {len(extents) - 1}"

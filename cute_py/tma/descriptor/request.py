@@ -112,6 +112,10 @@ class Residue:
     bit 64; 1024 bits). It is 0 if the map only breaks rules. `fields` are the values that were
     read: as long as the request still has them, `encode` gives the map back as it was found; once one is changed,
     the rules apply, and only bits that have no field are carried over.
+
+    >>> from cute_py.tma.descriptor import decode, encode
+    >>> decode(encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))).residue is None
+    True
     """
 
     bits: int
@@ -272,6 +276,10 @@ class TensorMapIm2col(_Request):
         InvalidTypeError: something is not an integer, or not a sequence of integers.
     Source:
         CUDA 13.0 driver API, cuTensorMapEncodeIm2col.
+
+    >>> one = TensorMapIm2col("float16", 4096, (64, 28, 28, 4), (128, 3584, 100352), (0, 0), (0, 0), 64, 128)
+    >>> one.channels_per_pixel, one.pixels_per_column
+    (64, 128)
     """
 
     data_type: TensorMapDataType | int | None
@@ -325,6 +333,10 @@ class TensorMapIm2colWide(_Request):
 
     Source:
         CUDA 13.0 driver API, cuTensorMapEncodeIm2colWide.
+
+    >>> one = TensorMapIm2colWide("float16", 4096, (64, 28, 28, 4), (128, 3584, 100352), 0, 0, 64, 128)
+    >>> one.pixel_box_lower_corner_width, one.pixels_per_column
+    (0, 128)
     """
 
     data_type: TensorMapDataType | int | None
@@ -412,7 +424,12 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 @record
 class OpRow:
     """Properties of an instruction: direction, load mode, whether a multicast count above 1 fits, CTAs that issue
-    it."""
+    it.
+
+    >>> from cute_py.tma.atom.op import OPS, Op
+    >>> OPS[Op.SM90_TMA_LOAD_MULTICAST].multicast, OPS[Op.SM100_TMA_2SM_LOAD].ctas
+    (True, 2)
+    """
 
     direction: Direction
     mode: Mode = "tile"

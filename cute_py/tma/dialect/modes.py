@@ -211,7 +211,11 @@ def as_reduce_kind(value: TmaReduceKind | int | str) -> TmaReduceKind:
 
 @record
 class L2Policy:
-    """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access."""
+    """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access.
+
+    >>> L2Policy("evict_first", 0x12F0000000000000).name
+    'evict_first'
+    """
 
     name: str
     value: int

@@ -32,10 +32,10 @@ def test_counts_of_an_explanation() -> None:
 def test_bytes_of_an_explanation_are_those_of_its_direction() -> None:
     """A barrier counts the bytes of loads alone."""
     expected = {
-        "SM90_TMA_LOAD": "possible improvements",
+        "SM90_TMA_LOAD": "a CTA's barrier expects 4096 bytes per tile",
         "SM90_TMA_STORE": "complete by bulk group",
         "SM90_TMA_REDUCE_ADD": "complete by bulk group",
-        "SM90_TMA_PREFETCH": "brings 4096 bytes into the L2 cache",
+        "SM90_TMA_PREFETCH": "prefetches 4096 bytes into the L2 cache",
     }
     for op, text in expected.items():
         explained = atom("(_32,_64):(_64,_1)", op=op).explain()

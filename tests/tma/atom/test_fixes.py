@@ -107,7 +107,7 @@ def test_explain_tells_the_whole_way() -> None:
         "mode 1: 1024 elements, 1024 bytes apart, box 128",
         "1 per tile and CTA, 64 tiles, 64 in all",
         "first at (0, 0), last at (448, 896)",
-        "tiles that extend past the tensor",
+        "a CTA's barrier expects 16384 bytes per tile",
         "aligned to 1024 bytes",
     ):
         assert part in text

@@ -54,7 +54,7 @@ def test_words() -> None:
         "lower_corner   (-1, -1)",
         "mode 3: 2 elements, 32768 bytes apart, traversal stride 1",
         "one instruction: 64 channels of 128 pixels",
-        "bytes per tile",
+        "a CTA's barrier expects 16384 bytes per tile",
     ):
         assert words in told, words
     assert atom().why_not() is None

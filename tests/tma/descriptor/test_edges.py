@@ -91,10 +91,12 @@ def test_two_of_six_modes_become_one() -> None:
     assert changed == TensorMapTiled(
         6, 0x1000, (64, 2, 12, 5, 6), (128, 512, 6144, 65536), (64, 2, 1, 1, 1), (1, 1, 1, 3, 1)
     )
-    assert find_changes(replace(SIX, box_dim=(64, 2, 1, 2, 1, 1)))[0][0].startswith("merge modes 3 and 4")
+    assert find_changes(replace(SIX, box_dim=(64, 2, 1, 2, 1, 1)))[0][0].startswith(
+        "merge the contiguous modes 3 and 4"
+    )
     assert find_changes(replace(SIX, box_dim=(64, 1, 1, 2, 2, 1))) == []
     outer = replace(SIX, global_strides=(128, 512, 2048, 10240, 51200))
-    assert find_changes(outer)[0][0].startswith("merge modes 4 and 5")
+    assert find_changes(outer)[0][0].startswith("merge the contiguous modes 4 and 5")
 
 
 def test_lengths_of_corners() -> None:

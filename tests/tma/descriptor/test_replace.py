@@ -183,8 +183,8 @@ def test_rebind_is_address_sizes_strides() -> None:
 @pytest.mark.parametrize(
     ("extents", "strides", "message"),
     [
-        ((), (), "extents has rank 0; must have 1 to 5"),
-        ((1,) * 6, (16,) * 5, "extents has rank 6; must have 1 to 5"),
+        ((), (), "the rank of extents = 0; must be 1 to 5"),
+        ((1,) * 6, (16,) * 5, "the rank of extents = 6; must be 1 to 5"),
         ((64, 32), (), "strides has 0 entries for rank 2; must have 1"),
         ((64, 32, 2), (128, 4096), "rebind has 3 extents for a map of rank 2; rebind does not change the rank"),
     ],

@@ -11,10 +11,8 @@ import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.layout.trees import leaves, modes
+from cute_py.tma.dialect.descriptor_update import TmaUpdate, TmaUpdateKind, apply_update
 from cute_py.tma.dialect.descriptors import (
-    TmaUpdate,
-    TmaUpdateKind,
-    apply_update,
     build_tma_descriptor,
     build_tma_descriptor_im2col,
 )

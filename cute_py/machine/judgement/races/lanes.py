@@ -19,7 +19,7 @@ import numpy as np
 
 from cute_py.errors import shortened
 from cute_py.machine.faults import place_text
-from cute_py.machine.judgement.races.shadow import SITE, SITE_BITS, TIME, TIME_BITS
+from cute_py.machine.judgement.races.shadow import SITE, SITE_BITS, TIME, TIME_BITS, TIMES
 from cute_py.machine.threads import LANES
 
 if TYPE_CHECKING:
@@ -56,6 +56,13 @@ class LaneJudge:
 
     def __init__(self, reports: Reports, where: Callable[[Shadow, int], tuple[Any, int]]) -> None:
         self.reports, self.where = reports, where
+
+    @staticmethod
+    def recent(f: Frame, keys: Array, clocks: Clocks) -> bool:
+        """Whether one of these keys may be of an access since the lanes of a frame's warps met."""
+        warps = f.warps
+        met = int(clocks.met[warps[0]]) if len(warps) == 1 else int(clocks.met[warps].min())
+        return int((keys & TIMES).max()) >= met + 1 << TIME
 
     def look(
         self, f: Frame, site: Site, shadow: Shadow, clocks: Clocks, at: Array, before: Array, places: Array, own: Array,

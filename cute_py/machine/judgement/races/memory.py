@@ -262,13 +262,17 @@ class MemoryJudge(Observer):
         lane = places if before.ndim == 1 else places // before.shape[1]
         own = keys[lane]
         open_ = (found ^ own) & AGENT != 0
+        if not open_.all():
+            if self.lanes.recent(f, found, self.clocks):
+                self.lanes.look(f, site, shadow, self.clocks, at, before, places[~open_], own[~open_], what, same)
+            if not open_.any():
+                return
         if int(keys[0]) & 1:
             open_ &= found & 1 == 0
+            if not open_.any():
+                return
         if not open_.all():
-            self.lanes.look(f, site, shadow, self.clocks, at, before, places[~open_], own[~open_], what, same)
             places, found, lane, own = places[open_], found[open_], lane[open_], own[open_]
-        if not len(places):
-            return
         bad = self._late(found, (own >> CLUSTER & CLUSTER_BITS) - self.first_cluster, own >> COLUMN & COLUMN_BITS)
         if what == "writes":
             self._barriers_overwritten(f, site, shadow, at, found, lane)

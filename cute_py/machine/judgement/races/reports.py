@@ -65,6 +65,13 @@ class Reports:
         )
         self._found.append((key, made))
 
+    def _again(self, key: tuple[object, ...]) -> bool:
+        """Whether a finding was said before; it is counted."""
+        if key not in self._seen:
+            return False
+        self._seen[key] += 1
+        return True
+
     def found(self) -> list[Diagnostic]:
         """All findings, errors first."""
         order = ("error", "warning", "note")
@@ -115,6 +122,7 @@ class Reports:
         """
         array, at = place
         other = keys[0]
+        partly = severity == "warning"
         shared = array is self.m.shared
         rule = f"race in {'shared' if shared else 'global'} memory"
         column = other >> COLUMN & COLUMN_BITS
@@ -124,12 +132,18 @@ class Reports:
                 rule = "overwritten while in use"
         elif column >= clocks.warps and reader:
             rule = "overwritten while in use"
+        if not shared and self._harmless(keys, reader or what == "reads", clocks):
+            severity = "warning"
+        one = other >> SITE & SITE_BITS
+        key = (rule, site.number, one) if severity == "error" else (rule, site.name, self._opcode(one))
+        if self._again(key):
+            return
         before = self.instruction(other)
         did = "read" if reader else "wrote"
         line = "another instruction" if before is None else place_text(before, self.code.files)
         text = (
             f"{f.text()} {_verb(f, what)} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
-            f"{'only some of these warps wait for that' if severity == 'warning' else 'nothing orders the two'}"
+            f"{'only some of these warps wait for that' if partly else 'nothing orders the two'}"
         )
         facts: dict[str, Any] = {
             "threads": f.text(),
@@ -138,10 +152,6 @@ class Reports:
             "other_line": None if before is None else before.line,
             "other_threads": self.agent(clocks, other),
         }
-        if not shared and self._harmless(keys, reader or what == "reads", clocks):
-            severity = "warning"
-        one = other >> SITE & SITE_BITS
-        key = (rule, site.number, one) if severity == "error" else (rule, site.name, self._opcode(one))
         self.add(key, text, site.one, severity, **facts)
 
     def _opcode(self, number: int) -> str:
@@ -182,6 +192,9 @@ class Reports:
     def not_visible(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int, kind: str) -> None:
         """A proxy fence is missing."""
         before = self.instruction(other)
+        key = ("missing proxy fence", site.name, "" if before is None else before.opcode)
+        if self._again(key):
+            return
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
         said = {"wgmma": "a product", "tcgen05.mma": "a product", "mbarrier.init": "an initialisation"}.get(
@@ -193,7 +206,7 @@ class Reports:
         )
         severity = "warning" if kind in ("wgmma", "tcgen05.mma", "tcgen05.cp") else "error"
         self.add(
-            ("missing proxy fence", site.name, "" if before is None else before.opcode), text, site.one, severity,
+            key, text, site.one, severity,
             threads=f.text(), address=where, other="" if before is None else shortened(before.text, 160),
             other_line=None if before is None else before.line, other_threads=self.agent(clocks, other),
         )  # fmt: skip

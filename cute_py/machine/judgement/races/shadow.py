@@ -30,6 +30,8 @@ CLUSTER: Final = 25
 COLUMN: Final = 14
 SITE: Final = 1
 TIME_BITS: Final = (1 << 24) - 1
+TIMES: Final = TIME_BITS << TIME
+"""The bits of a key that say when."""
 CLUSTER_BITS: Final = (1 << 13) - 1
 COLUMN_BITS: Final = (1 << 11) - 1
 SITE_BITS: Final = (1 << 13) - 1
@@ -63,10 +65,8 @@ class Shadow:
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
         """The state of an array that nothing has touched."""
         count = (nbytes >> shift) + 1
-        (writes, writers), (reads, readers) = (
-            (np.zeros(count * each, np.int64), np.zeros(count * each, np.uint8)) for each in (1, slots)
-        )
-        return Shadow(shift, writes, reads, slots, writers, readers)
+        writes, reads = np.zeros(count, np.int64), np.zeros(count * slots, np.int64)
+        return Shadow(shift, writes, reads, slots, np.zeros(count, np.uint8), np.zeros(count * slots, np.uint8))
 
     def refine(self, shift: int) -> None:
         """Divide the granules: each part has the keys of the whole."""
