@@ -76,7 +76,7 @@ class _Shortened(reprlib.Repr):
     repr_Int = repr_int
 
     def repr_ndarray(self, x: NDArray[numpy.generic], level: int) -> str:
-        return f"<ndarray of the shape {x.shape}>"
+        return f"<ndarray of shape {x.shape}>"
 
     def repr_instance(self, x: object, level: int) -> str:
         try:
@@ -107,6 +107,10 @@ def given(value: object) -> str:
     return shortened(" ".join(text.split("\n")), GIVEN_CHARACTERS)
 
 
+MOST_COMPARED: Final = 128
+"""Names whose whole spelling is compared, which takes time: of more, those that have most in common."""
+
+
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:
     """At most three names: those that begin with the given one, then those spelled like it.
 
@@ -117,7 +121,15 @@ def nearest_names(name: str, names: Iterable[str]) -> list[str]:
 
     held = list(names)
     begun = [one for one in held if name and one.startswith(name)]
-    return list(dict.fromkeys([*begun, *difflib.get_close_matches(name, held, 3, 0.6)]))[:3]
+    return list(dict.fromkeys([*begun, *difflib.get_close_matches(name, _likely(name, held), 3, 0.6)]))[:3]
+
+
+def _likely(name: str, names: list[str]) -> list[str]:
+    """Of many names those that share the most pieces of three characters with the given one."""
+    if len(names) <= MOST_COMPARED:
+        return names
+    pieces = {name[i : i + 3] for i in range(len(name) - 2)}
+    return sorted(names, key=lambda one: -sum([piece in one for piece in pieces]))[:MOST_COMPARED]
 
 
 def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) -> dict[str, str]:
@@ -159,7 +171,11 @@ def _fact_text(value: object) -> str:
 
 
 class Measured(NamedTuple):
-    """The value that breaks a rule: what it is of, in which unit, and what it must do instead."""
+    """The value that breaks a rule: what it is of, in which unit, and what it must do instead.
+
+    >>> Measured("globalStrides[0]", 40, "bytes", "be a multiple of 16").value
+    40
+    """
 
     argument: str
     value: int
@@ -438,6 +454,10 @@ def imported(module: str, feature: str, package: str, install: str, named: bool 
 
 
 def first_line(problem: Exception) -> str:
-    """The first line of another library's error."""
+    """The first line of another library's error.
+
+    >>> first_line(ValueError("no such file\\nnor folder"))
+    'no such file'
+    """
     text = str(problem).strip()
     return text.splitlines()[0] if text else type(problem).__name__

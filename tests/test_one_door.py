@@ -116,11 +116,11 @@ REFUSED: list[Refusal] = [
     ("no operation", lambda: Op("SM90_TMA_LODE"), InvalidValueError, "unknown TMA operation 'SM90_TMA_LODE'"),
     ("a layout as tensor", lambda: load("(4,8):(8,1)"), InvalidTypeError, "a layout has no address"),
     ("sizes as tensor", lambda: load((256, 128)), InvalidTypeError, "a layout has no address"),
-    ("a tile as layout", lambda: load(X, (128, 64)), InvalidTypeError, "a tile alone has no order in shared memory"),
-    ("its text", lambda: load(X, "128x64"), InvalidTypeError, "a tile alone has no order in shared memory"),
-    ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "a tile alone has no order in shared memory"),
+    ("a tile as layout", lambda: load(X, (128, 64)), InvalidTypeError, "a tile has no order in shared memory;"),
+    ("its text", lambda: load(X, "128x64"), InvalidTypeError, "a tile has no order in shared memory; expected the"),
+    ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "a tile has no order in shared memory; expected"),
     ("no operands", lambda: dataclasses.replace(MMA, layouts={}), InvalidValueError, "without A, B, C; must have"),
-    ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout"),
+    ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout from"),
 ]  # fmt: skip
 
 

@@ -359,7 +359,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, end
 
 def least_cost(shape: TileShape) -> float:
     """Lower bound of `tile_cost` for all tiles of a shape."""
-    inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts) and shape.columns == 1
+    inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts)
     unit = shape.vectors[1] if inner else shape.element
     apart = int(shape.copied < FOLDED and unit < shape.vectors[1])
     ends = shape.shifts[1] and shape.run_mode < 0 and shape.runs[0] < 2  # a shorter run may let words borrow elements

@@ -3,7 +3,8 @@
 The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
 screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
 variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. The tones
-differ in lightness too, every cell has a text, and cells outside are hatched, so no meaning depends on hue alone.
+are told apart without red or green cones too (`tones`), every cell has a text, and cells outside are hatched, so no
+meaning depends on hue alone.
 
 A <style> element inside an inline SVG applies to the whole HTML page. Every rule therefore begins with a class that is
 made from the style sheet itself (`scope`): only pictures with an equal style sheet share their rules.
@@ -11,16 +12,16 @@ made from the style sheet itself (`scope`): only pictures with an equal style sh
 
 from __future__ import annotations
 
-import colorsys
+import functools
 import hashlib
 import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from xml.etree.ElementTree import Element, SubElement, tostring
 
-from cute_py.draw.table import GAP, OUTSIDE, Bracket, Cell, Legend, Table
+from cute_py.draw.table import GAP, OUTSIDE, TONES, Bracket, Cell, Legend, Table
+from cute_py.draw.tones import shade
 
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 CHARACTER = 6.7
@@ -28,12 +29,6 @@ CHARACTER = 6.7
 LINE = 14.0
 """Height of a line of text, pixels."""
 
-LIGHT = ("#cfe0fb", "#f2a866", "#dff6d6", "#e587ab", "#d9c8f4", "#fbf4bc", "#66bdb4", "#b9c1c9")
-"""Fills of the tones on light paper: text is dark."""
-DARK = ("#1b3a60", "#8a4a1c", "#1c4420", "#86305a", "#57458a", "#4d4208", "#17706b", "#59626c")
-"""Fills of the tones in the dark: text is light."""
-GOLDEN = (5**0.5 - 1) / 2
-"""Fraction of the circle of hues between one tone and the next: similar hues belong to tones far from each other."""
 MARGIN = 12.0
 BETWEEN = 28.0
 PAGE_WIDTH = 1500.0
@@ -54,8 +49,6 @@ SWATCH = 11.0
 """Side of a swatch of a legend."""
 LEGEND_WIDTH = 900.0
 """Swatches go to the next line beyond this width, or that of the tables if it is larger."""
-SPACE = "xml:space"
-
 
 SCOPE: Final = "SCOPE"
 """Placeholder in the rules; `style_sheet` replaces it with the class of the pictures that the rules are for."""
@@ -77,19 +70,6 @@ def _sheet(paper: str, ink: str, faint: str, line: str, tones: Mapping[int, str]
     ]
     rules += [f"{HERE} .tone{i}{{fill:{fill}}}" for i, fill in tones.items()]
     return "".join(rules)
-
-
-def shade(tone: int, dark: bool = False) -> str:
-    """The fill of a tone: one of the eight, beyond them a hue of its own in one of five lightnesses.
-
-    >>> shade(0) == LIGHT[0], len({shade(tone) for tone in range(256)})
-    (True, 256)
-    """
-    if tone < len(LIGHT):
-        return (DARK if dark else LIGHT)[tone]
-    lightness = (0.30, 0.22, 0.38, 0.26, 0.34)[tone % 5] if dark else (0.80, 0.88, 0.72, 0.84, 0.76)[tone % 5]
-    red, green, blue = colorsys.hls_to_rgb(tone * GOLDEN % 1, lightness, 0.55 if dark else 0.75)
-    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
 
 
 def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
@@ -116,7 +96,7 @@ def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
         f"{HERE} .edge{{stroke-width:1.5}}"
         f"{HERE} g.c:hover .cell{{stroke-width:2.5}}"
     )
-    tones = [*range(len(LIGHT)), *sorted(more)]
+    tones = [*range(TONES), *sorted(more)]
     light = _sheet("#ffffff", "#14181d", "#5b6570", "#8a939d", {i: shade(i) for i in tones})
     dark = _sheet("#12161b", "#eef1f4", "#a3adb8", "#6d7782", {i: shade(i, dark=True) for i in tones})
     rules = f"{common}{light}@media (prefers-color-scheme: dark){{{dark}}}"
@@ -124,21 +104,33 @@ def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
     return scope, rules.replace(SCOPE, scope)
 
 
+@functools.lru_cache(maxsize=4096)
 def _n(value: float) -> str:
+    """A number of pixels as text; kept, since the cells of a row and of a column have the same."""
     return f"{value:.1f}".rstrip("0").rstrip(".")
 
 
-def _text(parent: Element, x: float, y: float, text: str, kind: str = "") -> None:
-    node = SubElement(parent, "text", {"x": _n(x), "y": _n(y), **({"class": kind} if kind else {})})
-    node.text = text
+def escaped(text: str) -> str:
+    """A text as the content of an element.
+
+    >>> escaped("a < b & c")
+    'a &lt; b &amp; c'
+    """
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _rectangle(parent: Element, look: dict[str, str], x: float, y: float, wide: float, high: float) -> None:
-    SubElement(parent, "rect", {**look, "x": _n(x), "y": _n(y), "width": _n(wide), "height": _n(high)})
+def _text(out: list[str], x: float, y: float, text: str, kind: str = "") -> None:
+    look = f' class="{kind}"' if kind else ""
+    inner = f">{escaped(text)}</text>" if text else " />"
+    out.append(f'<text x="{_n(x)}" y="{_n(y)}"{look}{inner}')
 
 
-def _path(parent: Element, kind: str, path: str) -> None:
-    SubElement(parent, "path", {"class": kind, "d": path})
+def _rectangle(out: list[str], kind: str, x: float, y: float, wide: float, high: float) -> None:
+    out.append(f'<rect class="{kind}" x="{_n(x)}" y="{_n(y)}" width="{_n(wide)}" height="{_n(high)}" />')
+
+
+def _path(out: list[str], kind: str, path: str) -> None:
+    out.append(f'<path class="{kind}" d="{path}" />')
 
 
 def _wide(text: str) -> float:
@@ -221,83 +213,94 @@ def _axes(table: Table) -> str:
     return "   ".join(f"{arrow} {name}" for arrow, name in parts if name)
 
 
-def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: float) -> None:
-    group = SubElement(parent, "g", {"class": "c"})
-    if cell.title:
-        SubElement(group, "title").text = cell.title
+def _cell(out: list[str], cell: Cell, x: float, y: float, wide: float, high: float) -> None:
+    """One text for each cell: pictures have thousands."""
+    title = f"<title>{escaped(cell.title)}</title>" if cell.title else ""
     tone = "" if cell.tone is None else f" tone{cell.tone}"
-    _rectangle(group, {"class": f"cell{tone}"}, x, y, wide, high)
+    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(wide)}" height="{_n(high)}"'
+    out.append(f'<g class="c">{title}<rect class="cell{tone}" {place} />')
+    if cell.hatched:
+        _outside(out, cell, x, y, wide, high)
+    kind = "mid halo" if cell.hatched else "mid"
+    lines, middle = cell.text.split("\n"), _n(x + wide / 2)
+    first = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
+    texts = [
+        f'<text x="{middle}" y="{_n(first + i * LINE)}" class="{kind}">{escaped(line)}</text>'
+        for i, line in enumerate(lines)
+        if line
+    ]
+    out.append(f"{''.join(texts)}</g>")
+
+
+def _outside(out: list[str], cell: Cell, x: float, y: float, wide: float, high: float) -> None:
+    """The part of a cell that lies outside the tensor, and the tensor's end where it is within the cell."""
     right, low = (min(max(part, 0.0), 1.0) for part in cell.inside)
     if right < 1:
-        _hatched(group, x + wide * right, y, wide * (1 - right), high)
+        _hatched(out, x + wide * right, y, wide * (1 - right), high)
     if low < 1:
-        _hatched(group, x, y + high * low, wide * right, high * (1 - low))
-    if 0 < right < 1:  # the end of the tensor within a cell
-        _path(group, "edge", f"M{_n(x + wide * right)} {_n(y)}V{_n(y + high * low)}")
+        _hatched(out, x, y + high * low, wide * right, high * (1 - low))
+    if 0 < right < 1:
+        _path(out, "edge", f"M{_n(x + wide * right)} {_n(y)}V{_n(y + high * low)}")
     if 0 < low < 1 and right > 0:
-        _path(group, "edge", f"M{_n(x)} {_n(y + high * low)}H{_n(x + wide * right)}")
-    lines = cell.text.split("\n")
-    first = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
-    for i, line in enumerate(lines):
-        if line:
-            _text(group, x + wide / 2, first + i * LINE, line, "mid halo" if cell.hatched else "mid")
+        _path(out, "edge", f"M{_n(x)} {_n(y + high * low)}H{_n(x + wide * right)}")
 
 
-def _hatched(parent: Element, x: float, y: float, wide: float, high: float) -> None:
+def _hatched(out: list[str], x: float, y: float, wide: float, high: float) -> None:
     if wide > 0 and high > 0:
-        _rectangle(parent, {"class": "out"}, x, y, wide, high)
-        _rectangle(parent, {"class": "hatched"}, x, y, wide, high)
+        _rectangle(out, "out", x, y, wide, high)
+        _rectangle(out, "hatched", x, y, wide, high)
 
 
-def _across(parent: Element, bracket: Bracket, place: _Place, y: float) -> None:
+def _across(out: list[str], bracket: Bracket, place: _Place, y: float) -> None:
     start, stop = place.columns[bracket.start] + 2, place.columns[bracket.stop] - 2
-    _path(parent, "rule", f"M{_n(start)} {_n(y + BRACKET - 1)}v-4H{_n(stop)}v4")
-    _text(parent, (start + stop) / 2, y + BRACKET - 8, bracket.text, "mid faint")
+    _path(out, "rule", f"M{_n(start)} {_n(y + BRACKET - 1)}v-4H{_n(stop)}v4")
+    _text(out, (start + stop) / 2, y + BRACKET - 8, bracket.text, "mid faint")
 
 
-def _down(parent: Element, bracket: Bracket, place: _Place, x: float) -> None:
+def _down(out: list[str], bracket: Bracket, place: _Place, x: float) -> None:
     start, stop = place.rows[bracket.start] + 2, place.rows[bracket.stop] - 2
-    _path(parent, "rule", f"M{_n(x - 2)} {_n(start)}h-4V{_n(stop)}h4")
-    _text(parent, x - 9, (start + stop) / 2 + 4, bracket.text, "end faint")
+    _path(out, "rule", f"M{_n(x - 2)} {_n(start)}h-4V{_n(stop)}h4")
+    _text(out, x - 9, (start + stop) / 2 + 4, bracket.text, "end faint")
 
 
-def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> None:
-    group = SubElement(parent, "g", {"class": "table", "transform": f"translate({_n(x)} {_n(y)})"})
+def _table(out: list[str], table: Table, place: _Place, x: float, y: float) -> None:
+    out.append(f'<g class="table" transform="translate({_n(x)} {_n(y)})">')
     headings = [(text, "title") for text in heading(table.title)] + [(text, "faint") for text in heading(_axes(table))]
     for i, (text, kind) in enumerate(headings):
-        _text(group, 0, LINE * (i + 1), text, kind)
+        _text(out, 0, LINE * (i + 1), text, kind)
     top = place.rows[0]
     for level, row_of in enumerate(table.column_brackets):
         edge = top - LINE - BRACKET * (level + 1)
-        _text(group, place.columns[0] - 6, edge + BRACKET - 4, row_of.name, "end faint")
+        _text(out, place.columns[0] - 6, edge + BRACKET - 4, row_of.name, "end faint")
         for bracket in row_of.brackets:
-            _across(group, bracket, place, edge)
+            _across(out, bracket, place, edge)
     for label, start, stop in zip(table.column_labels, place.columns, place.columns[1:], strict=False):
-        _text(group, (start + stop) / 2, top - 5, label, "mid faint")
+        _text(out, (start + stop) / 2, top - 5, label, "mid faint")
     for row_of, edge in zip(table.row_brackets, place.sides, strict=True):
-        _text(group, edge - 2, top - 5, row_of.name, "end faint")
+        _text(out, edge - 2, top - 5, row_of.name, "end faint")
         for bracket in row_of.brackets:
-            _down(group, bracket, place, edge)
+            _down(out, bracket, place, edge)
     for label, row, start, stop in zip(table.row_labels, table.rows, place.rows, place.rows[1:], strict=False):
-        _text(group, place.columns[0] - 6, (start + stop) / 2 + 4, label, "end faint")
+        _text(out, place.columns[0] - 6, (start + stop) / 2 + 4, label, "end faint")
         column = 0
         for cell in row:
             left = place.columns[column]
             column += 1 if cell is None else cell.span
             if cell is None:
-                _text(group, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, GAP, "mid faint")
+                _text(out, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, GAP, "mid faint")
             elif not cell.blank:
-                _cell(group, cell, left, start, place.columns[column] - left, stop - start)
+                _cell(out, cell, left, start, place.columns[column] - left, stop - start)
     for i, note in enumerate(wrapped(table.notes)):
-        _text(group, 0, place.rows[-1] + LINE * (i + 1), note, "faint")
+        _text(out, 0, place.rows[-1] + LINE * (i + 1), note, "faint")
+    out.append("</g>")
 
 
-def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[float, float]:
+def _legend(out: list[str], legend: Legend, top: float, limit: float) -> tuple[float, float]:
     """Draw a legend; (its lower end, its right end)."""
     x, y, right = MARGIN, top + LINE, MARGIN
-    group = SubElement(parent, "g", {"class": "legend"})
+    out.append('<g class="legend">')
     if legend.text:
-        _text(group, x, y, f"{legend.text}:" if legend.swatches else legend.text, "faint")
+        _text(out, x, y, f"{legend.text}:" if legend.swatches else legend.text, "faint")
         x += _wide(legend.text) + 16
         right = x
     start = x
@@ -306,11 +309,12 @@ def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[
         if x > start and x + wide > limit:
             x, y = start, y + LINE + 2
         square = (x, y - SWATCH + 1, SWATCH, SWATCH)
-        _rectangle(group, {"class": f"cell tone{tone}" if isinstance(tone, int) else "cell"}, *square)
+        _rectangle(out, f"cell tone{tone}" if isinstance(tone, int) else "cell", *square)
         if tone == OUTSIDE:
-            _rectangle(group, {"class": "hatched"}, *square)
-        _text(group, x + SWATCH + 5, y, name, "faint")
+            _rectangle(out, "hatched", *square)
+        _text(out, x + SWATCH + 5, y, name, "faint")
         right, x = max(right, x + wide), x + wide
+    out.append("</g>")
     return y + 4, right
 
 
@@ -344,41 +348,34 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
         x += place.width + BETWEEN
     lines = wrapped(notes)
     right = max([right, *(_wide(line) + 2 * MARGIN for line in lines)])
-    drawn = Element("g")
+    drawn: list[str] = []
     end = y + below + 8
     for legend in legends_of(tables):
-        end, wide = _legend(drawn, legend, end, max(right, LEGEND_WIDTH))
-        right = max(right, wide)
+        end, reached = _legend(drawn, legend, end, max(right, LEGEND_WIDTH))
+        right = max(right, reached)
     end += 4 if lines else 0
-    height = end + LINE * len(lines) + MARGIN
-    size = {"width": _n(right), "height": _n(height), "viewBox": f"0 0 {_n(right)} {_n(height)}"}
+    wide, high = _n(right), _n(end + LINE * len(lines) + MARGIN)
     tones = {cell.tone for table in tables for cell in table.cells if cell.tone is not None}
-    scope, rules = style_sheet([tone for tone in tones if tone >= len(LIGHT)])
-    look = {"class": f"cute {scope}", "role": "img", SPACE: "preserve"}
-    root = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **look, **size})
-    SubElement(root, "title").text = title
-    SubElement(root, "style").text = rules
-    hatch = {"id": f"{scope}-hatch", "width": "8", "height": "8", "patternUnits": "userSpaceOnUse"}
-    pattern = SubElement(SubElement(root, "defs"), "pattern", hatch)
-    SubElement(pattern, "path", {"class": "hatch", "d": "M-1 1l2-2M0 8l8-8M7 9l2-2"})
-    SubElement(root, "rect", {"class": "paper", "width": "100%", "height": "100%"})
+    scope, rules = style_sheet([tone for tone in tones if tone >= TONES])
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="cute {scope}" role="img" xml:space="preserve" '
+        f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">',
+        f"<title>{escaped(title)}</title>" if title else "<title />",
+        f"<style>{escaped(rules)}</style>",
+        f'<defs><pattern id="{scope}-hatch" width="8" height="8" patternUnits="userSpaceOnUse">'
+        '<path class="hatch" d="M-1 1l2-2M0 8l8-8M7 9l2-2" /></pattern></defs>',
+        '<rect class="paper" width="100%" height="100%" />',
+    ]
     for i, line in enumerate(titles):
-        _text(root, MARGIN, MARGIN + LINE * (i + 1), line, "title")
+        _text(out, MARGIN, MARGIN + LINE * (i + 1), line, "title")
     for table, place, x, y in spots:
-        _table(root, table, place, x, y)
-    root.extend(drawn)
+        _table(out, table, place, x, y)
+    out += drawn
     for i, line in enumerate(lines):
-        _text(root, MARGIN, end + LINE * (i + 1), line, "faint")
-    return _markup(root)
+        _text(out, MARGIN, end + LINE * (i + 1), line, "faint")
+    out.append("</svg>")
+    return _NO_XML.sub("\ufffd", "".join(out))
 
 
 _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML has, not even escaped: most control characters and lone halves of surrogate pairs."""
-
-
-def _markup(root: Element) -> str:
-    """The text of an element, with U+FFFD in place of characters that no XML has."""
-    for node in root.iter():
-        if node.text:
-            node.text = _NO_XML.sub("\ufffd", node.text)
-    return tostring(root, "unicode")

@@ -38,7 +38,7 @@ class Cell:
 
     Attributes:
         title: shown when the pointer rests on the cell.
-        tone: its colour, 0 to 7, or more where threads need more of them; None: no colour.
+        tone: its colour, 0 to 7, or up to 31 where threads need more of them; None: no colour.
         inside: fractions of its width and height that are inside the tensor; the rest is hatched.
         span: columns that it covers; a table of such cells has a `plain_text`.
         blank: nothing is drawn.

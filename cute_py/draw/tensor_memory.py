@@ -36,6 +36,10 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         InvalidTypeError: something else. TmemError: the copy can't run.
 
     Bytes are counted from the start of the shared buffer. Cells of one colour come from the same 16 bytes, modulo 128.
+
+    >>> from cute_py.tmem import demonstration_copy
+    >>> print(draw_tmem(demonstration_copy()).text.splitlines()[0])
+    A_smem[0:32, 0:16] -> tmem[0:32, 0:16]
     """
     if isinstance(copy, CopyAsync):
         sources, base, title = _executed(copy), 0, copy.explain().splitlines()[0]

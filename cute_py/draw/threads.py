@@ -7,7 +7,8 @@ is value 1 of thread 3. Each thread has its own colour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, Final, TypeAlias
 
@@ -40,12 +41,13 @@ from cute_py.draw.table import (
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout import Layout, cosize, product_each, size, static
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import coprofile, domain_of
+from cute_py.layout.layout import coprofile, domain_of, has_numbers
+from cute_py.layout.offset_table import MOST_LISTED, offset_table
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import modes
 from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES
 from cute_py.tensor import make_identity_tensor
-from cute_py.tensor.latex import tv_cell
+from cute_py.tensor.latex import place_of
 from cute_py.tensor.tensor import Tensor
 
 Holders: TypeAlias = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
@@ -56,11 +58,19 @@ MOST_PAIRS: Final = 1 << 20
 NAMED: Final = 4
 """Pairs of one element that its cell names; of more it says how many."""
 LANES: Final = 32
+"""Threads of different colours."""
+ROW_BITS: Final = 128
+"""Bits of a row of an atom's picture: 16 bytes, as one thread moves them at most."""
+ROW_OF_BITS: Final = 32
+"""Bits of a row, of an atom that counts in bits."""
 
 
-def _legends(threads: int) -> tuple[Legend, ...]:
-    colours = tone_legend("colour: thread") if threads <= TONES else Legend("a colour for each thread")
-    return (colours, hatch_legend("belongs to no thread"))
+def _legends(threads: int, cells: Iterable[Cell | None]) -> tuple[Legend, ...]:
+    """What the colours, the hatch, and `+n` say, as far as the cells have them."""
+    colours = Legend("a colour for each thread" if threads <= LANES else f"colour: thread modulo {LANES}")
+    shared = any(cell is not None and " +" in cell.text for cell in cells)
+    more = (Legend("+1: one more thread or value holds the element", in_text=True),) if shared else ()
+    return (tone_legend("colour: thread") if threads <= TONES else colours, hatch_legend("belongs to no thread"), *more)
 
 
 def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
@@ -113,7 +123,7 @@ def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Seque
     limit = axis_limit(rows, columns, tables)
     down, across = shown(rows, limit), shown(columns, limit)
     path = _path_of(layout)
-    return grid(
+    table = grid(
         down,
         across,
         lambda i, j: _held((i, j), holders.get((i, j), []), path),
@@ -121,16 +131,52 @@ def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Seque
         row_axis="mode 0 of the tile" if len(tile) == 2 else "",
         column_axis=f"mode {len(tile) - 1} of the tile",
         notes=cut_note(rows, columns, down, across),
-        legends=_legends(plane_of(layout).down.size),
     )
+    return replace(table, legends=_legends(plane_of(layout).down.size, table.cells))
+
+
+def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
+    """The elements of a tile of one mode, `width` of them in a row."""
+    holders, path = _holders(layout, 1, count), _path_of(layout)
+    rows = -(-count // width)
+    down = shown(rows, axis_limit(rows, width, 2))
+
+    def cell(i: int, j: int) -> Cell:
+        at = i * width + j
+        return _held((at,), holders.get((0, at), []), path) if at < count else _BLANK
+
+    table = grid(
+        down,
+        range(min(width, count)),
+        cell,
+        lambda i: str(i * width),
+        lambda j: f"+{j}",
+        title=title,
+        row_axis="first element of the row",
+        column_axis="elements after it",
+        notes=cut_note(rows, width, down, range(width)),
+    )
+    return replace(table, legends=_legends(plane_of(layout).down.size, table.cells))
+
+
+def _elements(layout: Layout | Tensor) -> Callable[[int, int], Any]:
+    """(thread, value) -> the element. A layout with integer strides is the sum of what its two modes give, so that
+    each thread and each value is computed once."""
+    plane = plane_of(layout)
+    listed = max(plane.down.size, plane.across.size) <= MOST_LISTED
+    if not (listed and isinstance(layout, Layout) and has_numbers(layout)):
+        return plane.value
+    own = zip(modes(layout.shape), modes(layout.stride), strict=True)
+    threads, values = (offset_table(Layout(shape, stride)) for shape, stride in own)
+    return lambda thread, value: threads[thread] + values[value]
 
 
 def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
     """(thread, value) -> how its element is computed."""
-    plane = plane_of(layout)
+    plane, element = plane_of(layout), _elements(layout)
     what = "its index in the tile" if coprofile(domain_of(layout)) == 0 else "its coordinate"
     return lambda thread, value: (
-        f"layout -> {equals(plane.sum_of(thread, value), plain(plane.value(thread, value)))}, {what}"
+        f"layout -> {equals(plane.sum_of(thread, value), plain(element(thread, value)))}, {what}"
     )
 
 
@@ -141,9 +187,10 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
         raise InvalidValueError(f"{threads.size} threads x {values.size} values; must be at most {MOST_PAIRS} pairs")
     holders: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    of = _elements(layout)
     for value in range(values.size):
         for thread in range(threads.size):
-            row, column = tv_cell(layout, thread, value, rows)
+            row, column = place_of(of(thread, value), thread, value, rows, layout)
             if 0 <= row < rows and 0 <= column < columns:
                 holders.setdefault((row, column), []).append((thread, value))
             elif not beyond:
@@ -153,15 +200,15 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     return holders
 
 
-def _held(place: tuple[int, int], pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
-    name = f"({place[0]},{place[1]})"
+def _held(place: tuple[int, ...], pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
+    name = tuple_text(place) if len(place) > 1 else f"element {place[0]}"
     if not pairs:
         return Cell("", f"{name} belongs to no thread", None, (0.0, 1.0))
     thread, value = min(pairs)
     more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
     all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
     rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-    return Cell(f"T{thread}\nV{value}{more}", f"{name} -> {all_of}{rest}; {path(thread, value)}", thread)
+    return Cell(f"T{thread}\nV{value}{more}", f"{name} -> {all_of}{rest}; {path(thread, value)}", thread % LANES)
 
 
 def _holder_notes(holders: Holders, count: int) -> tuple[str, ...]:
@@ -227,7 +274,7 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
         column_labels=(*labels(deep), "", *labels(wide)),
         column_brackets=(BracketRow("", across),),
         row_brackets=(BracketRow("rows", down),),
-        legends=_legends(int(mma.size())),
+        legends=_legends(int(mma.size()), (cell for row in rows for cell in row)),
         notes=cut_note(k + m, k + n, (*deep, *tall), (*deep, *wide)),
     )
     notes = [f"{x} {where}" for x in "ABC" if (where := _ELSEWHERE.get(mma.atom.fragment_type(x).kind))]
@@ -253,7 +300,8 @@ def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
     """The source and the destination of a tiled copy side by side, thread and value in each element of the tile.
 
     Args:
-        copy: a tiled copy of a tile of one or two modes; of an atom, its threads and the values that it moves.
+        copy: a tiled copy of a tile of one or two modes; of an atom, its threads and the values that it moves, 16
+            bytes in a row.
     Raises:
         InvalidTypeError: no copy; InvalidValueError: a tile of more modes.
 
@@ -261,22 +309,24 @@ def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
     >>> print(draw_copy(copy_atom("UniversalCopy<uint32_t>", "half")).title)
     UniversalCopy<uint32_t> of float16: 1 thread
     """
+    names = ("source", "destination")
     if isinstance(copy, CopyAtom):
-        tile: tuple[int, ...] = (int(cosize(copy.layout_ref_TV)),)
+        threads, atom, count = int(size(copy.thr_id)), copy, int(cosize(copy.layout_ref_TV))
+        width = ROW_OF_BITS if copy.dtype is None else max(ROW_BITS // copy.dtype.bits, 1)
         sides = (copy.layout_src_TV, copy.layout_dst_TV)
-        threads, atom = int(size(copy.thr_id)), copy
+        tables = [_folded_table(f"{x}: {side}", side, count, width) for x, side in zip(names, sides, strict=True)]
     elif isinstance(copy, TiledCopy):
         tile = expect_integers(modes(product_each(copy.tile_shape())), "the tile")
         if not 1 <= len(tile) <= 2:
             raise InvalidValueError(f"a picture shows tiles of one or two modes; this one has {len(tile)}")
         sides = (copy.get_layoutS_TV(), copy.get_layoutD_TV())
         threads, atom = int(copy.size()), copy.atom
+        tables = [
+            _tv_table(f"{name}: {side}", side, _holders(side, *_plane_sizes(tile)), tile, 2)
+            for name, side in zip(names, sides, strict=True)
+        ]
     else:
         raise InvalidTypeError(f"draw_copy takes a tiled copy or an atom, got {type(copy).__name__} {given(copy)}")
-    tables = [
-        _tv_table(f"{name}: {side}", side, _holders(side, *_plane_sizes(tile)), tile, 2)
-        for name, side in zip(("source", "destination"), sides, strict=True)
-    ]
     kind = "bits" if atom.dtype is None else atom.dtype.name
     return Picture(f"{atom.name} of {kind}: {counted(threads, 'thread')}", tuple(tables))
 
@@ -296,6 +346,12 @@ def draw_ldmatrix(
 
     Lanes of one colour are one 8 x 8 matrix, read in one pass where they lie in different banks; the notes have the
     passes of each.
+
+    >>> import cute_py as cute
+    >>> mma = cute.make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> copy = cute.make_tiled_copy_A(cute.copy_atom("SM75_U32x4_LDSM_N", "half_t"), mma)
+    >>> print(draw_ldmatrix(copy, cute.parse("(_16,_16):(_16,_1)")).text.splitlines()[0])
+    SM75_U32x4_LDSM_N reads (_16,_16):(_16,_1), step 0 of warp 0
     """
     expect(copy, TiledCopy, "the copy of draw_ldmatrix")
     if not isinstance(smem, (Layout, ComposedLayout)):

@@ -162,15 +162,6 @@ def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
     return out.as_json()
 
 
-def answer_request(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a server: a question of the page, or a form of a copy as `explorer_answer` takes it."""
-    if "tab" in query:
-        return answer_page(query)
-    from cute_py.draw.explorer_answer import answer_query
-
-    return answer_query(query)
-
-
 def _bracket_fix(inputs: Mapping[str, str], name: str) -> list[dict[str, Any]]:
     text = closed(inputs[name])
     return [] if text is None else [{"words": f"close the brackets: {text}", "inputs": {name: text}}]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from typing import Any, Final
 
 import cute_py as cute
@@ -35,16 +37,17 @@ MOST_PHASES: Final = 20
 
 @dataclass(frozen=True)
 class BankAccess:
-    """An access: of what layout, which threads, how wide; `table` its offsets, a row for each thread."""
+    """An access: of what layout, which threads, how wide."""
 
     layout: Any
     pattern: Any
     dtype: DType
     width: int | None
 
-    def cost(self, layout: Any) -> BankConflicts:
-        """The bank conflicts of the same access through another layout."""
-        return bank_conflicts(layout, self.dtype, access=self.pattern, vector_bits=self.width)
+    @cached_property
+    def cost(self) -> Callable[[Any], BankConflicts]:
+        """Layout -> the bank conflicts of the same access through it, counted once for each layout."""
+        return cache(lambda layout: bank_conflicts(layout, self.dtype, access=self.pattern, vector_bits=self.width))
 
 
 def _swizzle(text: str) -> Swizzle | None:

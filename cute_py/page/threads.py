@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ import cute_py as cute
 from cute_py.atom import COPY_ATOMS, MMA_ATOMS
 from cute_py.draw.threads import draw_copy, draw_mma, draw_tv
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given, nearest_names
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.offsets import domain_size
@@ -38,7 +37,7 @@ def _atom(out: Answer, inputs: dict[str, str], make: Any, known: Any) -> Any:
     try:
         return make(inputs["atom"])
     except CuteError as error:
-        near = difflib.get_close_matches(inputs["atom"], list(known), 3, 0.4)
+        near = nearest_names(inputs["atom"], known)
         other = "copy" if inputs["kind"] == "mma" else "mma"
         there = COPY_ATOMS if other == "copy" else MMA_ATOMS
         buttons = [{"words": name, "inputs": {"atom": name}} for name in near]

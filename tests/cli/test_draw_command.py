@@ -147,7 +147,7 @@ def test_a_page_goes_to_standard_output_too(capsys: pytest.CaptureFixture[str]) 
         (["(4,4):(4,1)", "--out", "a.svg", "--dark"], "--dark and --scale are for --out with a name that ends in .png"),
         (["(4,4):(4,1)", "--scale", "3"], "--dark and --scale are for --out with a name that ends in .png"),
         (["(4,4):(4,1)", "--out", "a.png", "--scale", "0"], "scale = 0.0; must be a positive number"),
-        (["(4,4):(4,1)", "--html", "--out", "a.svg"], "a page is written to a name that ends in .html"),
+        (["(4,4):(4,1)", "--html", "--out", "a.svg"], "the name of a page must end in .html"),
         (["(4,4):(4,1)", "--dtype", "float17"], "float17"),
         (["zz", "--what", "descriptor"], ""),
     ],

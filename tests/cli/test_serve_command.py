@@ -150,8 +150,8 @@ def test_questions_of_the_page(port: int, name: str) -> None:
     [
         (b"{", {}, "/answer", 400, "not JSON"),
         (b"[" * 100_000, {}, "/answer", 400, "not JSON"),
-        ([], {}, "/answer", 400, "a question is a JSON object"),
-        ({"inputs": {}}, {}, "/answer", 400, "a question is a JSON object"),
+        ([], {}, "/answer", 400, "the question must be a JSON object with a tab and its inputs"),
+        ({"inputs": {}}, {}, "/answer", 400, "the question must be a JSON object with a tab and its inputs"),
         ({"tab": "x"}, {}, "/answer", 400, "unknown tab 'x'"),
         ({"tab": "tma", "inputs": {"colour": "red"}}, {}, "/answer", 400, "unknown field 'colour'"),
         ({"tab": "tma", "inputs": {"gmem": 8}}, {}, "/answer", 400, "inputs are texts by name"),

@@ -77,7 +77,7 @@ def test_the_size_is_that_of_the_picture_times_the_scale(scale: float) -> None:
 @pytest.mark.usefixtures("drawable")
 @pytest.mark.parametrize(
     ("dark", "paper", "ink", "tone"),
-    [(False, "ffffff", "14181d", "cfe0fb"), (True, "12161b", "eef1f4", "1b3a60")],
+    [(False, "ffffff", "14181d", "dce6f8"), (True, "12161b", "eef1f4", "143b60")],
     ids=["light", "dark"],
 )
 def test_paper_ink_and_tones_are_there(dark: bool, paper: str, ink: str, tone: str) -> None:

@@ -8,7 +8,6 @@ import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.draw import draw, draw_copy, draw_ldmatrix, draw_mma, draw_tv
 from cute_py.draw.picture import Picture
-from cute_py.draw.render_svg import shade
 from cute_py.draw.table import Cell
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 
@@ -49,8 +48,7 @@ def test_each_thread_has_a_colour() -> None:
     picture = draw_mma(WARP)
     tones = {cell.tone for cell in picture.tables[0].cells if not cell.blank}
     assert tones == set(range(32))
-    for dark in (False, True):
-        assert len({shade(tone, dark) for tone in range(128)}) == 128
+    assert {cell.tone for cell in draw(TILED).tables[0].cells if not cell.blank} == tones  # of 128 threads
     assert all(f".tone{i}{{" in picture.svg for i in range(32))
 
 
@@ -58,6 +56,29 @@ def test_tiled_mma_says_who_else_holds_an_element() -> None:
     picture = draw(TILED)
     assert _at(picture, 17, 0).text == "T0\nV0 +1"  # both warps along N
     assert "thread 0 value 0, thread 64 value 0" in _at(picture, 17, 0).title
+    for made, there in ((picture, True), (draw_mma(WARP), False)):
+        for text in (made.svg, made.text):
+            assert ("+1: one more thread or value holds the element" in text) is there
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "shape"),
+    [
+        ("SM75_U32x4_LDSM_N", "half", (32, 8)),
+        ("SM75_U32x1_LDSM_N", "half", (8, 8)),
+        ("UniversalCopy<uint128_t>", "float32", (1, 4)),
+        ("UniversalCopy<uint32_t>", "half", (1, 2)),
+        ("SM90_U32x4_STSM_N", "float32", (32, 4)),
+    ],
+)
+def test_an_atom_alone_has_16_bytes_in_a_row(name: str, dtype: str, shape: tuple[int, int]) -> None:
+    atom = cute.copy_atom(name, dtype)
+    for table, layout in zip(draw(atom).tables, (atom.layout_src_TV, atom.layout_dst_TV), strict=True):
+        assert (len(table.rows), len(table.rows[0])) == shape
+        for label, row in zip(table.row_labels, table.rows, strict=True):
+            for across, cell in zip(table.column_labels, row, strict=True):
+                assert cell is not None
+                assert layout(*_pair(cell)) == int(label) + int(across)
 
 
 @pytest.mark.parametrize(

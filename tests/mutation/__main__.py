@@ -114,9 +114,9 @@ def cover_map(
     return {"tests": names, "seconds": [seconds[name] for name in names], "lines": listed}
 
 
-def sample(package: str, operators: str, count: int, seed: int) -> list[tuple[str, int]]:
-    """(file, number of the mutant): `count` of them, each mutant of the package as likely as any other."""
-    paths = sorted(Path(package).rglob("*.py"))
+def sample(package: str, operators: str, count: int, seed: int, without: Sequence[str] = ()) -> list[tuple[str, int]]:
+    """(file, number of the mutant): `count` of them, each mutant of the files that are not `without` as likely."""
+    paths = sorted(path for path in Path(package).rglob("*.py") if str(path) not in without)
     every = [(str(path), m.number) for path in paths for m in mutants(path.read_text(), operators)]
     return random.Random(seed).sample(every, min(count, len(every)))
 

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -196,7 +198,7 @@ def test_the_command_writes_the_page(capsys: pytest.CaptureFixture[str], tmp_pat
     assert main(["draw", "--html", "--interpreter", str(tmp_path)]) == 2
     assert "is not the npm package pyodide" in capsys.readouterr().err
     assert main(["draw", "--html", "--interpreter", "-", "--out", str(tmp_path / "a.svg")]) == 2
-    assert "a page is written to a name that ends in .html" in capsys.readouterr().err
+    assert "the name of a page must end in .html" in capsys.readouterr().err
     assert main(["draw", "4:1", "--interpreter", "-"]) == 2
     assert "--interpreter is for --html without a text" in capsys.readouterr().err
 
@@ -217,3 +219,10 @@ def test_the_packed_library_has_every_file_that_it_reads() -> None:
     ]
     assert len(kept) > 300
     assert [name for name in kept if name not in names] == []
+
+
+def test_a_worker_of_the_server_has_loaded_every_tab() -> None:
+    """So that the time limit of an answer does not count imports."""
+    ask = "import sys; import cute_py.page.served; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, timeout=120, check=True)
+    assert {f"cute_py.page.{tab.module}" for tab in TABS.values()} <= set(done.stdout.split())

@@ -132,7 +132,7 @@ def arrive_at(
         now = min(left, barrier.pending)
         if now < 1:
             waits = f"its {barrier.arrive_count} arrivals are in, and {barrier.tx_count} bytes are missing"
-            text = f"{f.text()} arrives at {barrier.name} in phase {barrier.phase} once too often: {waits}"
+            text = f"{f.text()} arrives once too often at {barrier.name} in phase {barrier.phase}: {waits}"
             facts = {"barrier": barrier.name, "phase": barrier.phase}
             raise site.fault("too many arrivals", text, f, "mbarrier.arrive", **facts)
         if drops:

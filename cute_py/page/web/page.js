@@ -6,7 +6,8 @@ const DATA = JSON.parse(byId("data").textContent);
 const TABS = Object.fromEntries(DATA.tabs.map((tab) => [tab.name, tab]));
 const LOAD_MS = 120_000; // to load the modules of a tab for the first time
 let limitMs = 5000; // for one answer
-const TYPING_MS = 150;
+const TYPING_MS = 30; // keys that come sooner are asked together
+const FIXES_MS = 250; // changes are tried after a pause, so that they keep no typed answer waiting
 
 let tab = DATA.tabs[0].name;
 let asked = 0;
@@ -176,6 +177,7 @@ function stopped(words) {
 
 let queued = null;
 
+/** Ask the latest question, if none is being answered: questions that were asked in between are left out. */
 function next() {
   if (!ready || waiting || !queued) return;
   waiting = queued;
@@ -193,7 +195,7 @@ function ended() {
   job.done({ refused: `no answer within ${limitMs / 1000} s: the computation was ended` });
 }
 
-async function fromServer(query, id) {
+async function fromServer(query) {
   try {
     const reply = await fetch("answer", {
       method: "POST",
@@ -212,22 +214,28 @@ function ask(part, done) {
   const query = { tab, inputs: formInputs(), part };
   const id = ++asked;
   const finish = (answer) => id === asked && done(answer);
-  if (DATA.mode === "served") return fromServer(query, id).then(finish);
+  if (DATA.mode === "served") return fromServer(query).then(finish);
   if (!offline) return finish(null);
   queued = { id, query, done: finish };
   if (!worker) startWorker();
   next();
 }
 
-async function preparedAnswer(inputs) {
+let prepared = null; // address -> answer
+let early = ""; // the prepared answer that is shown until Python's comes, as text
+
+async function readPrepared() {
   await parsed;
   const held = packed("prepared");
-  if (!held) return null;
+  if (!held) return {};
   const bytes = Uint8Array.from(atob(held), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const all = JSON.parse(await new Response(stream).text());
-  const key = hashOf(inputs);
-  return all[key] ?? null;
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function preparedAnswer(inputs) {
+  prepared ??= readPrepared();
+  return (await prepared)[hashOf(inputs)] ?? null;
 }
 
 function update(step) {
@@ -235,17 +243,22 @@ function update(step) {
   hideFields();
   keep(inputs, step);
   document.body.dataset.state = "asking";
-  ask("answer", (answer) => (answer ? show(answer) : undefined));
-  if (DATA.mode === "static" && !ready) {
+  early = "";
+  ask("answer", (answer) => {
+    if (answer && JSON.stringify(answer) !== early) show(answer);
+  });
+  if (DATA.mode === "static") {
     const mine = asked;
     preparedAnswer(inputs).then((answer) => {
       if (mine !== asked || document.body.dataset.state === "shown") return;
-      if (answer) show(answer, !offline);
-      else if (!offline) {
+      if (answer) {
+        early = JSON.stringify(answer);
+        show(answer);
+      } else if (!offline) {
         clear();
         showVerdict("unknown", "This page has no interpreter: it shows its examples, and answers nothing else.");
         document.body.dataset.state = "shown";
-      } else showVerdict("unknown", "Python is starting …");
+      } else if (!ready) showVerdict("unknown", "Python is starting …");
     });
   }
 }
@@ -274,7 +287,9 @@ function show(answer) {
   showProblems(answer.problems);
   showSections(answer.sections);
   showCode(answer.code);
-  if (answer.more) ask("fixes", (better) => better?.problems && showProblems(better.problems));
+  const mine = asked;
+  const better = () => mine === asked && ask("fixes", (found) => found?.problems && showProblems(found.problems));
+  if (answer.more) setTimeout(better, FIXES_MS);
 }
 
 function showProblems(problems) {

@@ -68,7 +68,7 @@ def ask(text):
     except CuteError as error:
         return json.dumps({"refused": str(error)})
 `);
-  const times = { unpack: started - begin, boot: booted - started, library: performance.now() - booted };
+  const times = { unpack: started - begin, boot: booted - started, library: performance.now() - booted, since: booted };
   postMessage({ part: 1, words: "", times });
 }
 

@@ -193,6 +193,11 @@ def bulk_store(
     Raises:
         InvalidValueError: a size or address that is not a multiple of 16; a reduction that the format does not have.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
+
+    >>> import numpy as np
+    >>> smem, gmem = np.arange(64, dtype=np.uint8), np.zeros(64, np.uint8)
+    >>> bulk_store(smem, 16, gmem, 32, 16), gmem[32:36].tolist()
+    (16, [16, 17, 18, 19])
     """
     _, source, target = _ends(smem, offset, gmem, address, nbytes, gmem_base, storing=True)
     if op is not None:
@@ -219,6 +224,11 @@ def bulk_to_cta(
     Raises:
         InvalidValueError: a size or offset that is not a multiple of 16, or CTAs of different clusters.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
+
+    >>> cluster = Cluster(2, 2048)
+    >>> barriers = cluster.init_barriers(0, 1)
+    >>> bulk_to_cta(cluster[0], 128, cluster[1], 256, 64, barrier=barriers[1])
+    64
     """
     expect(source, SharedMemory, "source")
     expect(destination, SharedMemory, "destination")

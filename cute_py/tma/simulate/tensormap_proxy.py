@@ -34,7 +34,11 @@ MAP_BYTES: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Place of a thread."""
+    """Place of a thread.
+
+    >>> Agent(cta=1, cluster=2)
+    Agent(cta=1, cluster=2, gpu=0)
+    """
 
     cta: int = 0
     cluster: int = 0

@@ -61,7 +61,7 @@ CHANGES: dict[str, tuple[TensorMap, str]] = {
     ),
     "32 bytes with interleave": (
         replace(SLICED, global_address=0x1010),
-        "globalAddress 0x1010 -> 0x1000: begin 16 bytes earlier, at a multiple of 32",
+        "globalAddress 0x1010 -> 0x1000: start 16 bytes earlier, at a multiple of 32",
     ),
     "a stride below another": (
         TensorMapTiled(6, 0x1000, (64, 8, 4, 8), (8192, 100, 90000), (64, 1, 1, 1)),
@@ -87,7 +87,7 @@ SIX = TensorMapTiled(
 def test_two_of_six_modes_become_one() -> None:
     """The first two that continue each other and whose outer one has a box of 1; what belongs to that one goes."""
     ((text, changed),) = find_changes(SIX)
-    assert text == "merge modes 2 and 3, which continue each other: globalDim (64, 2, 12, 5, 6)"
+    assert text == "merge the contiguous modes 2 and 3: globalDim (64, 2, 12, 5, 6)"
     assert changed == TensorMapTiled(
         6, 0x1000, (64, 2, 12, 5, 6), (128, 512, 6144, 65536), (64, 2, 1, 1, 1), (1, 1, 1, 3, 1)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 MAX_FINDINGS: Final = 24
 """Findings of one run; more are counted."""
+
+EXITS_EARLY: Final = 100
+"""Number of an architecture from which on a bulk store that is under way at an exit is a warning. CUTLASS 7107b055:
+`store_tail` of sm100_epilogue_tma_warpspecialized.hpp waits for no store of a kernel without C, and that of
+sm90_epilogue_tma_warpspecialized.hpp waits for all."""
 
 
 class Reports:
@@ -205,11 +211,22 @@ class Reports:
             other_line=None if before is None else before.line, other_threads=self.agent(clocks, other),
         )  # fmt: skip
 
-    def not_initialised(self, f: Frame, site: Site, place: int, made: Site) -> None:
-        """A barrier that is used before its initialisation, by `made`, is known."""
+    def not_initialised(self, f: Frame, site: Site, place: int, made: Site, met: bool) -> None:
+        """A barrier that is used before its initialisation, by `made`, is known.
+
+        met: a barrier.cluster lies between the two, whose arrival is relaxed: it orders no memory.
+        """
         where = self.where(self.m.shared, place)
-        text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; nothing orders its initialisation before that"
-        self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), barrier=where,
+        text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; "
+        if met:
+            text += (
+                "a barrier.cluster separates its initialisation from that, but its arrival is relaxed and no fence "
+                "precedes it, so that it orders no memory"
+            )
+        else:
+            text += "nothing orders its initialisation before that"
+        severity = "warning" if met else "error"
+        self.add(("initialisation not known", site.number), text, site.one, severity, threads=f.text(), barrier=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def still_used(self, f: Frame, site: Site, place: int, clocks: Clocks, cluster: int, warp: int) -> None:
@@ -245,9 +262,18 @@ class Reports:
         """A copy that nobody waited for, and its CTA exits."""
         what = "reads" if rule.startswith("store") else "writes"
         text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that has it exits"
+        if what == "reads" and _architecture_number(self.code.module.target) >= EXITS_EARLY:
+            text += "; CUTLASS's epilogues for sm_100 exit like that too, and devices run them"
+            severity = "warning"
         self.add((rule, site.number), text, site.one, severity, threads=f.text())
 
 
 def _verb(f: Frame, third_person: str) -> str:
     """A verb for one thread or several."""
     return third_person if f.n == 1 else third_person[:-1]
+
+
+def _architecture_number(target: str) -> int:
+    """100 for 'sm_100a'."""
+    found = re.search(r"sm_(\d+)", target)
+    return int(found[1]) if found else 0

@@ -65,8 +65,10 @@ class Shadow:
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
         """The state of an array that nothing has touched."""
         count = (nbytes >> shift) + 1
-        writes, reads = np.zeros(count, np.int64), np.zeros(count * slots, np.int64)
-        return Shadow(shift, writes, reads, slots, np.zeros(count, np.uint8), np.zeros(count * slots, np.uint8))
+        (writes, writers), (reads, readers) = (
+            (np.zeros(count * each, np.int64), np.zeros(count * each, np.uint8)) for each in (1, slots)
+        )
+        return Shadow(shift, writes, reads, slots, writers, readers)
 
     def refine(self, shift: int) -> None:
         """Divide the granules: each part has the keys of the whole."""
