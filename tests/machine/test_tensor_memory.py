@@ -198,4 +198,4 @@ def test_the_table_of_forms_that_ptxas_assembles() -> None:
     """Executed, or refused with the name of what is missing: the page says which."""
     assert tensor_forms.PAGE.read_text() == tensor_forms.page()
     refused = {why for _, _, _, left in tensor_forms.table() for why in left}
-    assert refused == {"a reduction of .16x32bx2 is not emulated; .32x32b is", "has no scale for D"}
+    assert refused == {"a reduction of .16x32bx2 is not emulated; only .32x32b is", "has no scale for D"}
