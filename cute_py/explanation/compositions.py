@@ -1,4 +1,4 @@
-"""What a composition is, and whether it is the function that its operands say.
+"""Explanation of a composition, and a check whether it equals the composed function.
 
 CuTe C++ computes composition(A, B) by divisions whose conditions are not sufficient: where they hold and B's steps do
 not divide A's modes, the result R may differ from A(B(i)). Every text on a composition ends with this comparison.
@@ -42,7 +42,7 @@ def whether_function(left: LayoutLike, right: Tiler) -> str:
 
 
 def static_lines(operation: Callable[..., Any], *operands: Any) -> list[str]:
-    """What the operation gives with static operands, where run-time numbers give something else.
+    """Result of the operation with static operands, if it differs from the result with run-time numbers.
 
     CuTe C++ knows nothing of run-time numbers at compile time: it does not merge or invert their modes.
     """

@@ -345,7 +345,7 @@ def test_help_says_what_the_exit_statuses_are(capsys: pytest.CaptureFixture[str]
         "  1    the copy is not equal",
         "  2    refused",
         "  130  interrupted",
-        "  141  whoever",
+        "  141  the reader",
     ):
         assert f"\n{line}" in out
 
