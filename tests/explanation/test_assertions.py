@@ -61,7 +61,7 @@ cp.async copies from global to shared
     Expected gmem source for cp.async.
     Expected smem destination for cp.async.
 An address is aligned to a power
-    N must be a power of 2 in alignment check
+    N must be a power of two in alignment check
 TMA and bulk copies have shared
     SM90_TMA_LOAD_IM2COL requires the destination be shared memory.
     SM90_TMA_LOAD requires the destination be shared memory.
@@ -257,7 +257,7 @@ A swizzle combines as many
 Two swizzles are one only
     Can only merge swizzles of the same shift.
 A swizzle is an exclusive
-    N must be a power of 2
+    N must be a power of two
     Only divide MixedBits by powers of two.
     Only scale MixedBits by powers of two.
     Requires pow2 shape*stride.
