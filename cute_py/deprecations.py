@@ -49,7 +49,7 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
     """Make the `__getattr__` of a module whose public names were renamed: former name -> name today.
 
     The name today has its module in front if it is defined elsewhere. A former name works, with a DeprecationWarning
-    that tells the name today, until the next minor version (docs/stability.md).
+    that gives the name today, until the next minor version (docs/stability.md).
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:

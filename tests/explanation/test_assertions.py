@@ -61,7 +61,7 @@ cp.async copies from global to shared
     Expected gmem source for cp.async.
     Expected smem destination for cp.async.
 An address is aligned to a power
-    N must be a power of two in alignment check
+    N must be a power of 2 in alignment check
 TMA and bulk copies have shared
     SM90_TMA_LOAD_IM2COL requires the destination be shared memory.
     SM90_TMA_LOAD requires the destination be shared memory.
