@@ -166,7 +166,7 @@ def _text(argument: str) -> str:
 
 
 _MOST_BYTES: Final = 4 * MOST_TEXT
-"""Of the longest text that is explained, in UTF-8."""
+"""Maximum number of UTF-8 bytes of a text to explain."""
 
 
 def _decoded(raw: bytes, name: str, errors: str) -> str:

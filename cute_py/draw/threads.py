@@ -66,7 +66,7 @@ ROW_OF_BITS: Final = 32
 
 
 def _legends(threads: int, cells: Iterable[Cell | None]) -> tuple[Legend, ...]:
-    """What the colours, the hatch, and `+n` say, as far as the cells have them."""
+    """Legend entries for the colours, the hatch and `+n` that occur in the cells."""
     colours = Legend("a colour for each thread" if threads <= LANES else f"colour: thread modulo {LANES}")
     shared = any(cell is not None and " +" in cell.text for cell in cells)
     more = (Legend("+1: one more thread or value holds the element", in_text=True),) if shared else ()
