@@ -3,9 +3,10 @@
     CUTE_PY_NODE_MODULES=FOLDER python -m benchmarks.page [result.json] [--boots N] [--rounds N]
 
 FOLDER has npm's packages pyodide and playwright-core. An answer is timed from the last key to the frame that shows it,
-the pause of typing included; of a large picture that frame has the first 400 cells, and the others follow. Wall clock; of a row of inputs the least of several rounds, and of a start the least of
-several starts, so that other work of the machine counts as little as it can. The start of Python is compared with that
-of Pyodide alone, which takes turns with it, each in a browser of its own.
+the pause of typing included; of a large answer that frame has the first sections and 200 cells, and the others follow.
+Wall clock; of a row of inputs the least of several rounds, and of a start the least of several starts, so that other
+work of the machine counts as little as it can. The start of Python is compared with that of Pyodide alone, which takes
+turns with it, each in a browser of its own.
 """
 
 from __future__ import annotations
