@@ -9,7 +9,7 @@ import pytest
 import cute_py
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="session")
 def public_names(doctest_namespace: dict[str, Any]) -> None:
     doctest_namespace.update({name: getattr(cute_py, name) for name in cute_py.__all__})
     doctest_namespace["cute"] = cute_py

@@ -98,7 +98,7 @@ if typing.TYPE_CHECKING:
     from cute_py.notation.triton_encodings import SwizzledSharedEncoding as SwizzledSharedEncoding
     from cute_py.notation.triton_texts import parse_triton_encoding as parse_triton_encoding
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _ON_FIRST_USE = ("tma", "tmem", "draw", "testing", "atom", "mesh", "formats")
 
@@ -151,8 +151,6 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
     def __getattr__(name):
         if name in _ON_FIRST_USE:
             return importlib.import_module(f"cute_py.{name}")
-        if name in ("thread_value_view", "thread_view"):  # former names; they warn when they are called
-            return getattr(importlib.import_module("cute_py.tensor.partition"), name)
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
         raise no_such_name("cute_py", name, __dir__())

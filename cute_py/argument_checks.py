@@ -80,7 +80,7 @@ def is_integer(value: object) -> bool:
     return True
 
 
-PARSE_READS: Final = "cute_py.parse(text) reads a layout"
+PARSE_READS: Final = "cute_py.parse(text) reads a layout from its text"
 """Hint of errors that refuse a text in place of a layout."""
 
 
@@ -95,7 +95,7 @@ def wrong_type(
     if hint is None and isinstance(value, str) and ":" in value and "layout" in rule:
         hint = PARSE_READS
     if hint is None and type(value).__module__ == "numpy" and getattr(value, "ndim", 0) > 0 and "a tensor" in rule:
-        hint = "cute_py.make_tensor(array) is the tensor of an array"
+        hint = "cute_py.make_tensor(array) makes a tensor of an array"
     return InvalidTypeError(f"{rule}, got {type(value).__name__} {given(value)}", facts, hint)
 
 
@@ -193,14 +193,14 @@ def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
     >>> items_of(itertools.count(), "offsets")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: offsets are more than 4194304 items; an iterator must end before
+    cute_py.errors.InvalidValueError: more than 4194304 items in offsets; an iterator must end before that
     """
     if isinstance(values, (tuple, list)):
         return tuple(values)
     known = len(values) if hasattr(type(values), "__len__") else 0  # type: ignore[arg-type]
     items = tuple(itertools.islice(values, MOST_ITEMS + 1)) if known <= MOST_ITEMS else ()
     if max(len(items), known) > MOST_ITEMS:
-        raise InvalidValueError(f"{what} are more than {MOST_ITEMS} items; an iterator must end before")
+        raise InvalidValueError(f"more than {MOST_ITEMS} items in {what}; an iterator must end before that")
     return items
 
 
@@ -252,12 +252,12 @@ def refuse_mask(array: Kind, what: str) -> Kind:
     >>> refuse_mask(numpy.ma.array([4, 8]), "the source")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidTypeError: the source is a masked array, whose mask would be lost
-      hint : array.data has all elements, array.filled(x) has x for those that are masked
+    cute_py.errors.InvalidTypeError: the source is a masked array, and the mask would be lost
+      hint : use array.data for all elements, or array.filled(x) to replace the masked ones by x
     """
     if _is_masked(type(array)):  # type: ignore[arg-type]
-        hint = "array.data has all elements, array.filled(x) has x for those that are masked"
-        raise InvalidTypeError(f"{what} is a masked array, whose mask would be lost", hint=hint)
+        hint = "use array.data for all elements, or array.filled(x) to replace the masked ones by x"
+        raise InvalidTypeError(f"{what} is a masked array, and the mask would be lost", hint=hint)
     return array
 
 
@@ -267,10 +267,10 @@ def check_elements(count: int, what: str) -> None:
     >>> check_elements(1 << 40, "coordinates")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: coordinates are 1099511627776 elements; must be at most 2147483648
+    cute_py.errors.InvalidValueError: 1099511627776 elements in coordinates; must be at most 2147483648
     """
     if count > MOST_ELEMENTS:
-        raise InvalidValueError(f"{what} are {count} elements; must be at most {MOST_ELEMENTS}")
+        raise InvalidValueError(f"{count} elements in {what}; must be at most {MOST_ELEMENTS}")
 
 
 def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
@@ -328,11 +328,11 @@ def expect_expression(value: str, what: str) -> str:
     >>> expect_expression("slot[0]; f()", "taddr")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: taddr = 'slot[0]; f()'; must be an expression in one line, without ; { } and \\
+    cute_py.errors.InvalidValueError: taddr = 'slot[0]; f()'; must be an expression on one line, without ; { } and \\
     """
     text = expect(value, str, what)
     if not text.strip() or not _EXPRESSION.fullmatch(text):
-        raise InvalidValueError(f"{what} = {given(text)}; must be an expression in one line, without ; {{ }} and \\")
+        raise InvalidValueError(f"{what} = {given(text)}; must be an expression on one line, without ; {{ }} and \\")
     return text
 
 
@@ -630,7 +630,7 @@ def unknown_member(kind: type[enum.Enum], value: Kind) -> UnknownNameError:
     ...     LEFT = 0
     ...     RIGHT = 1
     >>> print(unknown_member(Side, "LEFTT"))
-    'LEFTT' is no Side
+    'LEFTT' is not a valid Side
       nearest : LEFT
       known   : LEFT = 0, RIGHT = 1
     """
@@ -638,4 +638,4 @@ def unknown_member(kind: type[enum.Enum], value: Kind) -> UnknownNameError:
     facts = known_names(name, [one.name for one in kind], tuple(kind.__members__))
     if issubclass(kind, int):
         facts["known"] = ", ".join(f"{one.name} = {one.value}" for one in kind)
-    return UnknownNameError(f"{given(value)} is no {kind.__name__}", facts)
+    return UnknownNameError(f"{given(value)} is not a valid {kind.__name__}", facts)

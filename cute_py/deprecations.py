@@ -1,4 +1,4 @@
-"""The names that a package gives: its public ones, and those of earlier versions, which warn for one release."""
+"""The names that a package gives: its public ones, and renamed ones, which warn until the next minor version."""
 
 from __future__ import annotations
 
@@ -45,36 +45,11 @@ def no_such_name(module: str, name: str, names: Iterable[str]) -> AttributeError
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 
-def forward(old: str, public: str) -> Callable[[str], object]:
-    """The `__getattr__` of the module `old`, whose public names are found in the module `public` now.
+def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """Make the `__getattr__` of a module whose public names were renamed: former name -> name today.
 
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     forward("cute_py.tma.run", "cute_py.tma")("Emulator").__name__
-    'Emulator'
-    >>> print(caught[0].message)
-    cute_py.tma.run.Emulator is cute_py.tma.Emulator; the old path ends with the next release
-    """
-
-    def find(name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(f"module {old!r} has no attribute {name!r}")
-        try:
-            value = getattr(importlib.import_module(public), name)
-        except AttributeError:
-            raise AttributeError(f"module {old!r} has no attribute {name!r}") from None
-        text = f"{old}.{name} is {public}.{name}; the old path ends with the next release"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
-        return value
-
-    return find
-
-
-def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], object]:
-    """The `__getattr__` of a module whose names got other ones: earlier name -> name today, with its module if another.
-
-    A module that has more in its own `__getattr__` calls this one from there, with a `stacklevel` of 3.
+    The name today has its module in front if it is defined elsewhere. A former name works, with a DeprecationWarning
+    that names the new one, until the next minor version (docs/stability.md).
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -82,7 +57,7 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
     ...     renamed("cute_py.targets", {"Architecture": "Target"})("Architecture").__name__
     'Target'
     >>> print(caught[0].message)
-    cute_py.targets.Architecture is cute_py.targets.Target; the old name ends with the next release
+    cute_py.targets.Architecture is cute_py.targets.Target; the old name ends with the next minor version
     """
 
     def find(name: str) -> object:
@@ -90,8 +65,8 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
             raise no_such_name(module, name, getattr(sys.modules.get(module), "__all__", ()))
         home, _, today = names[name].rpartition(".")
         home = home or module
-        text = f"{module}.{name} is {home}.{today}; the old name ends with the next release"
-        warnings.warn(text, DeprecationWarning, stacklevel)
+        text = f"{module}.{name} is {home}.{today}; the old name ends with the next minor version"
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
         return getattr(importlib.import_module(home), today)
 
     return find

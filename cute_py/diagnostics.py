@@ -40,6 +40,10 @@ class Diagnostic:
         severity: one of `SEVERITIES`.
         facts: what else is known, by name.
         fixes: changes that were tried, and work.
+
+    >>> found = Diagnostic("stride", "globalStrides[0]", 40, "bytes", "be a multiple of 16")
+    >>> print(found.message)
+    globalStrides[0] = 40 bytes; must be a multiple of 16
     """
 
     rule: str

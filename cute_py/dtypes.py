@@ -24,7 +24,13 @@ else:
 
 
 class HasItemSize(Protocol):
-    """A dtype of another library."""
+    """A dtype of another library.
+
+    >>> import numpy
+    >>> type_of: HasItemSize = numpy.dtype("float16")
+    >>> type_of.itemsize
+    2
+    """
 
     @property
     def itemsize(self) -> int:
@@ -177,7 +183,7 @@ def as_dtype(value: object) -> DType:
         raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(
-            f"element type {dtype.str!r} is big-endian; GPUs are little-endian",
+            f"element type {dtype.str!r} is big-endian; must be little-endian, as on a GPU",
             hint="convert with array.astype(array.dtype.newbyteorder('<'))",
         )
     row = _BY_NAME.get(dtype.name)

@@ -76,7 +76,7 @@ class _Shortened(reprlib.Repr):
     repr_Int = repr_int
 
     def repr_ndarray(self, x: NDArray[numpy.generic], level: int) -> str:
-        return f"<ndarray of the shape {x.shape}>"
+        return f"<ndarray of shape {x.shape}>"
 
     def repr_instance(self, x: object, level: int) -> str:
         try:
@@ -171,7 +171,11 @@ def _fact_text(value: object) -> str:
 
 
 class Measured(NamedTuple):
-    """The value that breaks a rule: what it is of, in which unit, and what it must do instead."""
+    """The value that breaks a rule: what it is of, in which unit, and what it must do instead.
+
+    >>> Measured("globalStrides[0]", 40, "bytes", "be a multiple of 16").value
+    40
+    """
 
     argument: str
     value: int
@@ -450,6 +454,10 @@ def imported(module: str, feature: str, package: str, install: str, named: bool 
 
 
 def first_line(problem: Exception) -> str:
-    """The first line of another library's error."""
+    """The first line of another library's error.
+
+    >>> first_line(ValueError("no such file\\nnor folder"))
+    'no such file'
+    """
     text = str(problem).strip()
     return text.splitlines()[0] if text else type(problem).__name__

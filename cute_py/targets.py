@@ -15,12 +15,9 @@ from collections.abc import Callable
 from typing import Final
 
 from cute_py.argument_checks import NamedEnum, expect, expect_integers, is_integer, record
-from cute_py.deprecations import renamed
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
 
 __all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Target", "Targets", "architecture"]
-
-__getattr__ = renamed(__name__, {"Architecture": "Target"})
 
 Version = tuple[int, int]
 """A PTX version: (8, 6) is `.version 8.6`."""
@@ -47,7 +44,7 @@ class Target:
 def _row(name: str, floor: Version | None, chip: str) -> Target:
     found = re.fullmatch(r"sm_(\d+)([af]?)", name)
     if found is None:
-        raise InvalidValueError(f"{given(name)} is not an architecture name")
+        raise InvalidValueError(f"{given(name)} is not the name of an architecture")
     return Target(name, int(found[1]), found[2], floor, chip)
 
 
@@ -121,6 +118,9 @@ def architecture(name: str) -> Target:
 
     Raises:
         InvalidValueError: no such name in the table.
+
+    >>> architecture("sm_90a").name
+    'sm_90a'
     """
     expect(name, str, "a name")
     if name not in _BY_NAME:
@@ -177,13 +177,17 @@ def expect_version(value: object) -> Version:
     (8, 6)
     """
     if not (isinstance(value, tuple) and len(value) == 2 and all(is_integer(number) for number in value)):
-        raise InvalidTypeError(f"a PTX version is two integers such as (9, 0), got {given(value)}")
+        raise InvalidTypeError(f"a PTX version must be two integers such as (9, 0), got {given(value)}")
     major, minor = expect_integers(value, "the PTX version", 0)
     return major, minor
 
 
 def version_text(version: Version) -> str:
-    """`8.6` for (8, 6)."""
+    """`8.6` for (8, 6).
+
+    >>> version_text((8, 6))
+    '8.6'
+    """
     return f"{version[0]}.{version[1]}"
 
 
@@ -192,8 +196,11 @@ def version_of(text: str) -> Version:
 
     Raises:
         InvalidValueError: the text is not two numbers with a point between.
+
+    >>> version_of("8.6")
+    (8, 6)
     """
     found = re.fullmatch(r"([0-9]{1,9})\.([0-9]{1,9})", expect(text, str, "a PTX version"))
     if found is None:
-        raise InvalidValueError(f"{given(text)} is not a PTX version such as '8.6'")
+        raise InvalidValueError(f"{given(text)} is not a PTX version, for example '8.6'")
     return (int(found[1]), int(found[2]))

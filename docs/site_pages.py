@@ -1,7 +1,7 @@
 """An mkdocs hook: what the site shows as pages, and the repository has in other forms.
 
-Notebooks become pages with the outputs that they store, and links to them lead to the pages. The list of changes has
-the texts of the files that it names. A fence marked `python no-run` becomes a plain `python` fence, since the parser of
+Notebooks become pages with the outputs that they store, and links to them lead to the pages. CHANGELOG.md, above docs,
+is a page. A fence marked `python no-run` becomes a plain `python` fence, since the parser of
 fences knows no second word.
 
 Pictures are part of the page (inline SVG) instead of <img> elements: their cells keep their titles, and their dark
@@ -30,9 +30,7 @@ DARK_RULES = re.compile(
     r"@media \(prefers-color-scheme: dark\)\{((?:[^{}]*\{[^{}]*\})*)\}"
 )
 DARK_THEME = '[data-md-color-scheme="slate"] '
-TO_CHANGE = re.compile(
-    r"^- \[([^\]]+)\]\((\d{4}-[a-z0-9-]+\.md)\)$", re.MULTILINE
-)
+CHANGELOG = Path(__file__).resolve().parents[1] / "CHANGELOG.md"
 
 
 def inline(svg: str) -> str:
@@ -68,20 +66,17 @@ def notebook_page(notebook: dict[str, Any], name: str) -> str:
     return f'{title}\n\n<a href="../{name}" download>This page is a notebook: {name}</a>\n{rest}\n'
 
 
-def changes_page(text: str, folder: Path) -> str:
-    """The list of changes, each name followed by the text of its file."""
-    return TO_CHANGE.sub(
-        lambda m: (
-            f"\n**{m[1]}**\n\n{(folder / m[2]).read_text(encoding='utf-8')}"
-        ),
-        text,
-    )
+def changes_page(text: str) -> str:
+    """The list of changes as a page of docs: its links begin in the folder of the repository."""
+    return text.replace("](docs/", "](")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """A page beside each notebook."""
+    """A page beside each notebook, and one of the list of changes, which lies above docs."""
     from mkdocs.structure.files import File
 
+    changes = changes_page(CHANGELOG.read_text(encoding="utf-8"))
+    files.append(File.generated(config, "changes.md", content=changes))
     for file in list(files):
         if file.src_uri.endswith(".ipynb"):
             path = Path(file.abs_src_path)
@@ -99,9 +94,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Links to notebooks lead to their pages; fences lose the mark `no-run`; the list of changes gets its texts."""
-    if page.file.src_uri == "changes/README.md":
-        markdown = changes_page(markdown, Path(page.file.abs_src_path).parent)
+    """Links to notebooks lead to their pages, and fences lose the mark `no-run`."""
     if page.file.src_uri.startswith("reference/"):
         markdown = expanded(markdown)
     return NO_RUN.sub(r"\1", TO_NOTEBOOK.sub(r"\1.md", markdown))

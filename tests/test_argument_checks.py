@@ -57,7 +57,7 @@ REFUSED: list[Refusal] = [
     ("huge", lambda: Row(extents=(1 << 129,)), InvalidValueError, "Row.extents[0] = "),
     ("deep", lambda: Row(extents=nested(5000)), InvalidTypeError, "Row.extents[0] must be an int"),
     ("empty", lambda: expect_expression(" ", "taddr"), InvalidValueError, "taddr = ' '; must be an expression"),
-    ("two lines", lambda: expect_expression("a\nb", "taddr"), InvalidValueError, "in one line"),
+    ("two lines", lambda: expect_expression("a\nb", "taddr"), InvalidValueError, "must be an expression on one"),
     ("no text", lambda: expect_expression(4, "taddr"), InvalidTypeError, "taddr must be a str"),
 ]  # fmt: skip
 
@@ -166,7 +166,7 @@ def test_a_mask_is_not_lost(name: str) -> None:
     call, arrays = OF_ARRAYS[name]
     call(*arrays)
     for i in range(len(arrays)):
-        with pytest.raises(InvalidTypeError, match="is a masked array, whose mask would be lost"):
+        with pytest.raises(InvalidTypeError, match="is a masked array, and the mask would be lost"):
             call(*arrays[:i], masked(arrays[i]), *arrays[i + 1 :])
 
 

@@ -120,7 +120,7 @@ def test_what_has_no_words(bad: Any) -> None:
         ("CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", "TensorMapDataType.BFLOAT16 = 9"),
         ("G-basis", "G-basis"),
         ("gbasis", "G-basis"),
-        ("lbo", "LBO, the leading byte offset of a descriptor of shared memory; 14 bits, in units of 16 bytes"),
+        ("lbo", "LBO, the leading byte offset of a shared-memory descriptor; 14 bits, in units of 16 bytes"),
         ("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE"),
         ("FLOAT16", "TensorMapDataType.FLOAT16 = 6"),
         ("bf16", "bfloat16"),

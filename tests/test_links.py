@@ -17,7 +17,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.glob("**/*.md"), *DOCS.glob("**/*.ipynb"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+PAGES = sorted(
+    [
+        *DOCS.glob("**/*.md"),
+        *DOCS.glob("**/*.ipynb"),
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
+    ]
+)
 EXTERNAL: frozenset[str] = frozenset(
     {
         "https://github.com/facebookresearch/tensor-layouts",

@@ -109,18 +109,18 @@ def test_a_layout_is_its_shape_and_its_strides() -> None:
 
 
 REFUSED: list[Refusal] = [
-    ("no swizzle", lambda: TensorMapSwizzle("130B"), InvalidValueError, "'130B' is no TensorMapSwizzle"),
-    ("no number", lambda: TensorMapSwizzle(9), InvalidValueError, "9 is no TensorMapSwizzle"),
-    ("no member", lambda: TensorMapSwizzle([3]), InvalidValueError, "[3] is no TensorMapSwizzle"),
-    ("no format", lambda: TensorMapDataType("int128"), InvalidValueError, "'int128' is no TensorMapDataType"),
+    ("no swizzle", lambda: TensorMapSwizzle("130B"), InvalidValueError, "'130B' is not a valid TensorMapSwizzle"),
+    ("no number", lambda: TensorMapSwizzle(9), InvalidValueError, "9 is not a valid TensorMapSwizzle"),
+    ("no member", lambda: TensorMapSwizzle([3]), InvalidValueError, "[3] is not a valid TensorMapSwizzle"),
+    ("no format", lambda: TensorMapDataType("int128"), InvalidValueError, "'int128' is not a valid TensorMapDataType"),
     ("no operation", lambda: Op("SM90_TMA_LODE"), InvalidValueError, "unknown TMA operation 'SM90_TMA_LODE'"),
     ("a layout as tensor", lambda: load("(4,8):(8,1)"), InvalidTypeError, "a layout has no address"),
     ("sizes as tensor", lambda: load((256, 128)), InvalidTypeError, "a layout has no address"),
-    ("a tile as layout", lambda: load(X, (128, 64)), InvalidTypeError, "a tile alone has no order in shared memory"),
-    ("its text", lambda: load(X, "128x64"), InvalidTypeError, "a tile alone has no order in shared memory"),
-    ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "a tile alone has no order in shared memory"),
-    ("no operands", lambda: dataclasses.replace(MMA, layouts={}), InvalidValueError, "without A, B, C; must have"),
-    ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout"),
+    ("a tile as layout", lambda: load(X, (128, 64)), InvalidTypeError, "a tile has no order in shared memory;"),
+    ("its text", lambda: load(X, "128x64"), InvalidTypeError, "a tile has no order in shared memory; expected the"),
+    ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "a tile has no order in shared memory; expected"),
+    ("no operands", lambda: dataclasses.replace(MMA, layouts={}), InvalidValueError, "layouts of an MMA atom must"),
+    ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout from"),
 ]  # fmt: skip
 
 

@@ -86,10 +86,11 @@ UNTOUCHED = ("docs/measurements", "docs/reference-pages-map.md", "docs/differenc
 
 
 def texts() -> list[Path]:
-    """Every text that a reader meets: sources, pages, notes of changes."""
+    """Every text that a reader meets: sources, pages, the list of changes."""
     found = [
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
+        ROOT / "CHANGELOG.md",
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("docs/**/*.ipynb"),
         *ROOT.glob("cute_py/**/*.py"),

@@ -17,8 +17,19 @@ import cute_py as cute
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = Path(os.environ.get("SITE", "no-site")).resolve()
-WITHOUT_EXAMPLE = 217
-"""Public classes and functions whose docstring has no example that runs. Lower it with each example that is added."""
+WITHOUT_EXAMPLE = {
+    "cute.load_ipython_extension": "a running shell of IPython",
+    "cute.unload_ipython_extension": "a running shell of IPython",
+    "cute.prepare_copy": "arrays on a GPU",
+    "cute.tma.PreparedCopy": "arrays on a GPU",
+    "cute.tma.PreparedGemm": "arrays on a GPU",
+    "cute.tma.kernel_texts": "a kernel that a GPU has loaded",
+    "cute.tma.measure_copy": "a copy that runs on a GPU",
+    "cute.tma.tuned_copy": "arrays on a GPU",
+    "cute.watch.build_injector": "CUPTI and a C compiler",
+    "cute.watch.watch": "CUPTI and a program that uses CUDA",
+}
+"""Public functions and classes without an example that runs everywhere, and what an example would need."""
 
 
 def loaded(name: str) -> ModuleType:
@@ -68,7 +79,7 @@ def test_names_lead_to_their_definitions() -> None:
             assert getattr(inside, name) is getattr(module, one.name), typed
 
 
-def test_examples_are_not_lost() -> None:
+def test_every_class_and_function_has_an_example() -> None:
     without = []
     for one in reference.public_names():
         thing = getattr(sys.modules[one.module], one.name)
@@ -78,7 +89,7 @@ def test_examples_are_not_lost() -> None:
             continue
         if ">>>" not in (inspect.getdoc(thing) or ""):
             without.append(one.typed)
-    assert len(without) == WITHOUT_EXAMPLE, "lower WITHOUT_EXAMPLE" if len(without) < WITHOUT_EXAMPLE else without
+    assert sorted(without) == sorted(WITHOUT_EXAMPLE)
 
 
 SHARED = """An order.
@@ -102,7 +113,7 @@ def test_every_parameter_has_a_row_of_its_own() -> None:
 
 
 @pytest.mark.skipif(not SITE.is_dir(), reason="no site was built: SITE names no folder")
-@pytest.mark.parametrize("page", sorted(shown()))
+@pytest.mark.parametrize("page", sorted(page.stem for page in (ROOT / "docs" / "reference").glob("*.md")))
 def test_the_site_has_the_entries(page: str) -> None:
     html = (SITE / "reference" / page / "index.html").read_text(encoding="utf-8")
     names = [typed for one in shown()[page] for typed in one.all_typed]

@@ -187,17 +187,23 @@ def _registers(text: str) -> Iterator[tuple[str, dict[int, str]]]:
 
 
 def _overlaps(text: str) -> Iterator[tuple[str, dict[int, str]]]:
-    shared = set(re.findall(r"\.shared[^;]*?\.b(?:8|64|32) (\w+)", text))
-    bases = set()
-    for _, one in statements(text):
-        moved = re.match(r"mov\.[ub](?:32|64) (%\w+), (\w+);", one)
-        if moved and moved[2] in shared:
-            bases.add(moved[1])
-    for number, one in statements(text):
-        added = re.match(r"add\.[su]32 (%\w+), (%\w+), (\d+);", one)
-        if added and added[2] in bases and int(added[3]) >= 64:
-            for other in (0, int(added[3]) // 2 // 16 * 16):
-                yield f"{other} in place of {added[3]}", {number: one.replace(f", {added[3]};", f", {other};")}
+    """A buffer that begins in an earlier one: every line that adds its offset to the start of shared memory changes."""
+    shared = "|".join(set(re.findall(r"\.shared[^;]*?\.b(?:8|64|32)\s+(\w+)\s*\[", text)))
+    if not shared:
+        return
+    found = statements(text)
+    bases = {moved[1] for _, one in found if (moved := re.match(rf"mov\.[bu](?:32|64)\s+(%\w+), (?:{shared});", one))}
+    buffers: dict[int, Lines] = {}
+    for number, one in found:
+        added = re.match(r"add\.[su]32\s+%\w+, (%\w+), (\d+);", one)
+        if added and added[1] in bases:
+            buffers.setdefault(int(added[2]), []).append((number, one))
+    for before, at in itertools.pairwise(sorted({0, *buffers})):
+        places = {before: "where the one before it is", (before + at) // 2 // 16 * 16: "in the one before it"}
+        for other, what in places.items():
+            if before <= other < at:
+                changed = {number: one.replace(f", {at};", f", {other};") for number, one in buffers[at]}
+                yield f"the buffer at {at} is at {other}, {what}", changed
 
 
 KINDS: Final[dict[str, Callable[[str], Iterator[tuple[str, dict[int, str]]]]]] = {

@@ -28,7 +28,7 @@ from cute_py.errors import CuteError
 from cute_py.machine import run as machine_run
 from cute_py.machine.judgement.observer import EVENTS, AsyncWork, Observer
 from cute_py.machine.sites import Site
-from cute_py.machine.threads import Frame
+from cute_py.machine.threads import LANES, Frame
 
 SEEDS: Final = (1, 2)
 SCHEDULES: Final[tuple[str | int, ...]] = ("both", *SEEDS)
@@ -51,7 +51,7 @@ CAUSES: Final[dict[str, tuple[str, ...]]] = {
                       "initialisation not known"),
     "missing wait": ("read before it arrives", "overwritten while in use", "registers in use",
                      "store under way at exit", "load under way at exit", "race in shared memory",
-                     "initialisation not known"),
+                     "initialisation not known", "exit before a peer is done"),
     "missing bar.sync": ("race in shared memory", "race in global memory", "read before it arrives",
                          "overwritten while in use", "missing proxy fence", "initialisation not known",
                          "mbarrier not initialised", "mbarrier used after inval", "never written",
@@ -157,13 +157,17 @@ are others in a text with one more."""
 
 
 class EventLog(Observer):
-    """A digest of the events of a run in their order. The events of one line can be left out."""
+    """A digest of the events of a run: of each warp, in its order. The events of some lines can be left out.
+
+    Without them the order is that of the whole run. Where synchronisation is left out, warps come in another order.
+    """
 
     active = True
 
     def __init__(self, without: frozenset[int]) -> None:
         self.without = without
         self.digest = hashlib.sha256()
+        self.warps: dict[int, Any] = collections.defaultdict(hashlib.sha256)
         for name in EVENTS:
             if name not in (
                 "began",
@@ -171,9 +175,33 @@ class EventLog(Observer):
                 "time_passes",
                 "phase_ended",
                 "registers_set",
-                *(("exited",) if without else ()),
+                *(("exited", "gathered") if without else ()),
             ):
-                setattr(self, name, functools.partial(self._note, name))
+                setattr(self, name, functools.partial(self._of_warps if without else self._note, name))
+
+    def _of_warps(self, name: str, f: Any, *arguments: Any) -> None:
+        site = arguments[0] if arguments else None
+        if not isinstance(f, Frame) or (isinstance(site, Site) and site.one.line in self.without):
+            return
+        if name in ("block_met", "bar_arrived", "cluster_arrived", "cluster_passed"):
+            name, arguments = "met", arguments[:1]  # a barrier comes in one piece or in several
+        for warp in f.warps.tolist():
+            mine = f.threads // LANES == warp
+            said = [name.encode(), f.threads[mine].tobytes()]
+            for one in arguments[: SEEN.get(name, 9) - 1]:
+                if isinstance(one, Site):
+                    said.append(str(one.one.line).encode())
+                elif isinstance(one, np.ndarray) and len(one) == f.n:
+                    said.append(np.ascontiguousarray(one[mine]).tobytes())
+                elif not isinstance(one, np.ndarray):  # what an array holds may come from other warps
+                    said.append(_raw(one))
+            self.warps[warp].update(b"|".join(said))
+
+    def text(self) -> str:
+        """The digests in one."""
+        for warp, one in sorted(self.warps.items()):
+            self.digest.update(f"{warp} {one.hexdigest()}".encode())
+        return self.digest.hexdigest()[:16]
 
     def _note(self, name: str, *arguments: Any) -> None:
         said: list[bytes] = [name.encode()]
@@ -212,7 +240,7 @@ def log_of(kernel: Kernel, text: str, without: frozenset[int]) -> list[str]:
             _, digest = kernel.run(text, schedule)
         finally:
             machine_run.judges = kept
-        found.append(f"{log.digest.hexdigest()[:16]} {digest}")
+        found.append(f"{log.text()} {digest}")
     return found
 
 
@@ -225,6 +253,7 @@ def proof(fault: Fault, kernel: Kernel) -> str:
     order for each of them.
     """
     removed = any(not line or line.startswith("setp.eq.u32") for line in fault.lines.values())
+    removed |= "waited for" in fault.what  # the wait for another barrier counts as none
     exits = fault.kind == "early exit"
     without = frozenset(fault.lines) if removed or exits else frozenset()
     text = fault.put_into(kernel.text)
@@ -234,6 +263,8 @@ def proof(fault: Fault, kernel: Kernel) -> str:
         return "all accesses, arrivals and copies are the same: the threads had nothing more to do"
     if not removed:
         return "the same events in the same order, under every schedule"
+    if fault.kind == "missing load":
+        return "all accesses, and all that is written, are the same: nothing uses what the copy brings"
     return "all accesses keep their order: other synchronisation is between them"
 
 

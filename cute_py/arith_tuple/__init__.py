@@ -25,8 +25,6 @@ from cute_py.arith_tuple.tuple_functions import transform_layout as transform_la
 from cute_py.arith_tuple.tuple_functions import transform_leaf as transform_leaf
 from cute_py.arith_tuple.tuple_functions import tuple_max as tuple_max
 from cute_py.arith_tuple.tuple_functions import zip_ as zip_
-from cute_py.deprecations import export_public, forward
-
-__getattr__ = forward(__name__, "cute_py")
+from cute_py.deprecations import export_public
 
 export_public(__name__)

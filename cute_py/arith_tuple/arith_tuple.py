@@ -106,7 +106,7 @@ class ArithTuple(Immutable):
     def __getitem__(self, mode: int) -> Element:
         index = mode if type(mode) is int else expect_integer(mode, "a mode")
         if not -len(self.items) <= index < len(self.items):
-            raise CoordinateError(f"no mode {integer_text(index)} in {self}", {"rank": len(self.items)})
+            raise CoordinateError(f"mode {integer_text(index)} of {self} does not exist", {"rank": len(self.items)})
         return self.items[index]
 
     def __len__(self) -> int:
@@ -157,7 +157,7 @@ class ArithTuple(Immutable):
         if not isinstance(other, (tuple, ArithTuple)) and not hasattr(type(other), "as_arith_tuple"):
             if may_know(other, "__radd__"):
                 return NotImplemented  # type: ignore[no-any-return]
-            raise wrong_type("only coordinates are added to an arithmetic tuple", other, {"tuple": self})
+            raise wrong_type("an arithmetic tuple adds coordinates only", other, {"tuple": self})
         right = _element(other)
         right = right if sign == "+" else -right
         return _combined(self, right, (self, sign, right), ())  # type: ignore[return-value]
@@ -209,7 +209,7 @@ def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
     if is_symbolic(n) or is_integer(n):
         return as_leaf(n)
     shown = n if hasattr(type(n), "as_arith_tuple") else given(n)
-    raise InvalidTypeError(f"{element} can be scaled by integers only, got {type(n).__name__} {shown}")
+    raise InvalidTypeError(f"{element} can be scaled only by integers, got {type(n).__name__} {shown}")
 
 
 def refused_integer(headline: str, name: str, element: Operand, integer: Scale) -> LayoutError:
@@ -217,7 +217,7 @@ def refused_integer(headline: str, name: str, element: Operand, integer: Scale) 
     facts = {
         name: element,
         "integer": given(integer) if type(integer) is int else shortened(str(integer)),
-        "rule": "only a static 0 may be added: it is the zero of all modes",
+        "rule": "a basis element adds no number but a static 0, the zero of all modes",
     }
     if isinstance(integer, Int):
         return StaticAssertError(headline, facts)
@@ -236,7 +236,7 @@ def _element(x: Operand) -> Element:
         return x
     if has_no_position(x):
         return as_leaf(x)
-    raise wrong_type("an arithmetic tuple holds integers and tuples", x)
+    raise wrong_type("an arithmetic tuple must hold integers and tuples", x)
 
 
 def _combined(a: Element, b: Element, whole: tuple[Element, str, Element], path: tuple[int, ...]) -> Element:
@@ -256,11 +256,11 @@ def _combined(a: Element, b: Element, whole: tuple[Element, str, Element], path:
         "right": -right if sign == "-" else right,
         "mode": ".".join(map(str, path)),
         "there": f"{a} in left, {-b if sign == '-' else b} in right",
-        "rule": "an integer and a tuple can't be added, unless the integer is a static 0",
+        "rule": "an integer and a tuple can't be added, except for a static 0",
     }
     if isinstance(a, Int) or isinstance(b, Int):
         raise StaticAssertError("Arithmetic tuple op+ error!", facts)
-    raise LayoutError("the coordinates are nested differently", facts)
+    raise LayoutError("the coordinates have different profiles", facts)
 
 
 @overload
@@ -305,7 +305,7 @@ class ScaledBasis(Immutable):
         if isinstance(value, ScaledBasis):
             value, modes = value.value, (*modes, *value.modes)
         if hasattr(type(value), "as_tuple"):
-            raise InvalidTypeError(f"the value of a basis element is an integer, got the coordinate {value}")
+            raise InvalidTypeError(f"the scale of a basis element must be an integer, got the coordinate {value}")
         if not isinstance(value, Ratio):
             value = as_leaf(value)
         object.__setattr__(self, "value", value)
@@ -374,7 +374,7 @@ class ScaledBasis(Immutable):
         elif isinstance(other, (tuple, ArithTuple)):
             raise refused_integer(f"ScaledBasis op{sign} error!", "tuple", other, mine)
         elif not has_no_position(other):  # a scaled E() is a number
-            raise wrong_type(f"only numbers are added to {self}", other)
+            raise wrong_type(f"{self} adds numbers and basis elements only", other)
         elif not isinstance(other, Ratio):
             other = as_leaf(other)
         try:
@@ -382,7 +382,7 @@ class ScaledBasis(Immutable):
         except CuteError:
             raise
         except TypeError:  # neither side knows the other
-            raise wrong_type(f"integers, tuples and basis elements are added to {self}", other) from None
+            raise wrong_type(f"{self} adds integers, tuples and basis elements only", other) from None
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
         """The value divided, rounded up."""
@@ -397,7 +397,7 @@ class ScaledBasis(Immutable):
     def _dividend(self, operation: str) -> Leaf:
         """The value; C++ has no quotient of a ratio."""
         if isinstance(self.value, Ratio):
-            raise InvalidTypeError(f"{operation} takes integers, and {self} has the scale {self.value}")
+            raise InvalidTypeError(f"{operation} takes integers, but {self} has the scale {self.value}")
         return as_leaf(self.value)  # type: ignore[no-any-return]
 
     def __floordiv__(self, n: Scale) -> ScaledBasis:
@@ -441,7 +441,7 @@ def _checked_modes(modes: tuple[int, ...]) -> tuple[int, ...]:
             modes = expect_integers(modes, "the basis element's modes", 0, MOST_MODES - 1)
             break
     if len(modes) > MAX_DEPTH:
-        raise InvalidValueError(f"a basis element of {len(modes)} modes within each other; must be at most {MAX_DEPTH}")
+        raise InvalidValueError(f"a basis element nests {len(modes)} modes; must be at most {MAX_DEPTH}")
     return modes
 
 

@@ -45,7 +45,7 @@ def c_float(value: Cell, spec: str) -> str:
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        raise InvalidTypeError(f"no number to print: {type(value).__name__} {given(value)}") from None
+        raise InvalidTypeError(f"expected a number to print, got {type(value).__name__} {given(value)}") from None
     if math.isnan(number):
         kind = str(getattr(value, "dtype", "float64"))
         negative = math.copysign(1.0, number) < 0 and kind in ("bfloat16", "float32", "float64")
@@ -72,7 +72,8 @@ def known_integer(value: Cell, what: str) -> int:
     """
     if is_symbolic(value) and not value.is_Integer:
         raise InvalidTypeError(
-            f"{what} is not known: {given(value)}", hint="replace the symbols with layout.subs({...}) first"
+            f"{what} has an unknown value: {given(value)}",
+            hint="replace the symbols by numbers with layout.subs({...})",
         )
     try:
         return int(value)  # type: ignore[arg-type]
@@ -124,7 +125,7 @@ def element_text(value: Cell) -> str:
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return str(int(value))  # type: ignore[arg-type]
     if getattr(value, "ndim", 0):
-        raise InvalidTypeError(f"one element is printed, got an array of shape {value.shape}")  # type: ignore[union-attr]
+        raise InvalidTypeError(f"print takes one element, got an array of shape {value.shape}")  # type: ignore[union-attr]
     if is_number(value):
         return leaf_text(as_leaf(value if isinstance(value, int) else int(value)))
     if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
@@ -161,7 +162,7 @@ def text(value: Any) -> str:
     try:
         return integer_text(value) if type(value) is int else str(value)
     except Exception:  # a foreign object that can't print itself, or a list that contains itself
-        raise InvalidTypeError(f"{type(value).__name__} has no text: {given(value)}") from None
+        raise InvalidTypeError(f"{type(value).__name__} {given(value)} can't be printed as an element") from None
 
 
 def dtype_of(tensor: LayoutLike) -> DType | None:

@@ -84,7 +84,7 @@ def _held(value: int | float, dtype: DType) -> int | float:
                 return float(value)
         raise InvalidTypeError(f"{what} must be a number, got {type(value).__name__} {given(value)}")
     if dtype.kind not in ("int", "uint", "float"):
-        raise InvalidTypeError(f"a counting iterator counts in integers or floats, not in {dtype}")
+        raise InvalidTypeError(f"a counting iterator counts in integers or floats, got {dtype}")
     number: int = _integer_or_symbol(value, what)
     if is_symbolic(number):
         return number  # type: ignore[no-any-return]
@@ -166,7 +166,7 @@ def make_inttuple_iter(*coord: Operand) -> ArithTupleIterator:
     ArithTuple(0,0) ArithTuple(0,(_1,2))
     """
     if not coord:
-        raise InvalidTypeError("make_inttuple_iter takes a coordinate, or one argument per mode")
+        raise InvalidTypeError("make_inttuple_iter takes one coordinate, or one argument for each mode")
     return ArithTupleIterator(as_arith_tuple(coord[0]) if len(coord) == 1 else ArithTuple(*coord))  # type: ignore[arg-type]
 
 

@@ -75,9 +75,7 @@ class Ratio(Immutable):
         if isinstance(other, Int):
             return ratio(self.numerator + int(other) * self.denominator, self.denominator)
         if is_integer(other) or is_symbolic(other):
-            raise InvalidTypeError(
-                f"{self} and the run-time number {given(other)} have no sum, which would be static and run-time at once"
-            )
+            raise InvalidTypeError(f"{self} + the run-time number {given(other)} would be static and run-time at once")
         if may_know(other, "__radd__"):
             return NotImplemented
         raise self._refused("+", other)
@@ -101,7 +99,9 @@ class Ratio(Immutable):
         raise self._refused("-", other)
 
     def _refused(self, sign: str, other: int | Ratio | sympy.Expr) -> InvalidTypeError:
-        return InvalidTypeError(f"{self} {sign} {type(other).__name__} {given(other)}: a ratio takes integers only")
+        return InvalidTypeError(
+            f"{self} {sign} {type(other).__name__} {given(other)} is not defined; a ratio takes integers only"
+        )
 
     def __neg__(self) -> Ratio:
         return Ratio(-self.numerator, self.denominator)

@@ -79,7 +79,7 @@ def _checked_leaves(t: Tree, what: str) -> list[Any]:
     for leaf in found:
         number = is_integer(leaf) or (is_symbolic(leaf) and not never_an_integer(leaf))
         if not (number or hasattr(type(leaf), "with_value")):
-            raise InvalidTypeError(f"{what} takes integers and tuples of them, got {given(t)}")
+            raise InvalidTypeError(f"{what} takes integers and tuples of integers, got {given(t)}")
     return found
 
 
@@ -103,7 +103,7 @@ def tuple_max(t: Tree) -> int:
     """
     found = _checked_leaves(t, "tuple_max")
     if not found:
-        raise InvalidValueError("tuple_max of an empty tuple")
+        raise InvalidValueError("tuple_max needs at least one element, got an empty tuple")
     largest = max(found, key=lambda leaf: expect_integer(leaf, "a number of tuple_max"))
     return largest if all(isinstance(x, Int) for x in found) else int(largest)
 
@@ -238,7 +238,7 @@ def _before(a: Tree, b: Tree, step: int) -> tuple[bool, bool]:
         less = expect_integer(a, "an integer to compare") < expect_integer(b, "an integer to compare")
         return isinstance(a, Int) and isinstance(b, Int), less
     if not (isinstance(a, tuple) and isinstance(b, tuple)):
-        raise InvalidTypeError("a tuple is compared with a tuple", {"a": given(a), "b": given(b)})
+        raise InvalidTypeError("a tuple can be compared only with a tuple", {"a": given(a), "b": given(b)})
     known = True
     for x, y in zip(a[::step], b[::step], strict=False):
         static, less = _before(x, y, step)
@@ -303,7 +303,7 @@ def zip_(first: Layout | Tree, *more: Layout | Tree) -> Layout | Tree:
         shapes, strides = ([getattr(p, x) for p in parts] for x in ("shape", "stride"))
         return Layout(zip_(*shapes), zip_(*strides))
     if any(isinstance(p, Layout) for p in parts):
-        raise InvalidTypeError("zip_ takes tuples or layouts, not both", {"got": given(parts)})
+        raise InvalidTypeError("zip_ takes either tuples or layouts, not both", {"got": given(parts)})
     rows: Any = as_tree(parts if more else first)
     if not isinstance(rows, tuple):
         return first
@@ -333,7 +333,7 @@ def hier_unzip(splitter: Callable[[Layout, Tiler], Layout], layout: Layout, tile
     if not isinstance(tiler, tuple):
         found = expect_function(splitter, "the splitter", 2)(layout, tiler)
         if rank(found) != 2:
-            raise StaticAssertError("the splitter makes two modes", {"layout": found})
+            raise StaticAssertError("the splitter must return two modes", {"layout": found})
         return found
     modes = int(rank(layout))
     if len(tiler) > modes:
@@ -362,12 +362,12 @@ def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., 
     (2,3):(7,7)
     """
     if not 1 <= len(rest) <= 2:
-        raise InvalidTypeError("transform_layout takes one or two layouts and a function")
+        raise InvalidTypeError("transform_layout takes one or two layouts, then a function")
     f: Any = _expect_function(rest[-1], "the function of the modes")
     parts: list[list[Any]] = []
     for thing in (first, *rest[:-1]):
         if not isinstance(thing, (tuple, Layout)):
-            raise wrong_type("transform_layout takes layouts and tuples", thing)
+            raise wrong_type("transform_layout takes layouts or tuples", thing)
         parts.append(list(thing) if isinstance(thing, tuple) else [thing[i] for i in range(int(rank(thing)))])
     shared = min(map(len, parts))
     made = [f(*modes) for modes in zip(*parts, strict=False)]

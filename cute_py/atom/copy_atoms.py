@@ -337,7 +337,7 @@ def copy_traits(name: str) -> CopyTraits:
         return replace(operation.made(str(_ALIASES[bare])), name=bare, op=bare)
     if bare not in _operations():
         near = nearest_names(bare, (*_operations(), *_ALIASES))
-        text = f"{given(name)} is no copy operation of CuTe"
+        text = f"CuTe has no copy operation named {given(name)}"
         raise InvalidValueError(text, {"nearest": ", ".join(near)} if near else None)
     return _operations()[bare].made(*texts)
 

@@ -55,8 +55,8 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
     threads = int(size(atom.thr_id))
     if values.ndim < 2 or values.shape[:2] != (threads, atom.num_val_src):
         raise InvalidValueError(
-            f"registers have the shape {values.shape}; must begin with {(threads, atom.num_val_src)}, "
-            "the threads of the atom and the values of one",
+            f"registers have the shape {values.shape}; must begin with {(threads, atom.num_val_src)}, the "
+            "threads of the atom and the values per thread",
             {"operation": atom.name},
         )
     source = np.asarray(offsets(atom.layout_src_TV))
@@ -73,7 +73,9 @@ def _transposed(registers: Array) -> Array:
     last = np.ascontiguousarray(np.moveaxis(registers, 1, -1))
     halves = last.view(np.uint16)
     if halves.shape[-1] != 2:
-        raise InvalidTypeError(f"movmatrix moves 32 bits of a thread; {last.dtype} x {last.shape[-1]} are others")
+        raise InvalidTypeError(
+            f"movmatrix moves 32 bits per thread; the registers hold {last.shape[-1]} elements of {last.dtype}"
+        )
     matrix = halves.reshape(8, 4, *halves.shape[1:])
     rows = np.moveaxis(matrix, -1, 2).reshape(8, 8, *halves.shape[1:-1])
     turned = np.moveaxis(np.swapaxes(rows, 0, 1).reshape(8, 4, 2, *halves.shape[1:-1]), 2, -1)
@@ -139,17 +141,19 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
     try:
         source = np.asarray(src)
     except Exception:  # rows of different lengths, or a foreign __array__ that raises
-        raise InvalidTypeError(f"src is an array, got {given(src)}") from None
+        raise InvalidTypeError(f"src must be an array, got {given(src)}") from None
     check_elements(source.size, "src")
     target = np.zeros_like(source) if dst is None else dst
     if not isinstance(target, np.ndarray) or target.shape != source.shape:
-        raise InvalidTypeError(f"dst is an array of the shape {source.shape}, got {given(dst)}")
+        raise InvalidTypeError(f"dst must be an array of shape {source.shape}, got {given(dst)}")
     for array, what in ((source, "src"), (target, "dst")):
         if array.dtype.itemsize * 8 != max(8, copy.atom.bits):
             text = f"{what} has elements of {array.dtype.itemsize * 8} bits; the copy moves {copy.atom.bits} bits"
             raise InvalidTypeError(text, {"array": array.dtype, "copy": copy.atom.name})
     if source.ndim < len(copy.tiler_mn):
-        raise InvalidValueError(f"src has {source.ndim} modes; the tile of this copy has {len(copy.tiler_mn)}")
+        raise InvalidValueError(
+            f"src has {source.ndim} modes; must have {len(copy.tiler_mn)}, as the tile of this copy"
+        )
     read, written = (_indices(copy, side, source.shape) for side in ("S", "D"))
     flat = source.reshape(-1)
     registers = np.where(read >= 0, flat[np.maximum(read, 0)], np.zeros((), source.dtype))

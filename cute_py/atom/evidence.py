@@ -15,9 +15,9 @@ from cute_py.atom.copy_atom import CopyAtom, CopyTraits
 from cute_py.atom.mma_atom import MmaAtom
 
 _SENTENCES: Final[Mapping[str, str]] = {
-    "executed": "measured on {device}: who holds what is as here",
-    "differs": "measured on {device}: the instruction moves values that these layouts leave where they are",
-    "instruction": "measured on {device}: the instruction that it is made of",
+    "executed": "measured on {device}: the threads hold these elements",
+    "differs": "measured on {device}: the instruction moves values that these layouts leave in place",
+    "instruction": "measured on {device}: the underlying instruction was run",
     "assembled": "assembled by {assembler}, not executed",
     "refused": "refused by {assembler}",
 }
@@ -44,5 +44,5 @@ def evidence_of(atom: MmaAtom | CopyAtom | CopyTraits) -> str:
     device, _, rest = head.partition(": ")
     word = words.get(atom.op.rsplit("::", 1)[-1])
     if word is None:
-        return "as in C++, not measured"
+        return "as in C++; not measured"
     return _SENTENCES[word].format(device=device, assembler=rest.rpartition(": ")[2])

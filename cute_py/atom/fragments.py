@@ -76,7 +76,7 @@ def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
     tmem_[32b](0x0000.0000) o ((_128,_64),_1,_2):((_65536,_1),_0,_64)
     """
     if not isinstance(shape, tuple) or len(shape) < 2:
-        raise InvalidTypeError(f"tensor memory is made for a partition ((M,N), ...), got the shape {shape}")
+        raise InvalidTypeError(f"a fragment in tensor memory needs a partition ((M,N), ...), got the shape {shape}")
     if rank(shape[0]) != 2:
         raise StaticAssertError("Expected post-partitioned shape ((M_MMA,N_MMA),...).", {"shape": shape})
     value, storage, ctas, mode = kind.parameters
@@ -171,7 +171,9 @@ def make_fragment_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Lay
         found = fragment_layout(thing)
         return found if dtype is None else register_tensor(dtype, found)
     if dtype is None and thing.element_type is None:
-        raise InvalidTypeError("make_fragment_like of this tensor needs a type: it has no elements", {"tensor": thing})
+        raise InvalidTypeError(
+            "make_fragment_like needs an element type for this tensor, which has no elements", {"tensor": thing}
+        )
     return register_tensor(thing.element_type if dtype is None else dtype, fragment_layout(thing.layout))
 
 
@@ -250,7 +252,15 @@ def make_fragment_C(atom: MmaAtom, part: LayoutLike) -> Tensor:
 
 
 def make_fragment_A(atom: MmaAtom, part: LayoutLike) -> Tensor:
-    """The fragment of a partition of A: registers, descriptors, or tensor memory, as the instruction requires."""
+    """The fragment of a partition of A: registers, descriptors, or tensor memory, as the instruction requires.
+
+    >>> from cute_py.atom import make_tiled_mma
+    >>> from cute_py.layout import Layout, LayoutRight
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> part = mma.get_slice(0).partition_A(Layout((Int(16), Int(16)), LayoutRight))
+    >>> print(make_fragment_A(mma.atom, part).layout)
+    ((_2,_2,_2),_1,_1):((_1,_2,_4),_0,_0)
+    """
     return _make_operand(atom, part, "A")
 
 

@@ -55,11 +55,11 @@ class SparseGroup:
         """The group of a sparse atom: 1 of 2 for tf32, 4 of 8 in pairs for two fp4 in a byte, else 2 of 4.
 
         Raises:
-            InvalidTypeError: A of this atom is not sparse.
+            InvalidTypeError: this atom takes a dense A; gemm takes no metadata.
         """
         element = atom.a_dtype
         if not isinstance(element, SparseElement):
-            raise InvalidTypeError(f"A of {atom.name} is not sparse")
+            raise InvalidTypeError(f"{atom.name} takes a dense A, so A can't be compressed")
         if element.ratio == 4:
             return cls(8, 4, 2)
         return cls(2, 1, 1) if element.stored.name == "tfloat32" else cls(4, 2, 1)
@@ -84,15 +84,17 @@ def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
     matrix = _matrix(a, "A")
     rows, depth = matrix.shape
     if depth % rule.group:
-        raise InvalidValueError(f"K is {depth}; must be a multiple of {rule.group} elements, a group of the sparse A")
+        raise InvalidValueError(
+            f"K is {depth}; must be a multiple of {rule.group}, the elements in a group of the sparse A"
+        )
     runs = matrix.reshape(rows, depth // rule.group, rule.group // rule.unit, rule.unit)
     used = (runs != 0).any(axis=3)
     keep = rule.kept // rule.unit
     most = int(used.sum(axis=2).max(initial=0))
     if most > keep:
         row, group = np.argwhere(used.sum(axis=2) > keep)[0]
-        text = f"a group of A has {most} runs that are not zero; must be at most {keep} of {rule.group // rule.unit}"
-        facts = {"row": int(row), "group": f"{int(group)}, elements {int(group) * rule.group} and up"}
+        text = f"a group of A has {most} nonzero runs; must have at most {keep} of {rule.group // rule.unit}"
+        facts = {"row": int(row), "group": f"{int(group)}, from element {int(group) * rule.group}"}
         raise InvalidValueError(text, facts)
     places = np.sort(np.argsort(~used, axis=2, kind="stable")[:, :, :keep], axis=2)
     stored = np.take_along_axis(runs, places[..., None], axis=2)
@@ -117,12 +119,12 @@ def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array
     keep, runs = rule.kept // rule.unit, rule.group // rule.unit
     if places.shape != (rows, kept // rule.unit) or kept % rule.kept:
         raise InvalidValueError(
-            f"metadata has the shape {places.shape}; must be {(rows, kept // rule.unit)}, one place for every "
+            f"metadata has the shape {places.shape}; must be {(rows, kept // rule.unit)}, one index for every "
             f"{rule.unit} stored elements",
             {"stored A": matrix.shape},
         )
     if places.size and (places.min() < 0 or places.max() >= runs):
-        raise InvalidValueError(f"a place is outside of its group of {runs}", {"largest": int(places.max())})
+        raise InvalidValueError(f"a metadata index lies outside its group of {runs}", {"largest": int(places.max())})
     whole = np.zeros((rows, kept // rule.kept, runs, rule.unit), matrix.dtype)
     index = places.astype(np.int64).reshape(rows, -1, keep)
     np.put_along_axis(whole, index[..., None], matrix.reshape(rows, -1, keep, rule.unit), axis=2)
@@ -134,10 +136,10 @@ def _matrix(value: ArrayLike, what: str) -> Array:
     try:
         found = np.asarray(value)
     except (ValueError, TypeError):
-        raise InvalidTypeError(f"{what} is a matrix, got {given(value)}") from None
+        raise InvalidTypeError(f"{what} must be a matrix, got {given(value)}") from None
     check_elements(found.size, what)
     if found.ndim != 2 or found.dtype.kind in "OSUMm":
-        raise InvalidTypeError(f"{what} is a matrix of numbers, got the shape {found.shape} of {found.dtype}")
+        raise InvalidTypeError(f"{what} must be a matrix of numbers, got shape {found.shape} of {found.dtype}")
     return found
 
 
@@ -239,12 +241,16 @@ def gemm(
     >>> bool((gemm(mma, a, b) == a @ b.T).all())
     True
     """
-    mma = expect(tiled_mma, TiledMma, "the tiled MMA of gemm")
+    mma = expect(tiled_mma, TiledMma, "the tiled MMA")
     atom = mma.atom
     sparse = isinstance(atom.a_dtype, SparseElement)
     if sparse != (metadata is not None):
-        text = f"A of {atom.name} is sparse; gemm needs its metadata" if sparse else f"A of {atom.name} is not sparse"
-        raise InvalidTypeError(text, hint="compress(atom, A) gives the stored A and its metadata" if sparse else None)
+        text = (
+            f"{atom.name} takes a sparse A; gemm needs its metadata"
+            if sparse
+            else (f"{atom.name} takes a dense A; gemm takes no metadata")
+        )
+        raise InvalidTypeError(text, hint="compress(atom, A) returns the stored A and its metadata" if sparse else None)
     first = _matrix(a, "A")
     first = expand(atom, first, metadata) if metadata is not None else first
     second = _matrix(b, "B")
@@ -258,7 +264,9 @@ def gemm(
     sums = _sums_of_bits(atom, x, y) if bits else x @ y.T
     d = atom.d_dtype
     if not isinstance(d, DType) or (sums.dtype.kind == "c" and d.kind != "complex"):
-        raise InvalidTypeError(f"gemm does not sum what {atom.name} multiplies", {"D": cpp_type_text(d)})
+        raise InvalidTypeError(
+            f"gemm does not support {atom.name}, which does not multiply and add", {"D": cpp_type_text(d)}
+        )
     start = np.zeros((m, n), sums.dtype) if c is None else _start(_matrix(c, "C"), d, (m, n)).astype(sums.dtype)
     return _rounded(start + _collected(mma, sums, max(m, 1), max(n, 1))[:m, :n], d, "_SATURATE" in atom.name)
 
@@ -283,7 +291,8 @@ def _scaled(matrix: Array, factors: ArrayLike | None, atom: MmaAtom, what: str) 
     expected = (matrix.shape[0], -(-matrix.shape[1] // atom.sf_vec_size))
     if scale.shape != expected:
         raise InvalidValueError(
-            f"{what} has the shape {scale.shape}; must be {expected}, one factor for {atom.sf_vec_size} elements of K"
+            f"{what} has the shape {scale.shape}; must be {expected}, one factor for each {atom.sf_vec_size} "
+            "elements of K"
         )
     return matrix * np.repeat(scale, atom.sf_vec_size, axis=1)[:, : matrix.shape[1]]
 

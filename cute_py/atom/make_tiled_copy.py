@@ -44,8 +44,8 @@ _ONE = Layout(Int(1), Int(0))
 def _typed(atom: str | CopyAtom) -> CopyAtom:
     found = copy_atom(atom)
     if found.dtype is None:
-        text = f"a tiled copy needs the type of its values; {found.name} counts bits"
-        raise InvalidTypeError(text, hint=f"copy_atom({found.name!r}, 'half_t') is of 16-bit values")
+        text = f"a tiled copy needs an element type; {found.name} only counts bits"
+        raise InvalidTypeError(text, hint=f"copy_atom({found.name!r}, 'half_t') copies 16-bit elements")
     return found
 
 
@@ -96,25 +96,51 @@ def make_tiled_copy_A(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_B(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """A tiled copy in which each thread copies its part of B in a tiled MMA."""
+    """A tiled copy in which each thread copies its part of B in a tiled MMA.
+
+    >>> from cute_py.atom import copy_atom, make_tiled_mma
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> print(make_tiled_copy_B(copy_atom("SM75_U32x2_LDSM_N", "half_t"), mma).get_layoutS_TV())
+    ((_8,_2,_2),(_8,_1)):((_1,_64,_0),(_8,_0))
+    """
     mma = expect(tiled_mma, TiledMma, "the tiled MMA")
     return TiledCopy(_typed(atom), mma.get_layoutB_TV(), (mma.tile_size(1), mma.tile_size(2)))
 
 
 def make_tiled_copy_C(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """A tiled copy in which each thread copies its part of C in a tiled MMA."""
+    """A tiled copy in which each thread copies its part of C in a tiled MMA.
+
+    >>> from cute_py.atom import copy_atom, make_tiled_mma
+    >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> print(make_tiled_copy_C(copy_atom("UniversalCopy<uint32_t>", "half_t"), mma).get_layoutD_TV())
+    ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))
+    """
     mma = expect(tiled_mma, TiledMma, "the tiled MMA")
     return TiledCopy(_typed(atom), mma.get_layoutC_TV(), (mma.tile_size(0), mma.tile_size(1)))
 
 
 def make_tiled_copy_S(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """A tiled copy with the threads and values of another's source."""
+    """A tiled copy with the threads and values of another's source.
+
+    >>> from cute_py.atom import copy_atom
+    >>> one = copy_atom("UniversalCopy<float>", "float")
+    >>> rows = make_tiled_copy(one, Layout((Int(4), Int(8))))
+    >>> print(make_tiled_copy_S(one, rows).tiler_mn)
+    (Int(4), Int(8))
+    """
     other = expect(tiled_copy, TiledCopy, "the tiled copy")
     return TiledCopy(_typed(atom), other.get_layoutS_TV(), other.tiler_mn)
 
 
 def make_tiled_copy_D(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """A tiled copy with the threads and values of another's destination."""
+    """A tiled copy with the threads and values of another's destination.
+
+    >>> from cute_py.atom import copy_atom
+    >>> one = copy_atom("UniversalCopy<float>", "float")
+    >>> rows = make_tiled_copy(one, Layout((Int(4), Int(8))))
+    >>> print(make_tiled_copy_D(one, rows).get_layoutD_TV())
+    (_32,(_1,_1)):(_1,(_0,_0))
+    """
     other = expect(tiled_copy, TiledCopy, "the tiled copy")
     return TiledCopy(_typed(atom), other.get_layoutD_TV(), other.tiler_mn)
 
@@ -184,7 +210,7 @@ def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout:
     reached = composition(make_layout(left_inverse(data), _ONE), offsets)
     back = coalesce(composition(make_layout(data, _ONE), reached[1]))
     if back != coalesce(offsets[1]):
-        facts = {"values": offsets[1], "as the data reaches them": back, "data": data}
+        facts = {"values": offsets[1], "threads and values in the order of the data": back, "data": data}
         raise StaticAssertError("The memory pointed to by AtomTVLayout does not exist in the DataLayout.", facts)
     return _extracted(found, reached, product_each(data))
 
@@ -197,6 +223,12 @@ def make_tmem_copy(atom: str | CopyAtom, tensor: Tensor) -> TiledCopy:
         tensor: in tensor memory, as `partition_fragment_C` makes it.
     Raises:
         StaticAssertError: another memory space, another width, or a shape that the instruction does not cover.
+
+    >>> import cute_py as cute
+    >>> mma = cute.make_tiled_mma("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,256,K,K>")
+    >>> acc = mma.get_slice(0).partition_fragment_C(cute.Layout((cute.Int(128), cute.Int(256))))
+    >>> print(make_tmem_copy("SM100_TMEM_LOAD_32dp32b1x", acc).tiler_mn)
+    (Layout((Int(4), Int(32)), (Int(32), Int(1))), Layout(Int(1), Int(0)), Layout(Int(1), Int(0)))
     """
     if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, TmemPointer):
         raise StaticAssertError("Expected TMEM tensor.", {"got": given(tensor)})

@@ -51,6 +51,10 @@ class FragmentType:
 
     `kind`: 'value' (registers), 'smem_desc' (a descriptor of shared memory), 'tmem' (tensor memory). `name` and
     `parameters` are C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
+
+    >>> from cute_py.atom import mma_atom
+    >>> print(mma_atom("SM80_16x8x16_F32F16F16F32_TN").fragment_type("A").kind)
+    value
     """
 
     kind: Literal["value", "smem_desc", "tmem"]
@@ -107,7 +111,7 @@ class MmaAtom:
         expect_fields(self)
         for table, what in ((self.layouts, "layouts"), (self.types, "types")):
             if missing := {"A", "B", "C"} - table.keys():
-                why = f"{what} of an MMA atom without {', '.join(sorted(missing))}; must have A, B and C"
+                why = f"the {what} of an MMA atom must have A, B and C; missing: {', '.join(sorted(missing))}"
                 raise InvalidValueError(why)
 
     @property

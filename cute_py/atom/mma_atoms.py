@@ -59,7 +59,7 @@ def mma_operation(name: str) -> MmaOperation:
     found = spellings.get(bare) or spellings.get(bare.rsplit("::", 1)[-1])
     if found is None:
         near = nearest_names(bare.rsplit("::", 1)[-1], _operations())
-        text = f"{given(name)} is no MMA operation of CuTe"
+        text = f"CuTe has no MMA operation named {given(name)}"
         raise InvalidValueError(text, {"nearest": ", ".join(near)} if near else None)
     return found
 
@@ -143,7 +143,7 @@ def find_mma_atoms(
         archs = sorted({row.arch for row in _operations().values()})
         families = sorted({row.family for row in _operations().values()})
         facts = {"architectures": ", ".join(archs), "families": ", ".join(families)}
-        raise InvalidValueError(f"no MMA operation of {given(arch or family)}", facts)
+        raise InvalidValueError(f"CuTe has no MMA operation for {given(arch or family)}", facts)
     wanted = {x: element_type(t) for x, t in (("A", a), ("B", b), ("C", c)) if t is not None}
     extents = [None if x is None else expect_integer(x, "an extent of an MMA", 1) for x in (m, n, k)]
     found = []

@@ -50,7 +50,7 @@ def cells(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Iterator[Cell]:
     [(0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 1, 1)]
     """
     if int(size(layout_tv)) > MAX_CELLS:
-        why = f"a picture of {int(size(layout_tv))} values of threads; at most {MAX_CELLS} are shown"
+        why = f"the picture would have {int(size(layout_tv))} cells; at most {MAX_CELLS} are drawn"
         raise InvalidValueError(why, {"layout": layout_tv})
     rows, columns = (int(size(s)) for s in shape)
     table = offsets(layout_tv)

@@ -58,7 +58,11 @@ class Major(NamedEnum, StrEnum):
 
 
 class DescriptorKind(NamedEnum):
-    """Which instructions read the descriptor."""
+    """Which instructions read the descriptor.
+
+    >>> [kind.value for kind in DescriptorKind]
+    ['tcgen05', 'wgmma']
+    """
 
     TCGEN05 = "tcgen05"
     WGMMA = "wgmma"
@@ -70,7 +74,11 @@ class DescriptorKind(NamedEnum):
 
 
 class SmemSwizzle(NamedEnum, IntEnum):
-    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`."""
+    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`.
+
+    >>> SmemSwizzle.B128, int(SmemSwizzle.B128)
+    (<SmemSwizzle.B128: 3>, 3)
+    """
 
     NONE = 0
     B32 = 1
@@ -198,14 +206,14 @@ class SmemDescriptor:
             value = getattr(self, field.name)
             if field.name == "swizzle":
                 if value not in SWIZZLE_CODES[self.kind]:
-                    out.append(f"swizzle {value.name} has no code in a {self.kind.value} descriptor")
+                    out.append(f"a {self.kind.value} descriptor has no code for the swizzle {value.name}")
             elif not 0 <= value < 1 << field.width:
                 unit = " (16-byte units)" if field in _OFFSETS else ""
                 out.append(f"{field.name} = {value}{unit}; must be within 0..{(1 << field.width) - 1}")
         if self.kind is DescriptorKind.WGMMA and self.leading_is_address:
             out.append("leading_is_address; must be False in a wgmma descriptor")
         if self.residue & (_held(self.kind)) or not 0 <= self.residue < 1 << 64:
-            out.append(f"residue = {self.residue:#x}; must lie in bits that no field holds")
+            out.append(f"residue = {self.residue:#x}; must not overlap a field")
         return out
 
     def restrictions(self, arch: str | None = None) -> list[str]:
@@ -226,12 +234,12 @@ class SmemDescriptor:
             (
                 "leading",
                 not is_address or (self.swizzle is SmemSwizzle.B128 and not self.base_offset),
-                "leading_is_address; needs the 128-byte swizzle and a base offset of 0",
+                "leading_is_address = True; needs the 128-byte swizzle and a base offset of 0",
             ),
             (
                 "target",
                 not is_address or arch in (None, "sm_103a"),
-                f"leading_is_address; exists on sm_103a alone, not on {arch}",
+                f"leading_is_address = True; only sm_103a has it, not {arch}",
             ),
             ("residue", not self.residue, f"residue = {self.residue:#x}; reserved bits must be 0"),
         )
@@ -282,7 +290,7 @@ class SmemDescriptor:
         kind = as_kind(kind)
         value = expect_integer(value, "a matrix descriptor")
         if not 0 <= value < 1 << 64:
-            raise TmemError(f"matrix descriptor {value:#x}; must have 64 bits")
+            raise TmemError(f"the matrix descriptor {value:#x} must have 64 bits")
         raw = {field.name: (value & field.mask) >> field.low for field in BIT_FIELDS[kind]}
         code = raw.pop("swizzle")
         names = {number: swizzle for swizzle, number in SWIZZLE_CODES[kind].items()}
@@ -301,7 +309,7 @@ class SmemDescriptor:
 
         >>> right = SmemDescriptor(0, 512, 64, SmemSwizzle.B128, "wgmma")
         >>> [str(found) for found in right.diff(right.encode() ^ 513 << 16, "MN")]
-        ['leading = 16 bytes; must be 8192 bytes from one width of the swizzle along M|N to the next']
+        ['leading = 16 bytes; must be 8192 bytes from one swizzle width along M or N to the next']
         """
         if not isinstance(other, SmemDescriptor):
             other = SmemDescriptor.decode(other, self.kind)
@@ -325,7 +333,7 @@ class SmemDescriptor:
         >>> print("\\n".join(SmemDescriptor(64, 1, 64, SmemSwizzle.B128, "wgmma").explain("K").splitlines()[:4]))
         wgmma matrix descriptor 0x4000004000010040
           bits 0-13  start address                         : 64 x 16 = 1024 bytes
-          bits 16-29 leading-dimension offset              : 1 x 16 = 16 bytes, not used: a swizzled row is contiguous
+          bits 16-29 leading-dimension offset              : 1 x 16 = 16 bytes, unused: swizzled rows are contiguous
           bits 32-45 stride-dimension offset               : 64 x 16 = 1024 bytes from 8 rows to the next 8 rows
         """
         meanings = {} if major is None else _meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
@@ -363,7 +371,7 @@ def as_kind(kind: DescriptorKind | str) -> DescriptorKind:
     for one in DescriptorKind:
         if kind is one or (isinstance(kind, str) and kind.lower() in (one.value, one.cute)):
             return one
-    raise InvalidTypeError(f"kind is a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {given(kind)}")
+    raise InvalidTypeError(f"kind must be a DescriptorKind or its value, 'tcgen05' or 'wgmma', got {given(kind)}")
 
 
 def as_swizzle(value: SmemSwizzle | int | str) -> SmemSwizzle:
@@ -388,7 +396,7 @@ def as_major(major: Major | str) -> Major:
     if not isinstance(major, str):
         raise InvalidTypeError(f"major must be a Major or its name, 'K' or 'MN', got {given(major)}")
     if major.upper() not in Major.__members__:
-        raise InvalidValueError(f"the major mode is {given(major)}; must be one of 'K', 'MN'")
+        raise InvalidValueError(f"major = {given(major)}; must be 'K' or 'MN'")
     return Major[major.upper()]
 
 
@@ -423,7 +431,12 @@ def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
 
 
 def replace_start_address(descriptor: int, address: int) -> int:
-    """`descriptor` with the start address of `address` (bytes); the other bits stay."""
+    """`descriptor` with the start address of `address` (bytes); the other bits stay.
+
+    >>> made = SmemDescriptor(4, 1, 64, SmemSwizzle.B128, "umma")
+    >>> SmemDescriptor.decode(replace_start_address(int(made), 0x400), "umma").start_address
+    64
+    """
     descriptor, address = expect_integer(descriptor, "a descriptor"), expect_integer(address, "an address")
     return (descriptor & ~START_MASK) | ((address >> 4) & START_MASK)
 
@@ -431,10 +444,10 @@ def replace_start_address(descriptor: int, address: int) -> int:
 def _meanings(major: Major, plain: bool) -> dict[str, str]:
     """Meanings of `leading` and `stride`: the distance that each steps over."""
     if major is Major.K:
-        row = " from 16 bytes of K to the next 16" if plain else ", not used: a swizzled row is contiguous"
+        row = " from 16 bytes of K to the next 16" if plain else ", unused: swizzled rows are contiguous"
         return {"leading": row, "stride": " from 8 rows to the next 8 rows"}
-    along = f" from {'16 bytes' if plain else 'one width of the swizzle'} along M|N to the next"
-    depth = " from 8 of K to the next 8"
+    along = f" from {'16 bytes' if plain else 'one swizzle width'} along M or N to the next"
+    depth = " from 8 elements of K to the next 8"
     return {"leading": depth, "stride": along} if plain else {"leading": along, "stride": depth}
 
 
@@ -442,16 +455,16 @@ def offset_text(name: str) -> str:
     """Meaning of LBO or SBO for each major mode, with a swizzle and without.
 
     >>> print(offset_text("SBO"))
-    SBO, the stride byte offset of a descriptor of shared memory; 14 bits, in units of 16 bytes
+    SBO, the stride byte offset of a shared-memory descriptor; 14 bits, in units of 16 bytes
       K-major, swizzled   : from 8 rows to the next 8 rows
       K-major, no swizzle : from 8 rows to the next 8 rows
-      MN-major, swizzled  : from 8 of K to the next 8
-      MN-major, no swizzle: from 16 bytes along M|N to the next
+      MN-major, swizzled  : from 8 elements of K to the next 8
+      MN-major, no swizzle: from 16 bytes along M or N to the next
     """
     expect_choice(name, ("LBO", "SBO"), "an offset of a descriptor")
     field = "leading" if name == "LBO" else "stride"
     long = f"{field} byte offset"
-    rows = [f"{name}, the {long} of a descriptor of shared memory; 14 bits, in units of 16 bytes"]
+    rows = [f"{name}, the {long} of a shared-memory descriptor; 14 bits, in units of 16 bytes"]
     for major in Major:
         for plain in (False, True):
             case = f"{major}-major, {'no swizzle' if plain else 'swizzled'}"
@@ -479,7 +492,7 @@ class DescriptorIterator:
         return (self + offset).descriptor
 
     def store(self, offset: int, value: object) -> None:
-        raise TensorAccessError("descriptors are read, not written", {"offset": given(offset)})
+        raise TensorAccessError("descriptors are read-only", {"offset": given(offset)})
 
     def __str__(self) -> str:
         return f"{self.descriptor.kind.cute.upper()}::DescriptorIterator"

@@ -119,7 +119,7 @@ def _atom(major: Major, swizzle: str, bits: int, sparsity: int) -> ComposedLayou
 
 def _named_atom(name: str, dtype: DTypeLike | None, sparsity: int, family: str) -> ComposedLayout:
     if not isinstance(name, str):
-        raise InvalidTypeError(f"the name of a layout is a text, got {type(name).__name__} {given(name)}")
+        raise InvalidTypeError(f"the name of a layout must be a str, got {type(name).__name__} {given(name)}")
     bare, bracket, argument = name.partition("<")
     found = _NAME.fullmatch(bare.strip())
     if found is None or (found[3] == "SW128_32B" and (found[2] == "K" or family == "GMMA")):
@@ -182,7 +182,7 @@ def tile_to_mma_shape(
     """
     tile = as_leaves(mma_tile_shape)
     if type(tile) is not tuple or len(tile) < 3 or type(tile[0]) is not tuple or len(tile[0]) != 2:
-        rule = "the tile of an MMA is ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...)"
+        rule = "the tile of an MMA must be ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...)"
         raise InvalidTypeError(f"{rule}, got {given(mma_tile_shape)}")
     extents: Any = (*zip(tile[0], tile[1:3], strict=True), *tile[3:])
     tiled: Any = tile_to_shape(atom, extents, order)
@@ -303,7 +303,7 @@ def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shap
 def _units(tensor: Tensor, family: str) -> tuple[Pointer, Swizzle, Layout]:
     """The pointer, its swizzle and the layout in 16-byte units of a tensor in shared memory."""
     if not isinstance(tensor, Tensor):
-        raise InvalidTypeError(f"a descriptor is made of a tensor, got {type(tensor).__name__} {given(tensor)}")
+        raise InvalidTypeError(f"a descriptor needs a tensor, got {type(tensor).__name__} {given(tensor)}")
     engine = tensor.engine
     if not isinstance(engine, Pointer) or engine.space != "smem":
         raise StaticAssertError(f"{family} Descriptors can only be constructed on smem.", {"tensor": tensor})
@@ -463,6 +463,11 @@ class SmemOperand:
     Args:
         leading, stride: in 16-byte units, as the descriptors have them.
         starts: start of each instruction along K, in 16-byte units from the start of the buffer.
+
+    >>> import cute_py as cute
+    >>> found = find_smem_operand(cute.tma.make_smem_layout("K", "128B", "float16", (128, 64)), "float16")
+    >>> found.stride, found.starts
+    (64, (0, 2, 4, 6))
     """
 
     major: Major
@@ -481,7 +486,7 @@ class SmemOperand:
         address = expect_integer(address, "address", 0, unit="bytes")
         block = expect_integer(block, "block", 0, len(self.starts) - 1)
         if address % self.swizzle.period:
-            raise TmemError(f"shared buffer at address {address}; must be a multiple of {self.swizzle.period}")
+            raise TmemError(f"the shared buffer at address {address} must start at a multiple of {self.swizzle.period}")
         start = (address // UNIT_BYTES + self.starts[block]) & START_MASK
         return SmemDescriptor(start, self.leading, self.stride, self.swizzle, self.kind)
 
@@ -522,7 +527,7 @@ def find_smem_operand(
             return _operand(memory, one, kind, wanted)
         except (LayoutError, TmemError) as error:
             tried[f"{one.value}-major"] = error.headline
-    raise TmemError("the tile has no canonical layout, so no matrix descriptor", tried)
+    raise TmemError("the tile has no canonical layout, so no matrix descriptor describes it", tried)
 
 
 def _memory(layout: Layout | ComposedLayout, dtype: DType) -> Tensor:
@@ -530,21 +535,21 @@ def _memory(layout: Layout | ComposedLayout, dtype: DType) -> Tensor:
     inner: Any = layout
     moved, start = Swizzle(0, 4, 3), 0
     if dtype.bits < 1 or 128 % dtype.bits:
-        raise TmemError(f"elements of {dtype.bits} bits; 16 bytes must hold a whole number of them")
+        raise TmemError(f"an element has {dtype.bits} bits; 16 bytes must hold a whole number of elements")
     if isinstance(layout, ComposedLayout):
         plain = isinstance(layout.inner, Layout) and is_integer(layout.offset)
         if not plain or not isinstance(layout.outer, Swizzle):
-            raise TmemError("an operand is a layout, or a swizzle of one", {"layout": layout})
+            raise TmemError("an operand must be a layout, or a swizzle composed with a layout", {"layout": layout})
         inner, moved, start = layout.inner, layout.outer, expect_integer(layout.offset, "the offset of the layout", 0)
         if not isinstance(layout.offset, SmemPtrFlag):
             moved = Swizzle(moved.bits, moved.base + dtype.bits.bit_length() - 4, moved.shift)
         elif layout.offset.bits != dtype.bits:
-            raise TmemError(f"{dtype} has {dtype.bits} bits; the layout is one of {layout.offset.bits}-bit elements")
+            raise TmemError(f"{dtype} has {dtype.bits} bits, but the layout has {layout.offset.bits}-bit elements")
     if int(rank(inner)) != 2:
-        raise TmemError(f"an operand has two modes, MN and K; the layout has {int(rank(inner))}")
+        raise TmemError(f"an operand must have two modes, MN and K; the layout has {int(rank(inner))}")
     inner = coalesce(static(inner), (1, 1))
     if not is_static(inner):
-        raise TmemError("an operand's extents and strides are numbers", {"layout": layout})
+        raise TmemError("the extents and strides of an operand must be known numbers", {"layout": layout})
     return make_tensor(make_smem_ptr(start * dtype.bits // 8, dtype, moved), inner)
 
 
@@ -554,17 +559,20 @@ def _operand(memory: Tensor, major: Major, kind: DescriptorKind, wanted: SmemSwi
     depth = 2 * 8 * UNIT_BYTES // memory.element_type.bits
     mn, k = (int(size(memory.layout[mode])) for mode in (0, 1))
     if not k or k % depth or mn * k * depth > (ADDRESS_MASK + 1) * 2 * 8 * UNIT_BYTES:
-        raise TmemError(f"{mn} x {k} elements; K must be a multiple of {depth} (32 bytes), all at most 256 KiB")
+        raise TmemError(
+            f"the operand has {mn} x {k} elements; K must be a multiple of {depth} (32 bytes), and "
+            "the operand at most 256 KiB"
+        )
     if int(size(recast(memory, UINT128).layout)) * depth != mn * k * 2:  # which C++ does not check
-        raise TmemError("the elements of a unit of 16 bytes are not neighbours", {"layout": memory.layout})
+        raise TmemError("the elements of a 16-byte unit are not contiguous", {"layout": memory.layout})
     found = [make(major, local_tile(memory, (Int(mn), Int(depth)), (0, block))) for block in range(k // depth)]
     first = found[0]
     if wanted not in (None, first.swizzle):
-        raise TmemError(f"the layout has the swizzle {first.swizzle.name}, not {wanted.name}")
+        raise TmemError(f"the layout has the swizzle {first.swizzle.name}; must have {wanted.name}")
     for block, one in enumerate(found):
         if (one.leading, one.stride) != (first.leading, first.stride):
             raise TmemError(
-                f"instruction {block} along K has LBO {one.leading} and SBO {one.stride}; the first has "
-                f"{first.leading} and {first.stride} (16-byte units)"
+                f"instruction {block} along K has LBO {one.leading} and SBO {one.stride}; must have those of the "
+                f"first, {first.leading} and {first.stride} (16-byte units)"
             )
     return SmemOperand(major, first.swizzle, kind, first.leading, first.stride, tuple(one.start for one in found))

@@ -88,7 +88,7 @@ def split_template(name: str) -> tuple[str, tuple[str, ...]]:
     (('Op', ('complex<half_t>', '64')), ('Op', ()), ('Op', ()))
     """
     if not isinstance(name, str):
-        raise InvalidTypeError(f"the name of an operation is a text, got {type(name).__name__} {given(name)}")
+        raise InvalidTypeError(f"the name of an operation must be a str, got {type(name).__name__} {given(name)}")
     text = name.strip()
     op, bracket, rest = text.partition("<")
     if not bracket:
@@ -107,7 +107,7 @@ def split_template(name: str) -> tuple[str, tuple[str, ...]]:
         if char == "," and depth == 0:
             parts.append(rest[begin:i].strip())
             begin = i + 1
-    raise InvalidValueError(f"{given(name)} is no name of an operation: its <...> does not close")
+    raise InvalidValueError(f"{given(name)} is not the name of an operation: its <...> does not close")
 
 
 def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> dict[str, Any]:

@@ -114,12 +114,12 @@ class TiledCopy:
         expect(self.atom, CopyAtom, "the atom of a tiled copy")
         layout = expect(self.layout_TV, Layout, "the thread-value layout of a tiled copy")
         if int(rank(layout)) != 2:
-            raise InvalidTypeError(f"layout_TV is a layout of (thread, value), got {given(layout)}")
+            raise InvalidTypeError(f"layout_TV must be a layout of (thread, value), got {given(layout)}")
         tiler = self.tiler_mn if isinstance(self.tiler_mn, tuple) else (self.tiler_mn,)
         check_depth(tiler)
         for part in leaves(tiler):
             if part is not None and not isinstance(part, Layout) and not is_integer(part):
-                raise wrong_type("tiler_mn is of extents and layouts", part)
+                raise wrong_type("tiler_mn must hold extents and layouts", part)
         object.__setattr__(self, "tiler_mn", tuple(static(t) for t in tiler))
         if not is_static(layout):
             object.__setattr__(self, "layout_TV", static(layout))
@@ -228,7 +228,7 @@ class TiledCopy:
         index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
         last = int(self.size()) - 1
         if not 0 <= int(index) <= last:
-            raise InvalidValueError(f"thread {int(index)}; this tiled copy has threads 0 to {last}")
+            raise InvalidValueError(f"thread {int(index)} does not exist; this tiled copy has threads 0 to {last}")
         return ThrCopy(self, index)
 
     get_thread_slice = get_slice
@@ -242,7 +242,7 @@ class TiledCopy:
             InvalidTypeError: the tile does not have two modes.
         """
         if len(self.tiler_mn) != 2:
-            raise InvalidTypeError(f"a picture shows tiles of two modes; this one has {len(self.tiler_mn)}")
+            raise InvalidTypeError(f"the tile has {len(self.tiler_mn)} modes; a picture needs 2")
         tile = product_each(logical_divide(Layout((Int(1), Int(1))), self.tiler_mn))
         coordinates = make_identity_tensor(tile)
         shown = [self.tidfrg(side, coordinates)(None, None, Int(0)) for side in _SIDES]
@@ -258,7 +258,14 @@ class TiledCopy:
 
 @dataclass(frozen=True, slots=True)
 class ThrCopy:
-    """One thread of a tiled copy: `partition_S(tensor)` is the part that it reads. `str` is C++'s print."""
+    """One thread of a tiled copy: `partition_S(tensor)` is the part that it reads. `str` is C++'s print.
+
+    >>> import cute_py as cute
+    >>> one = cute.copy_atom("UniversalCopy<float>", "float")
+    >>> copy = cute.make_tiled_copy(one, cute.Layout((cute.Int(4), cute.Int(8)), cute.LayoutRight))
+    >>> print(copy.get_slice(9).partition_S(cute.make_identity_tensor((8, 16))))
+    ArithTuple(1,1) o ((_1,_1),2,2):((_0,_0),_4@0,_8@1)
+    """
 
     tiled_copy: TiledCopy
     thr_idx: int

@@ -228,7 +228,10 @@ class TiledMma:
         """
         index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
         if not 0 <= int(index) <= _last_thread(self.thr_layout_vmnk):
-            why = f"thread {int(index)}; this tiled MMA has threads 0 to {_last_thread(self.thr_layout_vmnk)}"
+            why = (
+                f"thread {int(index)} does not exist; this tiled MMA has threads 0 to "
+                f"{_last_thread(self.thr_layout_vmnk)}"
+            )
             raise InvalidValueError(why, {"threads": self.thr_layout_vmnk})
         return ThrMma(self, get_flat_coord(self.thr_layout_vmnk, index))  # type: ignore[arg-type]
 
@@ -360,7 +363,7 @@ class ThrMma:
     def __post_init__(self) -> None:
         expect(self.tiled_mma, TiledMma, "the tiled MMA of a thread")
         if len(expect(self.thr_vmnk, tuple, "the coordinate of a thread")) != 4:
-            raise InvalidValueError("the coordinate of a thread is (V, M, N, K)", {"got": given(self.thr_vmnk)})
+            raise InvalidValueError("the coordinate of a thread must be (V, M, N, K)", {"got": given(self.thr_vmnk)})
 
     def partition(self, operand: Operand, thing: Thing) -> Thing:
         """The thread's part: (FrgV,Rest,Rest,...)."""
@@ -435,7 +438,7 @@ def _permutations(permutation: tuple[Tiler, ...]) -> Permutations:
     found = [None if p is None or p is underscore else p for p in permutation] + [None] * (3 - len(permutation))
     for part in found:
         if part is not None and not isinstance(part, (int, Layout, tuple)):
-            raise InvalidTypeError(f"a permutation is None, an extent or a layout, got {given(part)}")
+            raise InvalidTypeError(f"a permutation must be None, an extent or a layout, got {given(part)}")
     found = [static(p) if isinstance(p, (int, tuple)) else p for p in found]
     if not all(p is None or is_static(p) for p in found):
         raise StaticAssertError("TiledMMA requires static permutations of MNK.", {"permutation": given(permutation)})

@@ -31,7 +31,7 @@ MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06",
 
 
 def json_option(
-    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], text: str = "the result as JSON"
+    parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], text: str = "print the result as JSON"
 ) -> None:
     """The last argument of every command, and the function that it runs."""
     parser.add_argument("--json", action="store_true", help=text)
@@ -129,7 +129,7 @@ def standard_input() -> bytes:
     """
     data = standard_bytes(MAX_TEXT + 1)
     if len(data) > MAX_TEXT:
-        raise FileFormatError(f"standard input has more than {MAX_TEXT} bytes; no text of a command is so long")
+        raise FileFormatError(f"standard input has more than {MAX_TEXT} bytes, the maximum for a text")
     return data
 
 

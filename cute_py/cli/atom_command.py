@@ -24,15 +24,15 @@ Row = dict[str, Any]
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p.description = "The MMA and copy operations of CuTe C++, by C++'s names. Every action takes --json."
+    p.description = "Shows the MMA and copy operations of CuTe C++ under their C++ names. Every action takes --json."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listed = actions.add_parser("list", help="all operations, or those of a family or architecture")
-    listed.add_argument("--kind", choices=("mma", "copy"), help="only these")
+    listed = actions.add_parser("list", help="list all operations, or those of a family or architecture")
+    listed.add_argument("--kind", choices=("mma", "copy"), help="list only this kind")
     listed.add_argument("--family", help="such as sm80, sm90_gmma, sm100_umma")
-    listed.add_argument("--arch", help="such as sm80: operations that this architecture is the first to have")
-    listed.add_argument("--count", action="store_true", help="how many there are in each family")
+    listed.add_argument("--arch", help="such as sm80: operations that first appear in this architecture")
+    listed.add_argument("--count", action="store_true", help="count the operations in each family")
     json_option(listed, run_list)
-    find = actions.add_parser("find", help="MMA operations by their element types and extents")
+    find = actions.add_parser("find", help="find MMA operations by their element types and extents")
     for operand in ("a", "b", "c"):
         find.add_argument(f"--{operand}", metavar="TYPE", help=f"element type of {operand.upper()}, such as bfloat16")
     find.add_argument("--arch", help="such as sm90")
@@ -41,12 +41,14 @@ def register(p: argparse.ArgumentParser) -> None:
         find.add_argument(f"--{extent}", type=integer, help=f"extent {extent.upper()} of one instruction")
     find.add_argument("--sparse", action=argparse.BooleanOptionalAction, help="with or without a sparse A")
     json_option(find, run_find)
-    show = actions.add_parser("show", help="one atom: instruction, registers, layouts, who holds what")
-    show.add_argument("name", help="C++'s name, such as SM90_64x128x16_F32BF16BF16_SS; - reads standard input")
-    show.add_argument("--dtype", help="element type of a copy's values; default bits")
-    show.add_argument("--draw", action="store_true", help="the picture as text")
+    show = actions.add_parser(
+        "show", help="show one atom: instruction, registers, layouts, and the elements of each thread"
+    )
+    show.add_argument("name", help="C++ name, such as SM90_64x128x16_F32BF16BF16_SS; - reads standard input")
+    show.add_argument("--dtype", help="element type of the values of a copy; default bits")
+    show.add_argument("--draw", action="store_true", help="print the picture as text")
     show.add_argument("--out", metavar="FILE", help="write the picture to FILE.svg, FILE.png, FILE.html or FILE.txt")
-    show.add_argument("--latex", action="store_true", help="what C++'s print_latex prints of an MMA")
+    show.add_argument("--latex", action="store_true", help="print an MMA as C++'s print_latex does")
     json_option(show, run_show)
 
 
@@ -75,7 +77,7 @@ def run_list(options: argparse.Namespace) -> int:
     ]
     if not rows:
         facts = {key: ", ".join(sorted({row[key] for row in every})) for key in ("family", "arch")}
-        raise InvalidValueError("no operation has this family and architecture", facts)
+        raise InvalidValueError("no operation matches this family and architecture", facts)
     if options.count:
         counts = Counter(f"{row['kind']} {row['family']}" for row in rows)
         width = max(map(len, counts))
@@ -106,7 +108,11 @@ def run_find(options: argparse.Namespace) -> int:
     asked = ("a", "b", "c", "arch", "family", "m", "n", "k", "sparse")
     found = find_mma_atoms(**{name: getattr(options, name) for name in asked})
     rows = [{**_mma_row(atom), "name": atom.name} for atom in found]
-    report(options, lambda: rows, lambda: _table(rows) if rows else "no MMA operation of CuTe has these properties")
+    report(
+        options,
+        lambda: rows,
+        lambda: _table(rows) if rows else "no MMA operation of CuTe has these properties",
+    )
     return 0
 
 
@@ -114,7 +120,7 @@ def run_show(options: argparse.Namespace) -> int:
     """Show an atom."""
     atom = atom_of(text_of(options.name), options.dtype)
     if options.latex and not isinstance(atom, MmaAtom):
-        raise InvalidValueError(f"--latex is of an MMA; {atom.name} is a copy atom")
+        raise InvalidValueError(f"--latex needs an MMA atom, but {atom.name} is a copy atom")
     data = atom_data(atom)
     picture = None
     if options.draw or options.out:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
-from cute_py.diagnostics import Scope
-from cute_py.errors import DeviceError, FileFormatError, InvalidValueError, counted, shortened
+from cute_py.cli.run_command import launch_arguments, launched_values, run_launch, run_record
+from cute_py.diagnostics import Scope, diagnostics_of
+from cute_py.errors import FileFormatError, InvalidValueError, counted, shortened
 from cute_py.targets import architecture
 
 if TYPE_CHECKING:
+    from cute_py.machine.run import PtxRun
     from cute_py.tma.descriptor.request import TensorMap
 
 DEFAULT_ARCH: Final = "sm_90a"
-COMPILE_SECONDS: Final = 600
-"""For one call of nvcc: CUTLASS's largest examples take minutes."""
 MAX_FILE: Final = 64 << 20
+NOT_EMULATED: Final = "not emulated"
+"""Rule of a kernel that the machine can't run."""
 _ELF: Final = b"\x7fELF"
 _FATBIN: Final = b"\x50\xed\x55\xba"
 _CUDA_MACHINE: Final = 190
@@ -31,24 +30,25 @@ _CUDA_MACHINE: Final = 190
 def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
-        "Judges each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
-        "architecture, bytes expected, alignment, fences, commits, waits, multicast. A .cu file is compiled to PTX "
-        "first. Of a cubin the instructions are listed, and no rule is judged. The answer ends with what was judged "
-        "and what was not, with the reason. Exit status 1: a rule is broken; with --strict also if anything was not "
-        "judged."
+        "Checks each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
+        "architecture, expected bytes, alignment, fences, commits, waits, multicast. A .cu file is compiled to "
+        "PTX first. For a cubin it only lists the instructions. With a launch (--grid, --block, --cluster, --kernel, "
+        "--dynamic-shared or --arg, as `run` takes them) it also runs the kernel and judges the run; no array is "
+        "written back. The answer ends with what was judged, and what was not judged and why. The exit status is 1 if "
+        "a rule is broken; with --strict also if anything was not judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
     )
     command.add_argument(
         "--arch",
-        help=f"judge for this architecture; default: the .target of the PTX, and {DEFAULT_ARCH} for a .cu file",
+        help=f"check for this architecture; default: the .target of the PTX, or {DEFAULT_ARCH} for a .cu file",
     )
     command.add_argument(
-        "--compiler", choices=["nvcc", "nvrtc"], help="for a .cu file; default: nvcc where it is on PATH"
+        "--compiler", choices=["nvcc", "nvrtc"], help="compiler for a .cu file; default: nvcc if it is on PATH"
     )
     command.add_argument(
-        "-I", dest="include", action="append", default=[], metavar="DIR", help="a folder of headers (.cu)"
+        "-I", dest="include", action="append", default=[], metavar="DIR", help="a folder with headers for a .cu file"
     )
     command.add_argument(
         "--map",
@@ -56,11 +56,13 @@ def register(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="N=MAP",
-        help="the tensor map that parameter N (from 0) of the kernel gets, as `desc decode` takes it: loads through it "
-        "are counted in the bytes that barriers expect",
+        help="the tensor map that the kernel receives as parameter N (from 0), in any form that `desc decode` "
+        "takes; the check then counts the bytes of loads through it. A launch needs N=MAP:ARRAY, with the file of "
+        "the array",
     )
+    launch_arguments(command)
     command.add_argument(
-        "--strict", action="store_true", help="exit with 1 if anything was not judged, as always in a cubin"
+        "--strict", action="store_true", help="exit with 1 if anything was not judged; in a cubin, nothing is"
     )
     json_option(command, run)
 
@@ -76,7 +78,7 @@ def _content(name: str) -> bytes:
             reason = getattr(error, "strerror", None) or error
             raise FileFormatError(f"{shortened(name)}: can't be read: {reason}") from None
     if len(data) > MAX_FILE:
-        raise FileFormatError(f"{shortened(name)}: larger than {MAX_FILE} bytes; no module of kernels is")
+        raise FileFormatError(f"{shortened(name)}: larger than {MAX_FILE} bytes, the maximum for a module")
     if not data:
         raise FileFormatError(f"{shortened(name)}: the file is empty")
     return data
@@ -86,60 +88,20 @@ def _text(name: str, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise FileFormatError(f"{shortened(name)}: neither PTX nor a cubin (not text, and not GPU code)") from None
-
-
-def run_nvcc(name: str, arch: str, include: Sequence[str]) -> str:
-    """The PTX of a .cu file.
-
-    Raises:
-        DeviceError: nvcc is not on PATH, refuses the file, or does not end.
-    """
-    nvcc = shutil.which("nvcc")
-    if nvcc is None:
-        raise DeviceError("no nvcc on PATH", {"needed for": f"compiling {shortened(name)}"}, "--compiler nvrtc")
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "module.ptx"
-        folders = [f"-I{path}" for path in include]
-        options = ["-ptx", f"-arch={arch}", "-std=c++17", "--expt-relaxed-constexpr", *folders, "-o", str(out)]
-        try:
-            done = subprocess.run(
-                [nvcc, *options, name],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=COMPILE_SECONDS,
-            )
-        except subprocess.TimeoutExpired:
-            raise DeviceError(f"nvcc did not end within {COMPILE_SECONDS} s", {"file": shortened(name)}) from None
-        if done.returncode:
-            raise DeviceError(f"nvcc refused {shortened(name)}", {"log": shortened(done.stderr.strip(), 2000)})
-        return out.read_text()
-
-
-def _compiled(options: argparse.Namespace, data: bytes) -> str:
-    arch = options.arch or DEFAULT_ARCH
-    architecture(arch)
-    if options.compiler == "nvcc" or (options.compiler is None and shutil.which("nvcc") is not None):
-        return run_nvcc(options.file, arch, options.include)
-    from cute_py.gpu.nvrtc import run_nvrtc
-
-    text = _text(options.file, data)
-    return run_nvrtc(text, Path(options.file).stem, arch.replace("sm_", "compute_"), "ptx").rstrip(b"\0").decode()
+        raise FileFormatError(f"{shortened(name)}: neither PTX nor a cubin") from None
 
 
 def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
     from cute_py.ptx.module import copy_engine_code, disassemble
 
     if data.startswith(_ELF) and int.from_bytes(data[18:20], "little") != _CUDA_MACHINE:
-        text = f"{shortened(options.file)}: a program of the host, not GPU code"
+        text = f"{shortened(options.file)}: a host program, not GPU code"
         raise FileFormatError(text, hint="cuobjdump -xelf all")
     if data.startswith(_FATBIN):
         raise FileFormatError(f"{shortened(options.file)}: a fat binary", hint="cuobjdump -xelf all, then its cubins")
     listed = copy_engine_code(disassemble(data))
     count = sum(map(len, listed.values()))
-    scope = Scope((), (f"{counted(count, 'instruction')}: machine code is listed; no rule is judged on it",))
+    scope = Scope((), (f"{counted(count, 'instruction')}: machine code is only listed, and no rule is checked",))
     lines = [f"{counted(count, 'instruction')} in {counted(len(listed), 'kernel')}"]
     for kernel, code in listed.items():
         lines += [f"{shortened(kernel, 100)}:", *(f"  {one}" for one in code)]
@@ -157,9 +119,41 @@ def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
     for text in given:
         number, sign, source = text.partition("=")
         if not sign or not number.isascii() or not number.isdigit() or len(number) > 4:
-            raise InvalidValueError(f"--map {shortened(text)}; must be N=MAP, the number of a parameter and its map")
+            raise InvalidValueError(f"--map {shortened(text)}; must be N=MAP, a parameter number and its map")
         found[int(number)] = decode(map_of(source))
     return found
+
+
+def _passed_maps(values: Sequence[Any]) -> dict[int, TensorMap]:
+    """The same of the values of a launch, where a map has its array beside it."""
+    from cute_py.tma.descriptor.decode import decode
+
+    return {number: decode(value[0]) for number, value in enumerate(values) if isinstance(value, tuple)}
+
+
+def _ptx(options: argparse.Namespace, data: bytes) -> str:
+    """The PTX of a file that is no cubin."""
+    from cute_py.machine.cuda_source import SOURCES, ptx_of_file
+
+    if not options.file.endswith(SOURCES):
+        return _text(options.file, data)
+    arch = architecture(options.arch or DEFAULT_ARCH).name
+    return ptx_of_file(options.file, arch, [f"-I{path}" for path in options.include], options.compiler)
+
+
+def _run(text: str, options: argparse.Namespace, values: list[Any]) -> tuple[PtxRun | None, str]:
+    """The run of a launch; None, and why, for a kernel with instructions that the machine does not have."""
+    try:
+        return run_launch(text, options, values), ""
+    except InvalidValueError as error:
+        if error.rule != NOT_EMULATED:
+            raise
+        return None, ", ".join(one.message for one in diagnostics_of(error))
+
+
+def _is_launched(options: argparse.Namespace) -> bool:
+    sizes = (options.grid, options.block, options.cluster, options.kernel, options.dynamic_shared)
+    return bool(options.args) or any(one is not None for one in sizes)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -169,9 +163,17 @@ def run(options: argparse.Namespace) -> int:
     data = _content(options.file)
     if data.startswith((_ELF, _FATBIN)):
         return _list_cubin(options, data)
-    is_source = options.file.endswith((".cu", ".cuh", ".cpp", ".cc"))
-    text = _compiled(options, data) if is_source else _text(options.file, data)
-    result = check_program(text, options.arch, maps=_maps(options.maps), assemble=True)
+    text = _ptx(options, data)
+    values = launched_values(options)[0] if _is_launched(options) else None
+    maps = _maps(options.maps) if values is None else _passed_maps(values)
+    ran, refused = (None, "") if values is None else _run(text, options, values)
+    result = check_program(text, options.arch, maps=maps, assemble=True, launched=ran is not None)
+    scope = result.scope
+    if ran is not None:
+        scope = Scope(scope.judged + ran.scope.judged, scope.not_judged + ran.scope.not_judged)
+    elif refused:
+        scope = Scope(scope.judged, (*scope.not_judged, f"the launch: {refused}"))
+    result = replace(result, scope=scope)
     found = {
         "target": result.target,
         "found": [
@@ -187,6 +189,9 @@ def run(options: argparse.Namespace) -> int:
         ],
         "counts": dict(result.counts),
         "scope": result.scope.to_json(),
+        **({} if ran is None else {"run": run_record(ran)}),
     }
-    report(options, lambda: found, lambda: result)
-    return int(bool(result.errors) or (options.strict and not result.scope.complete))
+    lines = [result.summary, *([] if ran is None else ["", ran.explain()]), str(result.scope)]
+    report(options, lambda: found, lambda: "\n".join(lines))
+    broken = bool(result.errors) or (ran is not None and not ran.ok)
+    return int(broken or (options.strict and not result.scope.complete))

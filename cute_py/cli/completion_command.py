@@ -27,20 +27,20 @@ CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}
 """Command -> argument -> further values that it may have."""
 INSTALL: Final = {
     "bash": "cute-py completion bash > ~/.local/share/bash-completion/completions/cute-py",
-    "zsh": "cute-py completion zsh > a folder of $fpath, as _cute-py",
+    "zsh": "cute-py completion zsh > _cute-py, in a folder of $fpath",
     "fish": "cute-py completion fish > ~/.config/fish/completions/cute-py.fish",
-    "tcsh": "cute-py completion tcsh > ~/.cute-py.tcsh, which ~/.tcshrc sources",
+    "tcsh": "cute-py completion tcsh > ~/.cute-py.tcsh, and source it in ~/.tcshrc",
 }
 """Shell -> where its script belongs."""
 
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p.description = "Prints a script for a shell, made from this program's arguments. " + "; ".join(
+    p.description = "Prints a completion script for a shell. " + "; ".join(
         f"{shell}: {line}" for shell, line in INSTALL.items()
     ).replace("%", "%%")
-    p.add_argument("shell", choices=SHELLS, help="the shell that is to complete")
-    json_option(p, run, "the script as JSON")
+    p.add_argument("shell", choices=SHELLS, help="the shell")
+    json_option(p, run, "print the script as JSON")
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:

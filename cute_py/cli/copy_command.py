@@ -85,7 +85,7 @@ def parse_tile(text: str) -> tuple[int, ...]:
 def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
     """A tile for every dimension: a shorter tile is that of the last dimensions."""
     if len(tile) > len(shape):
-        raise InvalidValueError(f"a tile of {len(tile)} modes for an array of shape {shape}")
+        raise InvalidValueError(f"the tile has {len(tile)} modes; must have at most those of the array, shape {shape}")
     return (1,) * (len(shape) - len(tile)) + tile
 
 
@@ -128,7 +128,7 @@ def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order:
     dtype = as_dtype(array.dtype)
     width = array.dtype.itemsize
     if width not in (1, 2, 4, 8):
-        text = f"elements of {width} bytes ({dtype}); TMA moves 1, 2, 4 or 8"
+        text = f"an element of {dtype} has {width} bytes; TMA moves 1, 2, 4 or 8"
         raise InvalidValueError(text, hint="view the array as float64 pairs")
     bits = np.asarray(array.view(f"u{width}"), order="C" if order == "row" else "F")
     size = width * math.prod(tile)
@@ -198,7 +198,7 @@ def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:
     if len(shape) == bits.ndim:
         return None
     works = _working(bits.reshape(shape), dtype, (1,) * len(shape), swizzle, "row")
-    return f"save it without its dimensions of size 1, as {shape}; then {works[0]} works" if works else None
+    return f"save the array without its dimensions of size 1, as {shape}; then {works[0]} works" if works else None
 
 
 def _working(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> list[str]:
@@ -230,31 +230,32 @@ def _working(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, ord
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "With --tile: reads a tensor, builds its layout, a shared-memory tile, the TMA atom and its descriptor, copies "
-        "the whole tensor tile by tile, and compares. With --permute or --layout: copies the whole tensor into that "
-        "order or layout, and reports the plan. Exit status 0 only if the copy equals the input, 2 if it is refused."
+        "With --tile: builds the layout of a tensor, a shared-memory tile, the TMA atom and its descriptor, "
+        "copies the whole tensor tile by tile, and compares the result. With --permute or --layout: copies the "
+        "whole tensor into that order or layout, and reports the plan. The exit status is 0 only if the copy "
+        "equals the input, and 2 if the copy is refused."
     )
     p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
-    p.add_argument("--permute", help="order of the dimensions in the copy, such as 0,2,1,3; row-major")
+    p.add_argument("--permute", help="order of the dimensions in the row-major copy, such as 0,2,1,3")
     p.add_argument(
-        "--layout", help="layout of the copy in its memory, such as '(4,8):(8,1)', elements in order of --permute"
+        "--layout",
+        help="layout of the copy in memory, such as '(4,8):(8,1)', with the elements in the order of --permute",
     )
-    p.add_argument("--tile", help="tile, such as 128x64; a shorter one is for the last dimensions")
+    p.add_argument("--tile", help="tile, such as 128x64; a shorter tile applies to the last dimensions")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument(
-        "--swizzle", type=swizzle_option, choices=SWIZZLES, default="none", help="shared-memory swizzle (bytes)"
+        "--swizzle", type=swizzle_option, choices=SWIZZLES, default="none", help="shared-memory swizzle, on bytes"
     )
-    p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
-    p.add_argument("--dtype", help="read the elements as this type of the same width, such as bf16")
-    p.add_argument(
-        "--out", help="write the copy to this file (.npy, .npz or .safetensors); of a link to what it points to"
-    )
+    p.add_argument("--order", choices=["row", "col"], help="the contiguous dimension: last (row) or first (col)")
+    p.add_argument("--dtype", help="interpret the elements as this type of the same width, such as bf16")
+    p.add_argument("--out", help="write the copy to this file (.npy, .npz or .safetensors); a link is followed")
     p.add_argument(
         "--backend",
         choices=["auto", "host", "emulator", "cuda", "both"],
-        help="of a tile: emulator (default), cuda or both; of a whole copy any but emulator where threads make it",
+        help="for tiles: emulator (default), cuda or both; for a whole copy: any, but emulator only if tensor "
+        "maps make the copy",
     )
-    json_option(p, run, "the report as JSON")
+    json_option(p, run, "print the report as JSON")
 
 
 def corner(atom: TmaAtom) -> str:
@@ -336,7 +337,7 @@ def run(options: argparse.Namespace) -> int:
     if options.permute is not None or options.layout is not None:
         return _run_whole(options)
     if options.tile is None:
-        raise InvalidValueError("--tile, --permute or --layout must say how the tensor is copied")
+        raise InvalidValueError("pass --tile, --permute or --layout")
     backend = options.backend or "emulator"
     tile = parse_tile(options.tile)
     with file_of(options.input) as name:
@@ -370,7 +371,7 @@ def _run_whole(options: argparse.Namespace) -> int:
     """Copy a whole tensor into another order or layout."""
     tiled = {"tile": options.tile is not None, "swizzle": options.swizzle != "none", "order": options.order is not None}
     for name in [name for name, given in tiled.items() if given]:
-        raise InvalidValueError(f"--{name} is of a copy tile by tile; leave it out with --permute or --layout")
+        raise InvalidValueError(f"--{name} needs --tile; omit it with --permute or --layout")
     with file_of(options.input) as name:
         array = read_array(name, options.key, options.dtype)
     source = array if options.permute is None else array.transpose(parse_order(options.permute, array.ndim))
@@ -446,6 +447,6 @@ def _lines(work: TensorCopy, data: dict[str, Any]) -> list[str]:
         "",
         f"tiles        {data['tiles']} of {counted(data['instructions_per_tile'], 'instruction')}: "
         f"{counted(data['instructions'], 'load')}",
-        f"barrier      expects {data['transaction_bytes']} bytes a tile",
+        f"barrier      expects {data['transaction_bytes']} bytes per tile",
         f"copied       {data['bytes']} bytes in {data['seconds']:.3f} s ({rate:.2f} GB/s, {data['backend']})",
     ]

@@ -19,15 +19,20 @@ from cute_py.tma.descriptor.describe import describe
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p.description = "Coordinate tensors, then a copy of an array (its own, or yours) through an emulated TMA engine."
-    p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file (- standard input)")
-    p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
-    p.add_argument("--tile", help="tile, such as 64x64; default 64 by 128 bytes' worth of elements")
-    p.add_argument(
-        "--swizzle", type=swizzle_option, choices=SWIZZLES, help="shared-memory swizzle; default 128B, none with --tile"
+    p.description = (
+        "Shows coordinate tensors, then copies an array (a built-in one, or yours) through an emulated TMA engine."
     )
-    p.add_argument("--order", choices=["row", "col"], help="which dimension is contiguous: last (row) or first (col)")
-    json_option(p, run, "the copy's report as JSON")
+    p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file (- for standard input)")
+    p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
+    p.add_argument("--tile", help="tile, such as 64x64; default 64 rows of 128 bytes")
+    p.add_argument(
+        "--swizzle",
+        type=swizzle_option,
+        choices=SWIZZLES,
+        help="shared-memory swizzle; default 128B, or none with --tile",
+    )
+    p.add_argument("--order", choices=["row", "col"], help="the contiguous dimension: last (row) or first (col)")
+    json_option(p, run, "print the report of the copy as JSON")
 
 
 def default_tile(array: Array) -> tuple[int, ...]:

@@ -38,8 +38,8 @@ from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 
 MAP_HELP = (
-    "a map: hex, words (0x...), what a debugger prints, a C or Python array, a DESC_TMA512 dump, "
-    "a file of bytes or of such a text, or - for standard input"
+    "a map: hex, words (0x...), debugger output, a C or Python array, a DESC_TMA512 dump, a file with the bytes "
+    "or with such a text, or - for standard input"
 )
 
 
@@ -47,12 +47,12 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    e = actions.add_parser("encode", help="the 128 bytes of a map, from sizes, a JSON request or a .npy header")
+    e = actions.add_parser("encode", help="encode the 128 bytes of a map from sizes, a JSON request or a .npy header")
     _request_arguments(e)
     e.add_argument("--out", help="write the 128 bytes to this file")
-    e.add_argument("--driver", type=driver_version, help="for this driver version, such as 13000 (CUDA 13.0)")
+    e.add_argument("--driver", type=driver_version, help="encode for this driver version, such as 13000 (CUDA 13.0)")
 
-    d = actions.add_parser("decode", help="the fields of a map, its broken rules and warnings")
+    d = actions.add_parser("decode", help="show the fields of a map, its broken rules and warnings")
     d.add_argument("map", nargs="+", help=MAP_HELP)
     d.add_argument(
         "--view",
@@ -62,30 +62,36 @@ def register(p: argparse.ArgumentParser) -> None:
         "fields of the reference pages; slots: as `desc slots`",
     )
 
-    f = actions.add_parser("diff", help="two maps, field by field; exit status 1 if they differ")
+    f = actions.add_parser("diff", help="compare two maps field by field; the exit status is 1 if they differ")
     f.add_argument("first", help=MAP_HELP)
     f.add_argument("second", help=MAP_HELP)
 
-    c = actions.add_parser("check", help="every rule that a map or request breaks; exit status 1 if there is one")
-    c.add_argument("map", nargs="?", help=MAP_HELP + "; left out: a request, as for encode")
+    c = actions.add_parser(
+        "check", help="list every rule that a map or request breaks; the exit status is 1 if there is one"
+    )
+    c.add_argument("map", nargs="?", help=MAP_HELP + "; without it, pass a request as for encode")
     _request_arguments(c)
 
-    s = actions.add_parser("slots", help="a map as eight logical slots, with what a device may change")
+    s = actions.add_parser("slots", help="show a map as eight logical slots, and which of them a device may change")
     s.add_argument("map", help=MAP_HELP)
     for action, runs in ((e, run_encode), (d, run_decode), (f, run_diff), (c, run_check), (s, run_slots)):
         json_option(action, runs)
-        action.add_argument("--arch", default="sm_90a", help="the architecture whose rules hold")
+        action.add_argument("--arch", default="sm_90a", help="the architecture whose rules apply")
 
 
 def _request_arguments(p: argparse.ArgumentParser) -> None:
-    p.add_argument("--request", help="a JSON request (a file, or - for standard input)")
-    p.add_argument("--npy", help="take shape, strides and type from the header of this .npy file (-: standard input)")
+    p.add_argument("--request", help="a JSON request: a file, or - for standard input")
+    p.add_argument(
+        "--npy", help="take shape, strides and type from the header of this .npy file, or from standard input (-)"
+    )
     p.add_argument("--dtype", help="element type, such as float16")
     p.add_argument("--dims", type=sizes, help="sizes in elements, innermost first: 512,1024")
-    p.add_argument("--strides", type=sizes, default=(), help="bytes, of modes 1 and up: 1024")
-    p.add_argument("--box", type=sizes, help="box in elements; with --npy in the array's order")
+    p.add_argument("--strides", type=sizes, default=(), help="strides in bytes, from mode 1 on: 1024")
+    p.add_argument("--box", type=sizes, help="box in elements, innermost first; with --npy in the order of the array")
     p.add_argument("--element-strides", type=sizes, help="traversal strides, default 1")
-    p.add_argument("--address", type=integer, help="such as 0x7f0000000000; default 0, where no copy works")
+    p.add_argument(
+        "--address", type=integer, help="global address, such as 0x7f0000000000; default 0, through which no copy works"
+    )
     p.add_argument("--swizzle", default="NONE", help="NONE (the default), 32B, 64B or 128B")
     p.add_argument("--interleave", default="NONE", help="NONE (the default), 16B or 32B")
     p.add_argument("--l2", default="NONE", help="L2 promotion: NONE (the default), 64B, 128B or 256B")
@@ -103,7 +109,7 @@ def _text(name: str) -> str:
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > MAX_TEXT:
-        raise FileFormatError(f"{name}: larger than {MAX_TEXT} bytes; no request is")
+        raise FileFormatError(f"{name}: larger than {MAX_TEXT} bytes, the maximum for a request")
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -153,7 +159,7 @@ def described_request(options: argparse.Namespace) -> TensorMap:
         "oob_fill": as_member(OobFill, options.fill, "oob_fill"),
     }
     if options.box is None:
-        raise InvalidValueError("a request needs --box, and --npy or --dtype, --dims and --strides, or --request")
+        raise InvalidValueError("pass --box with --npy, or with --dtype, --dims and --strides; or pass --request")
     if options.npy is not None:
         if options.npy != "-" and Path(options.npy).exists() and not os.path.isfile(options.npy):
             raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
@@ -162,7 +168,7 @@ def described_request(options: argparse.Namespace) -> TensorMap:
                 raise FileFormatError(f"{name}: {lacking}")
             return request_of_npy(name, options.box, address=options.address or 0, **modes)
     if options.dtype is None or options.dims is None:
-        raise InvalidValueError("a request needs --dtype and --dims, or --npy, or --request")
+        raise InvalidValueError("pass --dtype and --dims, or --npy, or --request")
     sizes = (options.dims, options.strides, options.box, options.element_strides)
     return TensorMapTiled(format_of(options.dtype), options.address or 0, *sizes, **modes)
 
@@ -189,7 +195,7 @@ def run_decode(options: argparse.Namespace) -> int:
 def run_diff(options: argparse.Namespace) -> int:
     """Print the differences; 1 if there are any."""
     if options.first == options.second == "-":
-        raise InvalidValueError("only one of the two maps can come from standard input")
+        raise InvalidValueError("standard input can supply only one of the two maps")
     result = diff(map_of(options.first), map_of(options.second))
     found = {"equal": not result, "same_copies": result.same_copies, "differences": [str(d) for d in result.fields]}
     report(options, lambda: found, lambda: result)

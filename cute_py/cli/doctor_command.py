@@ -321,10 +321,10 @@ ABILITIES: Final[tuple[tuple[str, Probe], ...]] = (
     ("colour and progress", lambda *_: _needs("rich", "on a terminal", "cli")),
     ("shell completion", lambda *_: _needs("shtab", "cute-py completion SHELL", "cli")),
     ("pictures as .png", lambda *_: _png()),
-    ("notebooks", lambda *_: _needs("IPython", "objects show themselves")),
+    ("notebooks", lambda *_: _needs("IPython", "objects display themselves")),
     ("compiling kernels", lambda *_: _compiled()),
     ("GPU copies", _gpu),
-    ("tensor memory on a GPU", lambda *_: (False, "emulated, and assembled as text; never executed on a GPU")),
+    ("tensor memory on a GPU", lambda *_: (False, "emulated and assembled; never executed on a GPU")),
 )
 """(something that this library can do, (GPU or None, why there is none) -> (does it here?, how that is known))."""
 
@@ -374,8 +374,8 @@ def _issues_of(driver: int, device: Device | None) -> list[dict[str, str | bool]
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Tries what this library can do, and reports what does not work and why. Exit status 1 if the "
-        "emulator's copy is not equal, or the encoder and the driver disagree."
+        "Tries the features of this library, and reports what does not work and why. The exit status is 1 if the "
+        "emulator's copy is not equal, or if the encoder and the driver disagree."
     )
     p.add_argument("--driver", type=driver_version, help="list the known issues of this driver version, such as 12080")
     json_option(p, run)
@@ -407,7 +407,11 @@ def report_lines(data: dict[str, Any]) -> list[str]:
     lines += [f"  {'yes' if row['works'] else 'no':<4} {row['name']:<24} {row['detail']}" for row in data["works"]]
     asked = data["known_issues_for"]
     if asked is None:
-        return [*lines, "", "known issues: no driver here; cute-py doctor --driver 13000 lists those of a version"]
+        return [
+            *lines,
+            "",
+            "known issues: no driver is installed; cute-py doctor --driver 13000 lists those of a version",
+        ]
     lines += ["", f"known issues of drivers for CUDA {shown_finding('driver_version', asked)}"]
     for row in data["known_issues"]:
         lines += [f"  {row['name']}: {row['what']}", f"      remedy : {row['remedy']}"]
@@ -421,9 +425,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings. Returns 1 if something does not work as it should."""
     data = findings(options.driver)
     if options.json:
-        older = {"traps": data["known_issues"], "traps_for": data["known_issues_for"]}  # for one release
-        works = [{**row, "told": row["detail"]} for row in data["works"]]
-        print(json.dumps({**data, **older, "works": works}, indent=2, default=str))
+        print(json.dumps(data, indent=2, default=str))
     else:
         for line in report_lines(data):
             print_report(line)

@@ -38,36 +38,44 @@ WHATS = ("layout", "tv", "compare", "swizzle", "tensor", *OF_ATOM, "tmem")
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several "
-        "layouts side by side; with --smem the TMA copy of a tile of that global layout; - reads standard input. "
-        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the playground: "
-        "one page, without network, on which layouts, atoms, copies, formats and errors are typed. Python runs in it, "
-        "if the npm package pyodide is at hand (npm install pyodide); otherwise it shows examples alone."
+        "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several layouts "
+        "side by side; with --smem the TMA copy of a tile of that global layout; - reads standard input. Prints "
+        "print the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the "
+        "playground: one page, without network, on which layouts, atoms, copies, formats and errors are typed. "
+        "Python runs in it, if the npm package pyodide is at hand (npm install pyodide); otherwise it shows "
+        "examples alone."
     )
-    p.add_argument("texts", nargs="*", metavar="TEXT", help="what CuTe printed, or a descriptor as `desc` takes it")
-    p.add_argument("--what", choices=WHATS, help="which picture; default the one that fits the text")
-    p.add_argument("--smem", help="layout of the tile in shared memory: TEXT is the global layout then")
-    p.add_argument("--tile", help="the tile: of the copy, of a thread-value layout, or for --color tile")
-    p.add_argument("--at", default="0", help="which tile is drawn in shared memory, an index or a coordinate")
-    p.add_argument("--dtype", default="float16", help="element type; also the width that banks count in")
+    p.add_argument(
+        "texts",
+        nargs="*",
+        metavar="TEXT",
+        help="the text that CuTe printed, or a descriptor in any form that `desc` takes",
+    )
+    p.add_argument("--what", choices=WHATS, help="kind of picture; default: the one that fits the text")
+    p.add_argument("--smem", help="layout of the tile in shared memory; TEXT is then the global layout")
+    p.add_argument("--tile", help="tile of the copy, of a thread-value layout, or for --color tile")
+    p.add_argument("--at", default="0", help="tile that is drawn in shared memory: an index or a coordinate")
+    p.add_argument("--dtype", default="float16", help="element type; also sets the width in which banks are counted")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
     p.add_argument("--address", type=integer, default=4096, help="global address")
     p.add_argument("--arch", default="sm_90a")
-    p.add_argument("--color", choices=COLORS, default="value", help="what the colours of a layout say")
+    p.add_argument("--color", choices=COLORS, default="value", help="meaning of the colours of a layout")
     p.add_argument("--out", metavar="FILE", help="write FILE.svg, FILE.png, FILE.html or FILE.txt")
     p.add_argument(
-        "--scale", type=float, help="of a .png: pixels for one of the SVG; default 2, and 1 of a large picture"
+        "--scale", type=float, help="for a .png: pixels per pixel of the SVG; default 2, or 1 for a large picture"
     )
-    p.add_argument("--dark", action="store_true", help="of a .png: light on dark; an SVG follows its reader's system")
-    p.add_argument("--html", action="store_true", help="one page with all pictures, nothing else needed to read it")
+    p.add_argument(
+        "--dark", action="store_true", help="for a .png: light on dark; an SVG follows the system setting of its viewer"
+    )
+    p.add_argument("--html", action="store_true", help="write one self-contained page with all pictures")
     p.add_argument(
         "--interpreter",
         metavar="DIR",
-        help="of the playground: the folder of the npm package pyodide; default CUTE_PY_PYODIDE, or node_modules here "
-        "or above; - packs none",
+        help="for the playground: the folder of the npm package pyodide; default CUTE_PY_PYODIDE, or "
+        "node_modules here or in a parent folder; - for none",
     )
-    json_option(p, run, "titles, texts and SVG as JSON")
+    json_option(p, run, "print titles, texts and SVG as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -123,7 +131,7 @@ def _explorer(options: argparse.Namespace) -> int:
 
 def _write_page(out: str, html: str) -> None:
     if not out.lower().endswith(".html"):
-        raise InvalidValueError(f"{out}: a page is written to a name that ends in .html")
+        raise InvalidValueError(f"{out}: the name of a page must end in .html")
     write_whole(Path(out), html)
 
 
@@ -166,7 +174,7 @@ def _descriptor_in(text: str) -> bytes | None:
 
 def _single(texts: list[str], what: str) -> str:
     if len(texts) != 1:
-        raise InvalidValueError(f"{len(texts)} texts; {what} takes one")
+        raise InvalidValueError(f"{what} takes one text, got {len(texts)}")
     return texts[0]
 
 
@@ -203,7 +211,7 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
         return [make() for name, make in drawn.items() if name != "multicast" or count > 1]
     what = options.what or "boxes"
     if what not in drawn:
-        raise InvalidValueError(f"--what {what} draws no copy; with --smem: {', '.join(drawn)}")
+        raise InvalidValueError(f"--what {what} can't be used with --smem; possible: {', '.join(drawn)}")
     return [drawn[what]()]
 
 

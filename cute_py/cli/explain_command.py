@@ -21,21 +21,22 @@ from cute_py.notation.parse import MOST_TEXT
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's output with "
-        "a failed assertion, an error of CUDA, Triton or TileLang, the arguments or the bytes of a tensor map in any "
-        "form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads standard input. "
-        "A text has at most 65,536 characters. Of a checkpoint (a .safetensors file, an index, a folder) it says what "
-        "each tensor is, in which order its scales are, and what is wrong; the exit status is 1 if something is."
+        "Explains the output of a program: a TMA descriptor that CUTLASS printed, a printed layout or tensor, "
+        "compiler output with a failed assertion, an error of CUDA, Triton or TileLang, or the arguments or "
+        "bytes of a tensor map in any form. Also explains a name or a term, such as zipped_divide or LBO. "
+        "Without TEXT, or with -, it reads standard input. A text has at most 65,536 characters. For a "
+        "checkpoint (a .safetensors file, an index or a folder) it reports each tensor, the order of its scales, "
+        "and everything that is wrong; then the exit status is 1."
     )
     p.add_argument(
-        "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that has it"
+        "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that contains it"
     )
     p.add_argument(
         "--reference",
         metavar="ORIGINAL",
-        help="the checkpoint that this one was made from: it decides the order of scales",
+        help="the original checkpoint, from which the order of the scales is inferred",
     )
-    json_option(p, run, "the answer as JSON: its text, and each part with its rules")
+    json_option(p, run, "print the answer as JSON: its text, and each part with its rules")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if _is_checkpoint(options.text):
         return _checkpoint(options)
     if options.reference is not None:
-        raise FileFormatError(f"--reference is of a checkpoint; {shortened(options.text)} is none")
+        raise FileFormatError(f"--reference needs a checkpoint, but {shortened(options.text)} is not one")
     text = _text(options.text)
     answer = cute.explain(text)
     readings = readings_of(text)

@@ -19,24 +19,24 @@ from cute_py.errors import CuteError, nearest_names, shortened
 from cute_py.terminal import ERROR, FACT, HINT, painted, wants_colour
 
 COMMANDS = {
-    "demo": "one copy on one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
-    "explain": "what a text means, what is wrong with it, and the change that works",
-    "print": "a layout or tensor as CuTe prints it: table or elements",
-    "copy": "copy a tensor from a file, tile by tile through an emulated (or real) TMA engine, or into another layout",
-    "tma": "which box a tile becomes, and why: G-basis, TMA tensor, partition, descriptor",
+    "demo": "show coordinate tensors, a TMA atom, its descriptor and a copy on one screen",
+    "explain": "explain a text or an error: what it means, what is wrong, and a change that works",
+    "print": "print a layout or tensor as CuTe does: a table or its elements",
+    "copy": "copy a tensor from a file: tile by tile through an emulated or real TMA engine, or into another layout",
+    "tma": "show the TMA box of a tile, and why: G-basis, TMA tensor, partition, descriptor",
     "desc": "encode, decode, compare and check tensor maps (CUtensorMap)",
-    "check": "judge the TMA and barrier instructions of a PTX, CUDA or cubin file",
+    "check": "check the TMA and barrier instructions in a PTX, CUDA or cubin file",
     "run": "run a kernel in PTX or CUDA C++ without a GPU",
     "watch": "run a CUDA program and report the tensor maps that it encodes",
-    "tmem": "tcgen05.cp: shared memory to tensor memory, emulated (assembled for sm_100a, not executed)",
-    "atom": "MMA and copy atoms: list, find, show which thread holds what",
-    "draw": "pictures of layouts, swizzles, TMA boxes, tiles in shared memory, descriptors",
-    "convert": "weights of a checkpoint into a block-scaled format, into another one, or back",
-    "reshard": "shards in files of one mesh into those of another",
-    "serve": "the playground as a local web page, answered by the library",
-    "doctor": "versions, driver, GPU, what works here, and known issues of the driver",
-    "skill": "a folder for coding agents: which command answers which question",
-    "completion": "a script that completes these commands in a shell",
+    "tmem": "plan and emulate tcgen05.cp, from shared to tensor memory (assembled for sm_100a, not executed)",
+    "atom": "list, find and show MMA and copy atoms, and which thread holds which element",
+    "draw": "draw layouts, swizzles, TMA boxes, tiles in shared memory and descriptors",
+    "convert": "convert the weights of a checkpoint to a block-scaled format, to another one, or back",
+    "reshard": "convert the sharded files of one mesh to those of another",
+    "serve": "serve the playground as a local web page",
+    "doctor": "report versions, driver and GPU, what works here, and known issues of the driver",
+    "skill": "write a folder for coding agents: which command answers which question",
+    "completion": "print a script that completes these commands in a shell",
 }
 """Command -> what `cute-py --help` says of it. The module `<command>_command` has its arguments; it is imported when
 the command runs, so that --help and each command load what they need and no more."""
@@ -46,7 +46,7 @@ IN_FILES = ("convert", "reshard", "skill")
 
 EPILOG = """\
 exit status:
-  0    done; the copy is equal, the maps do not differ, no broken rule is found
+  0    success: the copy is equal, the maps do not differ, no rule is broken
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
        is broken (desc check, tma check, tmem descriptor, check), a kernel ran
        into an error (run), a tensor of a checkpoint is wrong (explain),
@@ -57,12 +57,12 @@ exit status:
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records
   130  interrupted
-  watch: the exit status of the program that it runs; 126 or 127 where that
-  can't be run, as in a shell
-  141  whoever read the output went away
+  watch returns the exit status of the program; 126 or 127 if it can't be run,
+  as in a shell
+  141  the reader of the output closed the pipe
 
-Every command takes --json, and - for standard input where it takes a text or a
-file. Colour is for terminals: NO_COLOR switches it off, FORCE_COLOR on.
+Every command takes --json. Pass - for standard input in place of a text or a
+file. Terminals show colour: NO_COLOR switches it off, FORCE_COLOR on.
 """
 
 

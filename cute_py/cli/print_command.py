@@ -26,12 +26,12 @@ refused."""
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Takes the text of a layout or tensor, such as '(4,8):(8,1)' or 'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', and "
-        "prints all of it, as wide as it is; - reads standard input. `cute-py draw` shows less of a large one."
+        "Takes the text of a layout or tensor, such as '(4,8):(8,1)' or 'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', "
+        "and prints all of it at full width; - reads standard input. `cute-py draw` shortens a large one."
     )
-    p.add_argument("text", help="what CuTe printed")
-    p.add_argument("--latex", action="store_true", help="a TikZ picture of a layout")
-    p.add_argument("--explain", action="store_true", help="explain it, in place of its elements")
+    p.add_argument("text", help="the text that CuTe printed")
+    p.add_argument("--latex", action="store_true", help="print a TikZ picture of a layout")
+    p.add_argument("--explain", action="store_true", help="explain it instead of printing its elements")
     json_option(p, run)
 
 
@@ -58,7 +58,7 @@ def _has_numbers(layout: Layout | ComposedLayout) -> bool:
 def _few(thing: Layout | ComposedLayout | Tensor, what: str) -> None:
     size = _number(cute.size(thing))
     if isinstance(size, str):
-        raise InvalidValueError(f"{size} elements; only a known number of {what}")
+        raise InvalidValueError(f"{size} elements; must be a known number, as {what}")
     if size > SHOWN_ELEMENTS:
         raise InvalidValueError(f"{size} elements; at most {SHOWN_ELEMENTS} {what} (--json has the size)")
 
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         thing = cute.parse(text)
     except ParseError:
         if os.path.isfile(options.text):
-            raise FileFormatError(f"{options.text} is a file; print takes the text of a layout or tensor") from None
+            raise FileFormatError(f"{options.text} is a file; pass the text of a layout or tensor") from None
         raise
     if options.json:
         print(json.dumps(_data(thing, options), indent=2))
@@ -107,5 +107,5 @@ def _print_tensor(tensor: Tensor) -> None:
     try:
         print(format_tensor(tensor).rstrip("\n"))
     except TensorAccessError:
-        print(f"{tensor}:\nthe elements lie in memory that is not here; its layout:")
+        print(f"{tensor}:\nthe elements lie in memory that can't be read from here; the layout is:")
         _print_layout(tensor.layout)

@@ -23,51 +23,61 @@ MAX_COUNTS: Final = 10
 def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
-        "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin that "
-        "holds PTX (cuobjdump). Arguments are given in the order of the kernel's parameters; parameters of --map are "
-        "left out of the order. Exit status 1: an error was found."
+        "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin "
+        "that contains PTX (read by cuobjdump). Pass the arguments in the order of the kernel's parameters, "
+        "without those of --map. The exit status is 1 if an error was found."
     )
     command.add_argument("file", metavar="FILE", help="a .ptx, .cu or fatbin file, or - for PTX from standard input")
-    command.add_argument("--kernel", help="its name, where the file has several")
-    command.add_argument("--grid", type=sizes, default=(1,), metavar="X,Y,Z", help="CTAs; default: 1")
-    command.add_argument("--block", type=sizes, metavar="X,Y,Z", help="threads; default: the kernel's .reqntid")
-    command.add_argument("--cluster", type=sizes, metavar="X,Y,Z", help="CTAs; default: .reqnctapercluster")
-    command.add_argument(
-        "--arg",
-        dest="args",
-        action="append",
-        default=[],
-        metavar="ARG",
-        help="an array in a file (x.npy), one that is written back (y.npy:out), a number, bytes (hex:0a0b), or null",
-    )
+    launch_arguments(command)
     command.add_argument(
         "--map",
         dest="maps",
         action="append",
         default=[],
         metavar="N=MAP:ARRAY",
-        help="parameter N (from 0) is a tensor map, as `desc decode` takes it, of the array in a file: 0=a.bin:a.npy, "
-        "or 1=c.bin:c.npy:out",
+        help="pass a tensor map, in any form that `desc decode` takes, and the file of its array as parameter N "
+        "(from 0): 0=a.bin:a.npy, or 1=c.bin:c.npy:out",
     )
-    command.add_argument("--dynamic-shared", type=integer, default=0, metavar="BYTES", help="default: 0")
-    command.add_argument("--arch", help="default: the .target of the PTX, and sm_90a for a .cu file")
-    command.add_argument("-I", dest="include", action="append", default=[], metavar="DIR", help="headers (.cu)")
+    command.add_argument("--arch", help="architecture; default: the .target of the PTX, or sm_90a for a .cu file")
     command.add_argument(
-        "--schedule",
-        default="both",
-        help="when copies and products complete: eager, lazy, both (the default), or the number of a seed",
+        "-I", dest="include", action="append", default=[], metavar="DIR", help="a folder with headers for a .cu file"
     )
-    command.add_argument("--limit", type=integer, default=10**9, help="instructions; default: 1000000000")
     command.add_argument(
         "--counts",
         action="store_true",
-        help="count bank conflicts and sectors too, and list the ten worst lines with their source",
+        help="also count bank conflicts and sectors, and list the ten worst lines with their source",
     )
     command.add_argument(
-        "--timeline", metavar="FILE", help="write CTA 0 over the run, as text (.txt), .svg, .html or .png"
+        "--timeline", metavar="FILE", help="write a timeline of CTA 0 to this file: .txt, .svg, .html or .png"
     )
-    command.add_argument("--no-judge", action="store_true", help="do not look for races and faults of synchronisation")
+    command.add_argument("--no-judge", action="store_true", help="do not check for races and synchronisation errors")
     json_option(command, run)
+
+
+def launch_arguments(command: argparse.ArgumentParser) -> None:
+    """Add the arguments of a launch: sizes, arguments, schedule."""
+    command.add_argument("--kernel", help="name of the kernel, if the file has several")
+    command.add_argument("--grid", type=sizes, metavar="X,Y,Z", help="number of CTAs; default: 1")
+    command.add_argument("--block", type=sizes, metavar="X,Y,Z", help="threads per CTA; default: the kernel's .reqntid")
+    command.add_argument("--cluster", type=sizes, metavar="X,Y,Z", help="CTAs per cluster; default: .reqnctapercluster")
+    command.add_argument(
+        "--arg",
+        dest="args",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="an array in a file (x.npy), an array that is written back (y.npy:out), a number, bytes (hex:0a0b), "
+        "or null",
+    )
+    command.add_argument("--dynamic-shared", type=integer, metavar="BYTES", help="default: 0")
+    command.add_argument(
+        "--schedule",
+        default="both",
+        help="when copies and products complete: eager, lazy, both (the default), or a random seed",
+    )
+    command.add_argument(
+        "--limit", type=integer, default=10**9, help="maximum number of instructions; default: 1000000000"
+    )
 
 
 def _array(text: str) -> tuple[Any, str]:
@@ -110,12 +120,14 @@ def _map(text: str) -> tuple[int, Any, str]:
     output = rest.endswith(_OUTPUT)
     source, colon, path = rest.removesuffix(_OUTPUT).rpartition(":")
     if not sign or not colon or not number.isascii() or not number.isdigit() or len(number) > 4:
-        raise InvalidValueError(f"--map {shortened(text)}; must be N=MAP:ARRAY, a parameter, its map and its array")
+        raise InvalidValueError(
+            f"--map {shortened(text)}; must be N=MAP:ARRAY, a parameter number, its map and its array"
+        )
     array, target = _array(path + (_OUTPUT if output else ""))
     return int(number), (map_of(source), array), target
 
 
-def _arguments(options: argparse.Namespace) -> tuple[list[Any], list[tuple[Any, str]]]:
+def launched_values(options: argparse.Namespace) -> tuple[list[Any], list[tuple[Any, str]]]:
     """Arguments in the order of the parameters, and (array, path) of those that are written back."""
     maps = {number: (value, path) for number, value, path in map(_map, options.maps)}
     values: list[Any] = []
@@ -130,11 +142,35 @@ def _arguments(options: argparse.Namespace) -> tuple[list[Any], list[tuple[Any, 
             outputs += [(value, path)] if path else []
         values.append(value)
     if maps:
-        raise InvalidValueError(f"--map {min(maps)}=...; {counted(len(values), 'argument')} come before it")
+        raise InvalidValueError(f"--map {min(maps)}=...; {counted(len(values), 'argument')} precede it")
     return values, outputs
 
 
-def _record(found: PtxRun) -> dict[str, object]:
+def run_launch(
+    text: str, options: argparse.Namespace, values: list[Any], *, judge: bool = True, traffic: bool = False
+) -> PtxRun:
+    """Run the launch that the options of `launch_arguments` describe."""
+    from cute_py.machine.run import run_ptx
+
+    schedule = options.schedule
+    return run_ptx(
+        text if "\n" in text else f"{text}\n",
+        grid=options.grid or (1,),
+        block=options.block,
+        cluster=options.cluster,
+        args=values,
+        kernel=options.kernel,
+        dynamic_shared=options.dynamic_shared or 0,
+        arch=options.arch,
+        schedule=int(schedule) if schedule.isascii() and schedule.isdigit() and len(schedule) < 10 else schedule,
+        limit=options.limit,
+        judge=judge,
+        traffic=traffic,
+    )
+
+
+def run_record(found: PtxRun) -> dict[str, object]:
+    """A run as --json prints it."""
     return {
         "kernel": found.kernel,
         "ok": found.ok,
@@ -182,34 +218,19 @@ def run(options: argparse.Namespace) -> int:
     """Run the kernel, write its outputs, print what was found; 1 if an error was."""
     from cute_py.array_files import write_array
     from cute_py.machine.cuda_source import ptx_of_file
-    from cute_py.machine.run import run_ptx
 
     if options.file == STANDARD_INPUT:
         text = standard_text()
     else:
         include = [f"-I{path}" for path in options.include]
         text = ptx_of_file(options.file, options.arch or "sm_90a", include)
-    values, outputs = _arguments(options)
-    schedule = options.schedule
-    found = run_ptx(
-        text if "\n" in text else f"{text}\n",
-        grid=options.grid,
-        block=options.block,
-        cluster=options.cluster,
-        args=values,
-        kernel=options.kernel,
-        dynamic_shared=options.dynamic_shared,
-        arch=options.arch,
-        schedule=int(schedule) if schedule.isascii() and schedule.isdigit() and len(schedule) < 10 else schedule,
-        limit=options.limit,
-        judge=not options.no_judge,
-        traffic=options.counts,
-    )
+    values, outputs = launched_values(options)
+    found = run_launch(text, options, values, judge=not options.no_judge, traffic=options.counts)
     if options.timeline:
         from cute_py.draw.timeline import draw_run
 
         draw_run(found.timeline()).save(options.timeline)
     for array, path in outputs:
         write_array(path, array)
-    report(options, lambda: _record(found), lambda: _text(found, options.counts))
+    report(options, lambda: run_record(found), lambda: _text(found, options.counts))
     return int(not found.ok)

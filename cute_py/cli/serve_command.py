@@ -65,7 +65,7 @@ def query_of(text: str) -> dict[str, str]:
     {'gmem': '8:_1', 'tile': ''}
     """
     if len(text) > MAX_QUERY:
-        raise InvalidValueError(f"a query of {len(text)} characters; must be at most {MAX_QUERY}")
+        raise InvalidValueError(f"the query has {len(text)} characters; must have at most {MAX_QUERY}")
     try:
         lists = parse_qs(
             text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=MAX_FIELDS, errors="strict"
@@ -92,7 +92,7 @@ def body_of(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidValueError(f"not JSON: {error}") from None
     if not isinstance(query, dict) or "tab" not in query:
-        raise InvalidValueError("a question is a JSON object with a tab and its inputs")
+        raise InvalidValueError("the question must be a JSON object with a tab and its inputs")
     return query
 
 
@@ -151,9 +151,12 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         if not reason and self.path != "/answer":
             status, reason = HTTPStatus.NOT_FOUND, f"no page {given(self.path)}"
         elif not reason and kind != "application/json":  # which no form of another page can send
-            status, reason = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a question of type {given(kind)}; must be JSON"
+            status, reason = (
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                (f"the question has the type {given(kind)}; must be JSON"),
+            )
         elif not reason and not (length.isascii() and length.isdigit() and int(length[:9]) <= MAX_BODY):
-            status, reason = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question must be at most {MAX_BODY} bytes"
+            status, reason = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question must have at most {MAX_BODY} bytes"
         if reason:
             self.close_connection = True
             self._json(status, plain_error("InvalidValueError", reason))
@@ -171,7 +174,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         for origin in self.headers.get_all("Origin", []):
             scheme, _, host = origin.strip().partition("://")
             if scheme.lower() != "http" or not self.server.is_named(host):
-                return HTTPStatus.FORBIDDEN, f"Origin {given(origin)}; this server answers its own page alone"
+                return HTTPStatus.FORBIDDEN, f"Origin {given(origin)}; this server answers only its own page"
         site = self.headers.get("Sec-Fetch-Site", "none").strip()
         if answer and site not in ("same-origin", "none"):  # an <img> of another page sends no Origin
             return HTTPStatus.FORBIDDEN, f"a request from another page ({given(site)}); must be from this server's own"
@@ -337,23 +340,23 @@ def make_server(
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = sorted(found, key=lambda row: row[0] != socket.AF_INET)[0]
         if isinstance(address[1], bytes):  # a build without IPv6 gives its raw address
-            raise OSError("no such address family")
+            raise OSError("this address family is not available")
         return ExplorerServer(family, address, name, answer, seconds)
     except (OSError, ValueError) as error:  # ValueError: a name that can't be asked for
         reason = getattr(error, "strerror", None) or error
-        hint = "--port 0 takes a free one" if getattr(error, "errno", 0) in _TAKEN else None
+        hint = "--port 0 selects a free port" if getattr(error, "errno", 0) in _TAKEN else None
         raise InvalidValueError(f"can't listen at {given(name)[1:-1]} port {port}: {reason}", hint=hint) from None
 
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Serves the page of 'cute-py draw --html' and answers what is typed there from this library, in milliseconds. "
-        "It answers requests that name it as it was started and that come from its own page. Stop with Ctrl-C."
+        "Serves the page of 'cute-py draw --html', and answers its input with this library, in milliseconds. It "
+        "answers only requests to its own address from its own page. Stop it with Ctrl-C."
     )
-    p.add_argument("--port", type=integer, default=PORT, help="0 takes a free one; default %(default)s")
+    p.add_argument("--port", type=integer, default=PORT, help="0 selects a free port; default %(default)s")
     p.add_argument("--host", default=HOST, help="address to listen at, such as ::1; default %(default)s, this machine")
-    json_option(p, run, "where it listens, as JSON")
+    json_option(p, run, "print the address as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

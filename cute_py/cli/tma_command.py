@@ -24,11 +24,11 @@ VIEWS = {
     "explain": "every step from the layouts to the bytes",
     "box": "the G-basis and its stages",
     "partition": "the coordinates and shared offsets of each CTA's instructions",
-    "check": "every broken rule, and legal settings that may surprise",
+    "check": "every broken rule, and legal settings that may be unintended",
     "lower": "the stages down to machine code",
     "ptx": "a PTX module for one tile",
     "cu": "a CUDA C++ kernel for one tile",
-    "c": "the driver call that makes the map",
+    "c": "the driver call that encodes the map",
     "cute": "the same in CuTe C++",
     "triton": "the same in Triton",
 }
@@ -42,25 +42,29 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.usage = USAGE
     p.description = (
-        "GMEM is the layout of the global tensor, in elements; SMEM that of the tile in shared memory; "
-        "TILE the tile, by default the shape of SMEM. They are written as CuTe prints them: '(1024,512):(512,_1)', "
-        "'Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)', '(_128,_64)'; one of them may be -, standard "
-        "input. Exit status 1 if `check` finds a broken rule."
+        "GMEM is the layout of the global tensor, in elements. SMEM is the layout of the tile in shared memory. "
+        "TILE is the tile, by default the shape of SMEM. Write them as CuTe prints them:  '(1024,512):(512,_1)', "
+        "'Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)', '(_128,_64)'. One of them may be - for "
+        "standard input. The exit status is 1 if `check` finds a broken rule."
     )
-    p.add_argument("operands", nargs="+", metavar="[VIEW] GMEM SMEM [TILE]", help="see above; VIEW as --show")
+    p.add_argument(
+        "operands", nargs="+", metavar="[VIEW] GMEM SMEM [TILE]", help="see above; VIEW is one of the choices of --show"
+    )
     p.add_argument("--dtype", default="float16", help="element type")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
-    p.add_argument("--internal-dtype", help="the type that TMA counts in")
+    p.add_argument("--internal-dtype", help="element type in which TMA counts")
     p.add_argument("--address", type=integer, help="global address; default 4096")
     p.add_argument("--arch", default="sm_90a")
     p.add_argument("--show", choices=list(VIEWS), help="; ".join(f"{k}: {v}" for k, v in VIEWS.items()))
-    p.add_argument("--stages", action="store_true", help="the same as VIEW lower")
-    p.add_argument("--at", metavar="TILE_COORD", help="lower: which tile, such as 3 or '(1,0)'; default any")
-    p.add_argument("--device-descriptor", action="store_true", help="lower: the tensor map is made on the device")
-    p.add_argument("--sass", action="store_true", help="lower: the machine code too; needs the extra sass")
-    p.add_argument("--split-oversize", action="store_true", help="boxes above 256 as several instructions a tile")
-    p.add_argument("--no-check", action="store_true", help="show the atom even where the driver would refuse it")
+    p.add_argument("--stages", action="store_true", help="same as the view lower")
+    p.add_argument("--at", metavar="TILE_COORD", help="lower: the tile, such as 3 or '(1,0)'; default any tile")
+    p.add_argument("--device-descriptor", action="store_true", help="lower: make the tensor map on the device")
+    p.add_argument("--sass", action="store_true", help="lower: include the machine code; needs the extra sass")
+    p.add_argument(
+        "--split-oversize", action="store_true", help="split boxes above 256 into several instructions per tile"
+    )
+    p.add_argument("--no-check", action="store_true", help="show the atom even if the driver would refuse it")
     json_option(p, run)
 
 
@@ -116,7 +120,7 @@ def read_operands(options: argparse.Namespace) -> None:
         options.show = named
     lowers = options.stages or options.at is not None or options.device_descriptor or options.sass
     if lowers and options.show not in (None, "lower"):
-        text = f"--stages, --at, --device-descriptor and --sass are of the view lower, not {options.show}"
+        text = f"--stages, --at, --device-descriptor and --sass apply to the view lower, not to {options.show}"
         raise InvalidValueError(text)
     options.show = options.show or ("lower" if lowers else "explain")
     if not 2 <= len(operands) <= 3:
@@ -163,7 +167,7 @@ def _static_sizes(options: argparse.Namespace) -> str | None:
     static = before + joint + re.sub(r"(?<![\w@])(\d+)", r"_\1", layout)
     if unless_refused(_atom, options, static) is None:
         return None
-    return f"sizes known when compiling are written with _: {static!r}"
+    return f"write sizes known at compile time with _: {static!r}"
 
 
 def run(options: argparse.Namespace) -> int:

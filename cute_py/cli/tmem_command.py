@@ -15,19 +15,23 @@ VIEWS = ("all", "plan", "trace", "ptx", "cuda", "kernel", "picture")
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p.description = "Nothing of this runs on a GPU here: it is planned, emitted as text, and emulated."
+    p.description = "These actions plan, emit as text, and emulate tcgen05.cp. They do not run on a GPU."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    d = actions.add_parser("demo", help="a 32 x 16 tile of bytes to all four warps' lanes, and back")
-    d.add_argument("--through", choices=["plain", "tma"], default="plain", help="how the tile gets to shared memory")
-    d.add_argument("--columns", type=integer, default=32, help="columns allocated: 32 to 512, a power of two")
-    d.add_argument("--show", choices=VIEWS, default="all", help="which view of the copy")
+    d = actions.add_parser("demo", help="copy a 32 x 16 tile of bytes to the lanes of all four warps, and back")
+    d.add_argument("--through", choices=["plain", "tma"], default="plain", help="how the tile reaches shared memory")
+    d.add_argument(
+        "--columns", type=integer, default=32, help="number of allocated columns: a power of 2 from 32 to 512"
+    )
+    d.add_argument("--show", choices=VIEWS, default="all", help="view of the copy")
 
-    f = actions.add_parser("forms", help="the shapes and multicasts of tcgen05.cp")
+    f = actions.add_parser("forms", help="list the shapes and multicasts of tcgen05.cp")
 
-    m = actions.add_parser("descriptor", help="the fields of a 64-bit matrix descriptor")
+    m = actions.add_parser("descriptor", help="show the fields of a 64-bit matrix descriptor")
     m.add_argument("value", help="the descriptor, such as 0x4000404000010000; - reads standard input")
-    m.add_argument("--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read it")
+    m.add_argument(
+        "--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read the descriptor"
+    )
     for action, runs in ((d, run_demo), (f, run_forms), (m, run_descriptor)):
         json_option(action, runs)
 

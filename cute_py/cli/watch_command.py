@@ -21,17 +21,20 @@ STATUS: Final = {"not found": 127, "not run": 126}
 def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
-        "Runs COMMAND with its own input and output, records every cuTensorMapEncode* call through CUPTI, and reports "
-        "on standard error: each distinct map, refused ones with the rule and the fix, harmful ones, maps that are "
-        "encoded again and again, and which kernel takes which. The exit status is the program's."
+        "Runs COMMAND with its own input and output, records every cuTensorMapEncode* call through CUPTI, and "
+        "reports on standard error: each distinct map, refused maps with the rule and the fix, harmful maps, "
+        "maps that are encoded repeatedly, and which kernel receives which map. The exit status is that of the "
+        "program."
     )
     command.epilog = "Example: cute-py watch --dump maps -- python train.py"
-    command.add_argument("--live", action="store_true", help="one line for each distinct map when it is first encoded")
+    command.add_argument(
+        "--live", action="store_true", help="print a line for each distinct map when it is first encoded"
+    )
     command.add_argument("--dump", metavar="DIR", help="write the 128 bytes of each map to this folder")
     command.add_argument("--report", metavar="FILE", help="write the report to this file, not to standard error")
-    command.add_argument("--arch", default="sm_90a", help="the architecture whose rules hold")
-    command.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="-- and the program to run")
-    json_option(command, run, "the report as JSON")
+    command.add_argument("--arch", default="sm_90a", help="the architecture whose rules apply")
+    command.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="--, then the program to run")
+    json_option(command, run, "print the report as JSON")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -143,7 +143,7 @@ def plan_edges(source: int, destination: int, modes: tuple[CopyMode, ...], width
     """The launch that moves the elements of `modes`, of `width` bytes, one thread a byte."""
     kernel = copy_edges(((width, 1, 1), *((mode.size, mode.source, mode.destination) for mode in modes)))
     total = int(str(kernel.facts["TOTAL"]))
-    why = f"{modes[0].size * width} bytes of a row are not a multiple of {STORE_UNIT}"
+    why = f"a row has {modes[0].size * width} bytes, which is not a multiple of {STORE_UNIT}"
     return LaunchPlan(
         "edges",
         kernel,
@@ -209,7 +209,12 @@ def plan_transposed(
         side("destination", destination, rows, columns, (height, across)),
     )
     return LaunchPlan(
-        "transposed", kernel, maps, stay or blocks, total, "source and destination have different innermost modes"
+        "transposed",
+        kernel,
+        maps,
+        stay or blocks,
+        total,
+        "the source and the destination have different innermost modes",
     )
 
 
@@ -264,14 +269,19 @@ def plan_boxes(
         _refuse("source", modes, width)
     most = 3 if turned else 5
     if len(modes) > most:
-        found = Diagnostic("rank", "modes", len(modes), requirement=f"be at most {most}, after neighbours are merged")
+        found = Diagnostic(
+            "rank", "modes", len(modes), requirement=f"be at most {most} after neighbouring modes are merged"
+        )
         refuse(TmaLimitError, [found])
     _require_aligned("destination", destination, modes, [mode.destination for mode in modes[1:]])
     if len(modes) == 1:
         return tuple(_flat(source, destination, modes[0].size * width, multiprocessors, tuning))
     whole, rest = split_rows(modes, width)
     if not whole:
-        size, why = modes[0].size * width, "a store writes whole 16 bytes, so what lies behind each row would be lost"
+        size, why = (
+            modes[0].size * width,
+            "a store writes units of 16 bytes, so it would overwrite the bytes behind each row",
+        )
         how = f"{modes[0].size} elements x {width} bytes"
         refuse(TmaLimitError, [Diagnostic("row", "row", size, "bytes", "be at least 16", why, detail=how)])
     strides = [mode.source for index, mode in enumerate(modes) if index != inner[0]]
@@ -303,7 +313,7 @@ def _require_forward(modes: tuple[CopyMode, ...]) -> None:
 
 def _refuse(role: str, modes: tuple[CopyMode, ...], width: int) -> None:
     strides = [mode.source if role == "source" else mode.destination for mode in modes]
-    text = f"no mode of the {role} is contiguous; the innermost mode of a tensor map has a stride of one element"
+    text = f"no mode of the {role} is contiguous; the innermost mode of a tensor map must have a stride of one element"
     facts: dict[str, object] = {"strides": f"{', '.join(map(str, strides))} bytes", "element": f"{width} bytes"}
     refuse(TmaLimitError, [Diagnostic("contiguous", role, text=text, facts=facts)])
 
@@ -311,7 +321,7 @@ def _refuse(role: str, modes: tuple[CopyMode, ...], width: int) -> None:
 def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strides: list[int]) -> None:
     found = []
     if address % 16:
-        text = f"{role} address {address:#x} is {address % 16} bytes past a multiple of 16"
+        text = f"the {role} address {address:#x} is {address % 16} bytes past a multiple of 16"
         found.append(Diagnostic("address", f"{role} address", address, "bytes", text=text, source=SOURCE))
     name = f"{role} stride"
     found += [Diagnostic("stride", name, s, "bytes", "be a multiple of 16", SOURCE) for s in strides if s % 16]
@@ -327,7 +337,7 @@ def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strid
 def _fix(role: str, address: int, strides: list[int]) -> str | None:
     """Return the change that makes an array movable: its start address, and the distances of its rows."""
     ragged = [f"{s} bytes to {s + -s % 16}" for s in strides if s % 16]
-    fixes = [f"let the {role} start at a multiple of 16 bytes"] * bool(address % 16)
+    fixes = [f"make the {role} start at a multiple of 16 bytes"] * bool(address % 16)
     fixes += [f"pad the rows of the {role}: {', '.join(ragged)}"] * bool(ragged)
     return "; ".join(fixes) or None
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from cute_py.tensor.array_views import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
-    from cute_py.tma.simulate.trace import Difference
+    from cute_py.tma.emulator.trace import Difference
 else:
     from cute_py.optional_packages import numpy as np
 
@@ -61,6 +61,14 @@ class TileComparison:
         detail: the cause with its numbers.
         scope: the bytes that were compared and the causes that were tried; the bytes that no load writes, and the
             causes that were not tried, with the reason.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> x = numpy.arange(64 * 64, dtype="float32").reshape(64, 64)
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, "(_32,_32):(_32,_1)")
+    >>> found = cute.tma.compare_tile(atom, x, (0, 1), cute.tma.execute(atom, x, (1, 0)).smem)
+    >>> found.equal, found.cause
+    (False, 'exchanged coordinates')
     """
 
     equal: bool
@@ -79,7 +87,7 @@ class TileComparison:
 
     def __str__(self) -> str:
         if self.equal:
-            return f"equal: every byte that the loads write\n{self.scope}"
+            return f"equal in every byte that the loads write\n{self.scope}"
         why = f"{self.cause}: {self.detail}" if self.cause else "no known cause gives these bytes"
         return f"{self.difference}\n  cause : {why}\n{self.scope}"
 
@@ -147,19 +155,19 @@ def compare_tile(
     expected, written = first.smem, (first.smem == second.smem).astype(np.uint8)
     size = len(found)
     if size < len(expected):
-        raise InvalidValueError(f"a dump of {size} bytes; a tile has {len(expected)}")
+        raise InvalidValueError(f"the dump has {size} bytes; must have {len(expected)}, as the tile")
     if stages is not None:
         stages = expect_integer(stages, "stages", 1)
     found = np.where(written != 0, found[: len(expected)], expected)
-    from cute_py.tma.simulate.trace import Trace  # only programs of copies need this module
+    from cute_py.tma.emulator.trace import Trace  # only programs of copies need this module
 
     difference = Trace(atom.descriptor, first.coords, first.smem_offsets).first_difference(found, expected)
     compared = int(written.sum())
     judged, left = [counted(compared, "byte")], []
     if compared < len(expected):
-        left.append(f"{counted(len(expected) - compared, 'byte')} of the tile: no load writes them")
+        left.append(f"{counted(len(expected) - compared, 'byte')} of the tile that no load writes")
     if size > len(expected):
-        left.append(f"{counted(size - len(expected), 'byte')} of the dump: they lie behind the tile")
+        left.append(f"{counted(size - len(expected), 'byte')} of the dump behind the tile")
     if difference is None:
         return TileComparison(True, scope=Scope(tuple(judged), tuple(left)))
     index = Layout(known(work.tile_shape))(coord) if isinstance(coord, tuple) else coord
@@ -169,7 +177,7 @@ def compare_tile(
     judged.append(f"{counted(len(tried), 'cause')} ({'; '.join(tried)})")
     behind = [name for name, _ in _CAUSES if name not in tried]
     if behind:
-        left.append(f"{counted(len(behind), 'cause')}: an earlier one gives the dump: {', '.join(behind)}")
+        left.append(f"{counted(len(behind), 'cause')}, because an earlier cause explains the dump: {', '.join(behind)}")
     return TileComparison(False, difference, cause, detail, Scope(tuple(judged), (*left, *tile.untried)))
 
 
@@ -177,7 +185,7 @@ def _find_cause(tile: _Tile, stages: int | None) -> tuple[str, str, list[str]]:
     """(the first cause that gives the dump, its detail, the causes that were tried); empty: no cause does."""
     if stages is not None and tile.number >= stages and tile.matches(tile.bytes_of(tile.number - stages)):
         before = tile.number - stages
-        detail = f"all of tile {before}, which the stage held {counted(stages, 'stage')} ago"
+        detail = f"all of tile {before}, which the stage held {counted(stages, 'stage')} earlier"
         return "stale phase", detail, ["stale phase"]
     tried = []
     for name, find in _CAUSES:
@@ -194,7 +202,7 @@ def _other_swizzle(tile: _Tile) -> Iterator[str]:
     for row in SPANS:
         candidate = linear[_swizzled(len(linear), row.bits)]
         if row.bits != tile.atom.swizzle.bits and (tile.matches(candidate) or _repacked(tile, row.bits)):
-            yield f"the dump has swizzle {row.name}, the map {own}"
+            yield f"the dump has swizzle {row.name}, but the map has {own}"
 
 
 def _repacked(tile: _Tile, bits: int) -> bool:
@@ -236,7 +244,7 @@ def _other_major(tile: _Tile) -> Iterator[str]:
     """Try the same elements with another mode contiguous: compact, or a canonical layout, behind any swizzle."""
     held = _values(tile)
     if held is None:
-        tile.untried.append("other major: the elements are not whole bytes in places of their own")
+        tile.untried.append("other major: the elements are not whole, separate bytes")
         return
     values, shape, width = held
     sizes = tuple(Int(n) for n in shape)
@@ -254,7 +262,7 @@ def _other_major(tile: _Tile) -> Iterator[str]:
         cells[places] = values
         for bits in range(4):
             if tile.matches(cells.reshape(-1)[_swizzled(len(tile.expected), bits)]):
-                yield f"in the dump {name} is contiguous, in {tile.atom.tile} it is another"
+                yield f"{name} is contiguous in the dump, but another mode in {tile.atom.tile}"
 
 
 def _chunks(tile: _Tile, memory: Bytes) -> list[bytes]:
@@ -306,10 +314,10 @@ def _exchanged(tile: _Tile) -> Iterator[str]:
     made = unless_refused(emulated_tile, tile.atom, tile.source, coords[:, ::-1], tile.work, 0)
     # If all bytes are zero, the stage may also be one without any load.
     if made is None:
-        tile.untried.append("exchanged coordinates: a load at them traps")
+        tile.untried.append("exchanged coordinates: a load there traps")
     if made is not None and made.smem.any() and tile.matches(made.smem):
         reversed_, meant = (", ".join(map(str, row)) for row in (coords[0, ::-1].tolist(), coords[0].tolist()))
-        yield f"the dump was loaded at ({reversed_}); TMA takes the innermost first, ({meant})"
+        yield f"the dump was loaded at ({reversed_}); TMA takes the innermost coordinate first: ({meant})"
 
 
 def _stale(tile: _Tile) -> Iterator[str]:
@@ -324,9 +332,11 @@ def _stale(tile: _Tile) -> Iterator[str]:
             continue
         stale = sum(not new for new in as_new)
         if stale < len(units) or number not in beside:
-            yield f"{stale} of {len(units)} units of {STORE_UNIT} bytes are of tile {number}, an earlier phase"
+            yield (
+                f"{stale} of {len(units)} units of {STORE_UNIT} bytes belong to tile {number}, from an earlier phase"
+            )
     if tile.number > MOST_EARLIER:
-        tile.untried.append(f"stale phase: tiles more than {MOST_EARLIER} before this one were not tried")
+        tile.untried.append(f"stale phase: only the {MOST_EARLIER} tiles before this one were tried")
 
 
 def _units(tile: _Tile) -> list[Integers]:
@@ -341,7 +351,7 @@ def _not_arrived(tile: _Tile) -> Iterator[str]:
     wrong = [unit for unit in units if not np.array_equal(tile.expected[unit], tile.found[unit])]
     fill = int(tile.found[wrong[0][0]])
     if all((tile.found[unit] == fill).all() for unit in wrong) and sum(map(len, wrong)) >= STORE_UNIT:
-        yield f"{len(wrong)} of {len(units)} units of {STORE_UNIT} bytes hold 0x{fill:02x} alone"
+        yield f"{len(wrong)} of {len(units)} units of {STORE_UNIT} bytes hold only 0x{fill:02x}"
 
 
 _CAUSES: Final = (

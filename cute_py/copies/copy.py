@@ -43,9 +43,9 @@ BACKENDS = ("emulator", "cuda", "both")
 def _require_backend(backend: str, options: CopyOptions | ExecuteOptions) -> None:
     expect(backend, str, "backend")
     if backend not in BACKENDS:
-        raise InvalidValueError(f"backend {given(backend)}; must be 'emulator', 'cuda' or 'both'")
+        raise InvalidValueError(f"backend = {given(backend)}; must be 'emulator', 'cuda' or 'both'")
     if backend == "emulator" and options:
-        raise InvalidValueError(f"option {next(iter(options))!r} is of the CUDA executor; the backend is 'emulator'")
+        raise InvalidValueError(f"the option {next(iter(options))!r} needs backend='cuda'; the backend is 'emulator'")
 
 
 @overload
@@ -111,7 +111,7 @@ def copy(
     atom = cast("TmaAtom", getattr(atom, "traits", atom))
     expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")
     if atom.op.row.direction != "load" or atom.op.row.mode != "tile":
-        raise InvalidValueError(f"copy takes an atom of a tile load, not {atom.op}")
+        raise InvalidValueError(f"copy takes an atom of a tile load, got {atom.op}")
     expect_fits(atom)
     if backend == "emulator":
         return emulated_copy(atom, source, destination, progress)

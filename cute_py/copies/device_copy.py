@@ -46,7 +46,7 @@ from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.emulator.memory import Integers
-from cute_py.tma.simulate.trace import Trace
+from cute_py.tma.emulator.trace import Trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +80,7 @@ def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...
     stream_handle(options.get("stream"))
     seconds = options.get("seconds", 1)
     if not isinstance(seconds, float):
-        seconds = expect_integer(seconds, "option seconds", hint="the time of the child process, in seconds")
+        seconds = expect_integer(seconds, "option seconds", hint="the time limit of the child process, in seconds")
     if not 0 < seconds <= MAX_SECONDS:
         raise InvalidValueError.of_value("option seconds", seconds, f"be above 0 and at most {MAX_SECONDS:g}")
 
@@ -147,7 +147,7 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
     """The atom's descriptor for the tensor at `view`."""
     moved = view.address - int(atom.request.global_address)
     if moved % 16:
-        text = f"address {view.address:#x} is {view.address % 16} bytes past a multiple of 16"
+        text = f"the address {view.address:#x} is {view.address % 16} bytes past a multiple of 16"
         found = Diagnostic("address", "globalAddress", view.address, "bytes", "be a multiple of 16", SOURCE, text=text)
         refuse(TmaLimitError, [found])
     return bytes(replace(atom.descriptor, "global_address", view.address))
@@ -164,7 +164,7 @@ def new_array_like(source: ArrayLike) -> ArrayLike:
         with device_of_array(source, array_view(source).device):
             made: ArrayLike = sys.modules[library].zeros_like(source)
             return made
-    raise InvalidTypeError(f"no destination given, and none can be made like {type(source).__name__}")
+    raise InvalidTypeError(f"no destination was given, and none can be made for a {type(source).__name__}")
 
 
 def _checked(atom: TmaAtom, array: ArrayLike, name: str) -> ArrayView:
@@ -177,14 +177,16 @@ def _require_writable(atom: TmaAtom, source: ArrayView, destination: ArrayView, 
     """Refuse a destination that stores must not write, or into which they write `spill` bytes behind each row."""
     to_host = destination.device is None
     if destination.readonly:
-        raise InvalidValueError("destination is read-only")
+        raise InvalidValueError("the destination is read-only")
     if spill and not to_host:
         facts = {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"}
-        fix = "give a numpy destination: it is written through a padded buffer"
-        text = f"a store writes {spill} bytes behind each row, which may be another's"
+        fix = "pass a numpy destination, which is written through a padded buffer"
+        text = f"a store writes {spill} bytes behind each row, which may belong to another array"
         refuse(TmaLimitError, [Diagnostic("spill", "row", spill, "bytes", text=text, facts={**facts}, fixes=(fix,))])
     if source.device is None and to_host and overlap(source, destination):
-        raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
+        raise InvalidValueError(
+            "the source and the destination overlap; a copy reads some tiles while it writes others"
+        )
 
 
 def _prepared_tiles(
@@ -275,7 +277,11 @@ def copy_on_device(
     if wait and (options.get("verify", True) or backend == "both"):
         difference = _difference(atom, a, b, backend)
         equal = difference is None
-    warnings = (f"rows are not a multiple of {STORE_UNIT} bytes; copied through a padded buffer",) if spill else ()
+    warnings = (
+        (f"the rows are not a multiple of {STORE_UNIT} bytes, so they were copied through a padded buffer",)
+        if spill
+        else ()
+    )
     size = a.count * a.element_bytes
     return CopyResult(
         destination,
@@ -367,7 +373,7 @@ def execute_on_device(
     if backend == "both":
         difference = Trace(atom.descriptor, coords, work.smem_offsets).first_difference(smem, emulated)
         if difference is not None:
-            raise DeviceError(f"the GPU differs from the emulator: {difference}", {"device": device.name})
+            raise DeviceError(f"the GPU's result differs from the emulator's: {difference}", {"device": device.name})
     return TileResult(smem, coords, work.smem_offsets, atom.transaction_bytes, backend)
 
 
@@ -381,6 +387,14 @@ def copy_array(
     Raises:
         DeviceError: no device, or an array of another library that is on the host.
         InvalidValueError, TmaLimitError: as `prepare_copy`.
+
+    >>> import numpy
+    >>> from cute_py.gpu.device import device_available
+    >>> x = numpy.arange(4096, dtype=numpy.float32).reshape(64, 64)
+    >>> y = numpy.empty_like(x)
+    >>> if device_available():
+    ...     _ = copy_array(x.T, y)
+    ...     assert (y == x.T).all()
     """
     a, b = array_view(source), array_view(destination)
     if a.device is not None and b.device is not None:
@@ -420,7 +434,7 @@ def copy_without_atom(
         DeviceError: no GPU with TMA, or arrays of two devices. TmaLimitError: no box can move these arrays.
     """
     if backend != "cuda":
-        raise InvalidTypeError(f"no atom, and backend {backend!r}; only backend='cuda' plans a copy by itself")
+        raise InvalidTypeError(f"backend={backend!r} needs an atom; only backend='cuda' plans a copy without one")
     require_options(options, ARRAY_OPTIONS)
     if destination is None:
         destination = new_array_like(source)
@@ -430,7 +444,7 @@ def copy_without_atom(
     hints = bool(options.get("hints", False))
     on_host = a.device is None or b.device is None
     if on_host and options.get("tune"):
-        raise InvalidValueError("tune=True times copies of device arrays; these are in host memory")
+        raise InvalidValueError("tune=True times copies of device arrays, but these are in host memory")
     start = time.perf_counter()
     prepared: PreparedCopy
     if on_host:

@@ -78,6 +78,13 @@ class CopyResult(Generic[Destination]):
             per tile.
         bytes: bytes of the tensor; seconds: time of the copy itself.
         warnings: legal properties that may surprise; difference: the first element that differs, as text.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> x = numpy.arange(64 * 64, dtype="float32").reshape(64, 64)
+    >>> result = cute.tma.copy(cute.tma.make_tma_copy("SM90_TMA_LOAD", x, "(_32,_32):(_32,_1)"), x)
+    >>> result.equal, result.tiles, result.transaction_bytes
+    (True, 4, 4096)
     """
 
     destination: Destination
@@ -103,7 +110,15 @@ class CopyResult(Generic[Destination]):
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
-    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and data about its loads."""
+    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and data about its loads.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> x = numpy.arange(64 * 64, dtype="float32").reshape(64, 64)
+    >>> tile = cute.tma.execute(cute.tma.make_tma_copy("SM90_TMA_LOAD", x, "(_32,_32):(_32,_1)"), x, (1, 0))
+    >>> tile.smem.view("float32")[:2].tolist(), tile.coords.tolist()
+    ([2048.0, 2049.0], [[0, 32]])
+    """
 
     smem: Bytes
     coords: Integers
@@ -139,7 +154,7 @@ def _same_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int]) ->
 
 def _another_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], name: str) -> InvalidValueError:
     return InvalidValueError(
-        f"{name} is not the tensor of the atom",
+        f"{name} is not the tensor of this atom",
         {"atom": f"{atom.gtensor.layout}", name: f"shape {tuple(shape)}, strides {tuple(strides)} in elements"},
         "make the atom from this array",
     )
@@ -155,7 +170,9 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
     if not _same_tensor(atom, shape, strides):
         raise _another_tensor(atom, shape, strides, name)
     if bits != atom.dtype.bits:
-        raise InvalidValueError(f"{name} has elements of {bits} bits, the atom {atom.dtype.bits}")
+        raise InvalidValueError(
+            f"{name} has elements of {bits} bits, but the atom copies {atom.dtype.bits}-bit elements"
+        )
 
 
 def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides: Sequence[int], bits: int) -> TmaAtom:
@@ -194,11 +211,16 @@ def spilled_bytes(atom: TmaAtom) -> int:
 
 
 def first_difference(source: HostArray, destination: HostArray) -> str | None:
-    """The first element, in row-major order, whose bits differ; None if all are equal."""
+    """The first element, in row-major order, whose bits differ; None if all are equal.
+
+    >>> import numpy
+    >>> first_difference(numpy.array([[1, 2], [3, 4]]), numpy.array([[1, 2], [3, 5]]))
+    'element (1, 1): source np.int64(4), destination np.int64(5)'
+    """
     source, destination = expect(source, np.ndarray, "source"), expect(destination, np.ndarray, "destination")
     if source.shape != destination.shape or source.dtype != destination.dtype or not source.ndim:
         raise InvalidValueError(
-            "arrays of different shapes or types have no first difference",
+            "the arrays have different shapes or types, so no first difference is defined",
             {"source": f"{source.shape} {source.dtype}", "destination": f"{destination.shape} {destination.dtype}"},
         )
     first = unequal_bits(source, destination)
@@ -222,8 +244,8 @@ def _on_host(array: ArrayLike, name: str) -> HostArray:
     refuse_mask(array, name)
     if not isinstance(array, np.ndarray):
         raise InvalidTypeError(
-            f"{name} is {type(array).__name__}; the emulator copies numpy arrays",
-            hint='give a numpy view of it (numpy.from_dlpack); arrays on a GPU are copied by backend="cuda"',
+            f"{name} is a {type(array).__name__}; the emulator copies numpy arrays",
+            hint='pass a numpy view of it (numpy.from_dlpack); backend="cuda" copies arrays on a GPU',
         )
     return array
 
@@ -248,16 +270,18 @@ def emulated_copy(
     target, target_start, geometry = _memory(destination)
     stores = destination_atom(atom, DESTINATION_BASE + target_start, *geometry)
     if np.shares_memory(source, destination):
-        raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
+        raise InvalidValueError(
+            "the source and the destination overlap; a copy reads some tiles while it writes others"
+        )
     if not destination.flags.writeable:
-        raise InvalidValueError("destination is read-only")
+        raise InvalidValueError("the destination is read-only")
     work = instructions(atom)
     spill = spilled_bytes(atom)
     warnings = []
     if spill:
         warnings.append(
-            f"rows of {atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes are not a multiple of {STORE_UNIT}: "
-            f"stores write up to {spill} bytes behind each row; copied through a padded buffer"
+            f"rows of {atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes are not a multiple of "
+            f"{STORE_UNIT}, and stores write up to {spill} bytes behind each row; copied through a padded buffer"
         )
     start = time.perf_counter()
     out = np.zeros(len(target) + STORE_UNIT, np.uint8) if spill else target

@@ -236,7 +236,7 @@ def copy(
     options = ScaledOptions(rows=rows, into_rows=into_rows, pages=pages, fill=fill, requantize=requantize, cast=cast)
     if takes(source, destination, options) or computes(source, destination, {}):
         if report or dtype is not None:
-            raise InvalidValueError("report and dtype are of a copy between layouts, not of one with a format")
+            raise InvalidValueError("report and dtype apply to a copy between layouts, not to one with a format")
         return _computed(source, destination, backend, stream, unique, options)
     handle = stream_handle(stream)
     a, b = side(source, "source", dtype), side(destination, "destination", dtype)
@@ -244,9 +244,9 @@ def copy(
     if backend == "auto":
         backend = "host" if on_host else "cuda"
     if backend in ("host", "emulator") and not on_host:
-        raise InvalidValueError(f"backend {backend!r} copies host memory; an array is on a device")
+        raise InvalidValueError(f"backend {backend!r} copies host memory, but an array is on a device")
     if report and backend in ("host", "emulator"):
-        raise InvalidValueError(f"report=True measures a GPU; the backend is {backend!r}")
+        raise InvalidValueError(f"report=True measures a GPU, but the backend is {backend!r}")
     pairing = paired(a, b, nibbles)
     _warn_of_order((source, destination), (a, b))
     refinement = pairing.refinement
@@ -270,7 +270,7 @@ def copy(
             difference = _first_difference(
                 *(pairing, twice, expected, got, "host", "GPU"), (pairing.flips[1], pairing.flips[1])
             )
-            raise DeviceError(f"the GPU differs from the host: {difference}")
+            raise DeviceError(f"the GPU's result differs from the host's: {difference}")
     return result
 
 
@@ -280,7 +280,7 @@ def _computed(
     """The copy with a format, a cast or an index: on the host, or on a device where the memory is there."""
     if backend not in ("auto", "host", "cuda"):
         raise InvalidValueError(
-            f"backend {backend!r} of a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'"
+            f"backend = {backend!r} for a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'"
         )
     if backend == "auto":
         from cute_py.copies.scaled.operands import lies_on_device
@@ -288,7 +288,7 @@ def _computed(
         backend = "cuda" if lies_on_device(source, destination) else "host"
     if backend == "host":
         if stream is not None:
-            raise InvalidValueError("a stream is of a copy on a device; this one is made on the host")
+            raise InvalidValueError("stream applies to a copy on a device, but this copy runs on the host")
         return scaled_copy(source, destination, backend, **options)
     from cute_py.copies.scaled.prepared import copy_by_device
 
@@ -300,8 +300,8 @@ def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[OperandSide, 
     shapes = [tuple(map(int, product_each(one.layout.shape))) for one in sides]
     kept = [[n for n in shape if n != 1] for shape in shapes]
     if kept[0] != kept[1] and not any(isinstance(operand, (Tensor, tuple)) for operand in operands):
-        order = "in colexicographic order, the first mode fastest, not in numpy's row-major one"
-        hint = "make_tensor(array, layout) says which elements correspond"
+        order = "in colexicographic order (first mode fastest), not in numpy's row-major order"
+        hint = "make_tensor(array, layout) defines which elements correspond"
         warnings.warn(f"copies an array of {shapes[0]} to one of {shapes[1]} {order}; {hint}", stacklevel=3)
 
 
@@ -357,7 +357,7 @@ def _moved(one: OperandSide, which: int, pairing: Pairing, device: Device) -> tu
             f"the {one.role} is in host memory; a GPU copy needs device memory", hint="move it to the device"
         )
     if pairing.refinement is None:
-        raise DeviceError(f"the {one.role} has no element")
+        raise DeviceError(f"the {one.role} has no elements")
     from cute_py.gpu.device import DeviceBuffer
 
     low, size = byte_span(pairing.refinement, which, pairing.bits)
@@ -382,7 +382,7 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
             launches = box_launches(refinement, element, (addresses[0], addresses[1]), MULTIPROCESSORS)
     if launches is None:
         raise InvalidValueError(
-            f"backend 'emulator' runs tensor maps; this copy is made by threads ({plan.kernel})", {"why": plan.why}
+            f"backend 'emulator' runs tensor maps, but threads make this copy ({plan.kernel})", {"why": plan.why}
         )
     spans = [byte_span(refinement, which, plan.bits) for which in (0, 1)]
     memories = [
@@ -395,7 +395,7 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
         walk = launch.kernel.facts.get("walk")
         if launch.maps is None or walk is None or launch.form == "realigned":
             raise InvalidValueError(
-                f"backend 'emulator' runs tensor maps; threads make a part of this copy ({launch.form})"
+                f"backend 'emulator' runs tensor maps, but threads make a part of this copy ({launch.form})"
             )
         load, store = (encode(one) for one in launch.maps)
         size = int(str(launch.kernel.facts["TILE_BYTES"]))

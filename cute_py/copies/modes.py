@@ -101,12 +101,12 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
     if isinstance(layout, ComposedLayout):
         start = value_of(layout._offset) if not hasattr(layout._offset, "bits") else 0
         if type(start) is not int:
-            raise InvalidTypeError(f"the {role} layout has no known offset", {"layout": layout})
+            raise InvalidTypeError(f"the offset of the {role} layout is unknown", {"layout": layout})
         if isinstance(layout.outer, Layout) and not start:
             return _function(composition(layout.outer, layout.inner), role)
         if not isinstance(layout.outer, Swizzle) or not isinstance(layout.inner, Layout):
             raise LayoutError(
-                f"the {role} is neither a layout nor a swizzle of one",
+                f"the {role} must be a layout or a swizzled layout",
                 {"layout": layout},
                 "compose its parts to one layout, or copy in two steps",
             )
@@ -119,7 +119,9 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
     for number in (*shape, *stride):
         if type(number) is not int:
             raise InvalidTypeError(
-                f"the {role} layout is not of known integers: {given(number)}", {"layout": layout}, "give it numbers"
+                f"the {role} layout must hold known integers, got {given(number)}",
+                {"layout": layout},
+                "replace the symbols by numbers with layout.subs({...})",
             )
         check_magnitude(number, what)
     if 0 in shape:
@@ -207,7 +209,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
         return None
     if not _apart(theirs) and not is_injective(Layout(tuple([n for n, _ in theirs]), tuple([d for _, d in theirs]))):
         raise InvalidValueError(
-            "the destination overlaps itself: one offset belongs to several elements", {"destination": destination}
+            "the destination overlaps itself: several elements have one offset", {"destination": destination}
         )
     one, other = list(ours), list(theirs)
     modes = _cut(one, other, 0)
@@ -222,7 +224,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
         upright.append(mode)
     found = merged(upright)
     if len(found) > MAX_RANK:
-        raise InvalidValueError(f"{len(found)} modes that don't merge; at most {MAX_RANK} are copied")
+        raise InvalidValueError(f"the copy has {len(found)} modes that do not merge; must have at most {MAX_RANK}")
     return Refinement(found, (starts[0], starts[1]), (before, after), (tuple(one), tuple(other)))
 
 
@@ -279,7 +281,7 @@ def pair_elements(
     for order in expect(nibbles, tuple, "nibbles"):
         expect_choice(expect(order, str, "an order of nibbles"), ("low", "high"), "an order of nibbles")
     if len(nibbles) != 2:
-        raise InvalidValueError(f"nibbles = {given(nibbles)}; must be two, of source and destination")
+        raise InvalidValueError(f"nibbles = {given(nibbles)}; must be a pair, for the source and the destination")
     layouts: Any = (source, destination)
     return _paired(*layouts, kind, nibbles if kind.bits == NIBBLE else NIBBLES)
 
@@ -290,7 +292,7 @@ def _paired(
 ) -> Pairing:
     refinement, bits = refine(source, destination), dtype.bits
     if bits != NIBBLE and (bits % 8 or bits // 8 not in VECTORS):
-        raise InvalidValueError(f"{dtype} has {bits} bits an element; a copy moves 4 bits, or 1, 2, 4, 8 or 16 bytes")
+        raise InvalidValueError(f"{dtype} has {bits} bits per element; a copy moves 4 bits, or 1, 2, 4, 8 or 16 bytes")
     if bits == NIBBLE and refinement is not None and nibbles[0] == nibbles[1]:
         whole = in_bytes(refinement)
         bits, refinement = (NIBBLE, refinement) if whole is None else (8, whole)

@@ -68,16 +68,16 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
         elements narrower than a byte, which lie one in a byte there; what `host_view` refuses.
     """
     if dtype is not None and not isinstance(thing, tuple):
-        raise InvalidTypeError(f"dtype is of a pair (memory, layout); the {role} is {given(thing)}")
+        raise InvalidTypeError(f"dtype needs a pair (memory, layout), but the {role} is {given(thing)}")
     if isinstance(thing, tuple):
         if len(thing) != 2 or not isinstance(thing[1], (Layout, ComposedLayout)):
-            raise InvalidTypeError(f"the {role} is a tuple, and no (array, layout): {given(thing)}")
+            raise InvalidTypeError(f"the {role} is a tuple; must be (array, layout), got {given(thing)}")
         view = view_of_memory(thing[0])
         step = 1
         for size, stride in sorted(zip(view.shape, view.strides, strict=True), key=lambda mode: abs(mode[1])):
             if size > 1 and stride != step:
                 raise InvalidValueError(
-                    f"the {role}'s memory is not dense", {"shape": view.shape, "strides": view.strides}
+                    f"the memory of the {role} is not dense", {"shape": view.shape, "strides": view.strides}
                 )
             step *= size
         if dtype is None:
@@ -86,13 +86,13 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
         kind, bits = as_dtype(dtype), view.count * view.element_bytes * 8
         if bits % kind.bits:
             raise InvalidValueError.of_value(
-                f"the {role}'s memory", bits // 8, f"be a multiple of {kind.bits} bits, one {kind}", "bytes"
+                f"the memory of the {role}", bits // 8, f"be a multiple of {kind.bits} bits, one {kind}", "bytes"
             )
         return OperandSide(role, replace(view, dtype=kind), thing[1], (0, bits // kind.bits))
     if isinstance(thing, Tensor):
         engine = thing.engine
         if not hasattr(engine, "address") or not isinstance(thing.layout, (Layout, ComposedLayout)):
-            raise InvalidTypeError(f"the {role} is a tensor of no memory", {"engine": given(engine)})
+            raise InvalidTypeError(f"the {role} is a tensor whose engine has no memory", {"engine": given(engine)})
         address = int(engine.address)
         if isinstance(engine, ArrayEngine):
             view = view_of_memory(engine.flat)
@@ -118,7 +118,7 @@ def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, st
     a, b = source.view, destination.view
     found = []
     if a.dtype != b.dtype:
-        text = f"source dtype {a.dtype} is not destination dtype {b.dtype}; a copy does not convert"
+        text = f"source dtype {a.dtype} differs from destination dtype {b.dtype}; this copy does not convert"
         found.append(Diagnostic("dtype", "dtype", text=text))
     if b.readonly:
         found.append(Diagnostic("read_only", "destination", text="the destination is read-only"))
@@ -135,12 +135,12 @@ def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, st
         if one.room is not None and (low < one.room[0] or high >= one.room[1]):
             width = f"{a.dtype.bits // 8} bytes" if a.dtype.bits % 8 == 0 else f"{a.dtype.bits} bits"
             text = (
-                f"the {one.role} layout reaches offsets {low} to {high}; its memory at {one.view.address:#x} has "
-                f"{one.room[0]} to {one.room[1] - 1}, in elements of {width}"
+                f"the {one.role} layout reaches the offsets {low} to {high}; its memory at {one.view.address:#x} "
+                f"has {one.room[0]} to {one.room[1] - 1}, in elements of {width}"
             )
             found.append(Diagnostic("extent", one.role, text=text))
     if reach[0][0] < reach[1][1] and reach[1][0] < reach[0][1]:
-        text = "source and destination overlap; their elements are copied in no fixed order"
+        text = "the source and the destination overlap; the copy order of their elements is not defined"
         ranges: dict[str, object] = {
             one.role: f"{low:#x} to {high:#x}" for one, (low, high) in zip((source, destination), reach, strict=True)
         }

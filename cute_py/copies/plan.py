@@ -142,25 +142,32 @@ class CopyPlan(PairedElements):
     def explain(self) -> str:
         """Explain each line of the plan, and the reason for each choice."""
         means = {
-            "boxes": "The copy engine moves the tiles by tensor maps; no thread touches a byte.",
-            "tile": "A block reads a tile in the source's order and writes it from shared memory in the destination's.",
-            "runs": "A thread moves one vector, and finds both its places by division.",
-            "rows": "A lane has 16 elements of a row; the lanes of a block find its largest magnitude by shuffles.",
-            "whole": "A block of threads has a row in registers, and finds its largest magnitude.",
-            "none": "There is no element to copy.",
+            "boxes": "The TMA engine moves the tiles by tensor maps; threads move no data.",
+            "tile": "A block reads a tile in the order of the source, and writes it from shared memory in the "
+            "order of the destination.",
+            "runs": "A thread moves one vector, and computes both addresses by division.",
+            "rows": "A lane holds 16 elements of a row; the lanes of a block find the row's largest magnitude by "
+            "shuffles.",
+            "whole": "A thread block holds a row in registers, and finds its largest magnitude.",
+            "none": "The copy has no elements.",
         }
         forms = {
             "affine": "Both layouts have a common refinement: one list of modes that both sides walk.",
-            "linear": "A side is swizzled: its offset is an exclusive or of bits on top of the common modes.",
-            "general": "The sizes have no common refinement: both sides divide an index by sizes of their own.",
-            "scaled": "Arithmetic lies between the load and the store, or an index names the rows.",
+            "linear": "One side is swizzled: its offset is the exclusive or of some bits with the offset in the "
+            "common modes.",
+            "general": "The sizes have no common refinement: each side divides the index by its own sizes.",
+            "scaled": "The kernel computes between the load and the store, or an index selects the rows.",
         }
         return f"{self}\n\n{forms[self.form]} {means[self.kernel]}"
 
     def __str__(self) -> str:
-        head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {self.launches} launch(es)"
+        launches = "1 launch" if self.launches == 1 else f"{self.launches} launches"
+        head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {launches}"
         if self.nibbles != NIBBLES:
-            head += f", first element of a byte in its {self.nibbles[0]} half, then in its {self.nibbles[1]} half"
+            head += (
+                f", first element of a byte in the {self.nibbles[0]} half of the source, in the "
+                f"{self.nibbles[1]} half of the destination"
+            )
         if self.scaled is not None:
             launch = self.scaled
             head += f"\n  why          {self.why}\n  blocks       {launch.blocks} of {launch.kernel.threads} threads"
@@ -225,7 +232,7 @@ def plan_copy(
     >>> plan_copy(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").form
     'general'
     >>> print(plan_copy(Layout((4096, 4096), (4096, 1)), cute.formats.mxfp8(), "bfloat16"))
-    scaled copy of 50855936 bytes (bfloat16): rows, 1 launch(es)
+    scaled copy of 50855936 bytes (bfloat16): rows, 1 launch
       why          blocks lie in rows, and no output is transposed
       blocks       2048 of 256 threads
       vectors      32 bytes of the source, 16 written
@@ -288,7 +295,7 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
 
     if bits == NIBBLE:
         paired = pairs_up(refinement)
-        why = "two elements of 4 bits are a byte of the destination" if paired else "elements of 4 bits, one by one"
+        why = "the destination packs two 4-bit elements in a byte" if paired else ("elements of 4 bits, one at a time")
         return made("runs", 1 if paired else 2, (1, 1), why)
 
     size, limits = refinement.count * element, _limits(refinement, element, alignment)
@@ -311,11 +318,13 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
     gathered = gathered_vector(refinement, element, limits[1])
     pair = (vector, vector) if vector >= gathered else (element, gathered)
     if size <= FEW * pair[0]:
-        return made("runs", 1, pair, "few vectors, each gathered by a thread")
+        return made("runs", 1, pair, "few vectors, each gathered by one thread")
     tile = best_tile(refinement, element, limits)
     if tile is None:
-        return made("runs", 1, (vector, vector), "no tile gives both sides a sector")
-    return made("tile", 1, tile.shape.vectors, "source and destination have runs of their own", tile)
+        return made("runs", 1, (vector, vector), "no tile gives each side a full sector")
+    return made(
+        "tile", 1, tile.shape.vectors, "the source and the destination are contiguous along different modes", tile
+    )
 
 
 def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[int, int]:
@@ -393,7 +402,7 @@ def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
     """The launches of a plan whose kernel is 'tile' or 'runs'."""
     refinement = plan.refinement
     if refinement is None:
-        raise InvalidValueError("a plan of no elements launches nothing")
+        raise InvalidValueError("a plan without elements launches nothing")
     if plan.threads_tile is not None:
         return (tile_launch(refinement, plan.threads_tile),)
     if plan.bits == NIBBLE:

@@ -83,7 +83,7 @@ def prepare_copy(
         from cute_py.copies.scaled.prepared import prepare_scaled
 
         if hints or tuning is not None or dtype is not None:
-            raise InvalidValueError("hints, tuning and dtype are of a copy between layouts, not of one that computes")
+            raise InvalidValueError("hints, tuning and dtype apply to a copy between layouts, not to one that computes")
         return prepare_scaled(source, destination, device, unique=unique, **options)
     pair = cast_type("tuple[Operand, Operand]", (source, destination))
     sides = side(pair[0], "source", dtype), side(pair[1], "destination", dtype)
@@ -182,7 +182,9 @@ def prepare_tiles(
             raise InvalidValueError(f"reduction {reduction!r} in a ring; reductions use the one-shot form")
         stages = min(4, (device.shared_bytes - BARRIER_BYTES) // stage_bytes(window_bytes or tile_bytes))
         if stages < 2:
-            raise DeviceError(f"tile = {window_bytes or tile_bytes} bytes; two must fit in {device.shared_bytes} bytes")
+            raise DeviceError(
+                f"the tile has {window_bytes or tile_bytes} bytes; two tiles must fit in {device.shared_bytes} bytes"
+            )
         blocks = min(device.multiprocessors, walk.tiles)
         kernel = copy_ring(
             walk, tile_bytes, blocks=blocks, window_bytes=window_bytes, stages=stages, **hint_arguments(hints)
@@ -198,13 +200,13 @@ def packed(coords: IntegersLike, rank: int) -> bytes:
     """Coordinates, (n, rank), as 32-bit words.
 
     Raises:
-        InvalidValueError: a coordinate does not fit in 32 bits, or the rows are not of this rank.
+        InvalidValueError: a coordinate does not fit into 32 bits, or the rows are not of this rank.
     """
     table = np.asarray(coords)
     if table.ndim != 2 or table.shape[1] != rank:
-        raise InvalidValueError(f"coordinates of shape {table.shape}; must be (n, {rank})")
+        raise InvalidValueError(f"the coordinates have the shape {table.shape}; must be (n, {rank})")
     if table.size and (int(table.min()) < -(2**31) or int(table.max()) >= 2**31):
-        raise InvalidValueError("a coordinate does not fit in 32 bits")
+        raise InvalidValueError("a coordinate does not fit into 32 bits")
     return table.astype("<i4").tobytes()
 
 
@@ -249,7 +251,7 @@ def _listed(coords: IntegersLike, rank: int, per_tile: int) -> tuple[bytes, int]
     tiles, rest = divmod(len(content) // (4 * rank), per_tile)
     if rest or not tiles:
         raise InvalidValueError(
-            f"{counted(len(content) // (4 * rank), 'coordinate')}; must be a multiple of {per_tile} a tile"
+            f"got {counted(len(content) // (4 * rank), 'coordinate')}; must be a multiple of {per_tile} per tile"
         )
     return content, tiles
 

@@ -70,7 +70,7 @@ class PreparedCopy:
         overlaps: bool = False,
     ) -> None:
         self.device = expect(device, Device, "device")
-        self.bytes = expect_integer(size, "size, of what is copied,", 0, unit="bytes")
+        self.bytes = expect_integer(size, "size, the number of bytes,", 0, unit="bytes")
         self.plans = tuple(expect(plan, LaunchPlan, "a plan") for plan in expect(plans, tuple, "plans"))
         self.plan = plan
         self._places = places
@@ -80,7 +80,7 @@ class PreparedCopy:
             raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")
         self._work = tuple(expect(one, Work, "work of a copy") for one in work)
         self._memory: list[DeviceBuffer] = []
-        self._records = [WaitRecord(device) for _ in self._work]
+        self._records = [WaitRecord(device) if "record" in one.kernel.source.parameters else None for one in self._work]
         self._counters = [
             self._more_counters() if "counter" in one.kernel.source.parameters else [] for one in self._work
         ]
@@ -116,14 +116,18 @@ class PreparedCopy:
         Args:
             args: two arrays in host memory, laid out as those that the copy was prepared for.
         Raises:
-            InvalidValueError: other arguments, or a copy of tiles through given maps.
+            InvalidValueError: other arguments, or a copy of tiles through given tensor maps.
         """
         from cute_py.copies.machine_copy import machine_launches
 
         arrays = expect_items(args, "args")
         if self.plan is None or len(arrays) != 2:
-            text = "a copy of tiles through given maps" if self.plan is None else counted(len(arrays), "argument")
-            raise InvalidValueError(f"{text}; the machine runs copies of arrays, and takes source and destination")
+            text = (
+                "a copy of tiles through given tensor maps" if self.plan is None else counted(len(arrays), "argument")
+            )
+            raise InvalidValueError(
+                f"{text} does not run on the machine; it runs copies of arrays, from a source to a destination"
+            )
         return machine_launches(arrays[0], arrays[1], tuning=Tuning() if self.plans else None)
 
     def prepare(self, stream: StreamLike) -> None:
@@ -140,8 +144,9 @@ class PreparedCopy:
                 **dict(zip(("source", "destination"), work.maps, strict=False)),
                 "tail_source": work.tail[0],
                 "tail_destination": work.tail[1],
-                "record": record.address,
             }
+            if record is not None:
+                values["record"] = record.address
             names = work.kernel.source.parameters
             if "counter" in names:
                 if not counters:
@@ -176,14 +181,14 @@ class PreparedCopy:
             raises of its memory.
         """
         if self.plan is None or self._places is None:
-            raise InvalidValueError("a copy of given tiles stays where its maps point")
+            raise InvalidValueError("a copy of given tiles always uses the memory of its maps")
         given_type = self.plan.dtype if self.plan.dtype.bits == NIBBLE else None
         a, b = side(source, "source", given_type), side(destination, "destination", given_type)
         require_place({"source": a.view, "destination": b.view}, self.device.ordinal)
         for one, layout, place in zip((a, b), (self.plan.source, self.plan.destination), self._places, strict=True):
             if one.layout != layout or one.view.dtype != self.plan.dtype or (one.view.address - place) % WIDEST:
                 raise InvalidValueError(
-                    f"the {one.role} is not like the one that was prepared",
+                    f"the {one.role} differs from the one that was prepared",
                     {
                         "prepared": f"{self.plan.dtype} {layout}, {place % WIDEST} bytes beyond a multiple of {WIDEST}",
                         "given": f"{one.view.dtype} {one.layout}, {one.view.address % WIDEST} bytes beyond it",
@@ -218,7 +223,10 @@ class PreparedCopy:
     def check(self, stream: StreamLike = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier of this copy did not complete or a kernel trapped."""
         handle = stream_handle(stream)
+        self.device.wait_for(handle)
         for work, record in zip(self._work, self._records, strict=True):
+            if record is None:
+                continue
             loads = [(one, work.kernel.source.loads) for one in work.maps[:1]]
             record.check(work.kernel.source.name, handle, loads)
 

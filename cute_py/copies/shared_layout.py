@@ -54,7 +54,9 @@ def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int,
     view = linear(access)  # type: ignore[arg-type]
     modes = access.shape if isinstance(access.shape, tuple) else (access.shape, 1)
     if len(modes) != 2:
-        raise InvalidTypeError(f"an access map has two modes, (thread, value), got {len(modes)}", {"layout": access})
+        raise InvalidTypeError(
+            f"an access map must have two modes, (thread, value), got {len(modes)}", {"layout": access}
+        )
     threads = int(size(Layout(modes[0]))).bit_length() - 1
     steps = [c * bits // 8 for c in view.columns]
     return tuple(steps[:threads]), tuple(steps[threads:])
@@ -242,14 +244,14 @@ def find_smem_layout(writer: LayoutLike, reader: LayoutLike, dtype: DTypeLike) -
     """
     bits = as_dtype(dtype).bits
     if bits % 8 or bits & (bits - 1) or bits > 8 * WIDEST:
-        raise InvalidValueError(f"an element of {bits} bits; must be 1, 2, 4, 8 or 16 bytes")
+        raise InvalidValueError(f"an element has {bits} bits; must have 1, 2, 4, 8 or 16 bytes")
     element = bits // 8
     sides = [_columns(access, bits) for access in (writer, reader)]
     count = max(sum(c for part in side for c in part) // element + 1 for side in sides)
     tile_bits = (count - 1).bit_length()
     byte_bits = tile_bits + element.bit_length() - 1
     if byte_bits > MAX_TILE_BITS:
-        raise InvalidValueError(f"a tile of {count} elements of {element} bytes is larger than shared memory")
+        raise InvalidValueError(f"a tile of {count} elements of {element} bytes does not fit into shared memory")
     swizzle, _, _ = best_swizzle(byte_bits, element, sides[0], sides[1])
     plain = Layout(1 << tile_bits)
     if not swizzle.bits:

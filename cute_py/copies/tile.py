@@ -281,7 +281,7 @@ def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> BlockTile:
 def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: int) -> BlockTile:
     """The tile at these places, with the widest accesses to shared memory that they allow."""
     element = shape.element
-    grain = 1 << swizzle.base if swizzle.bits else 16
+    grain = 1 << swizzle.base  # 16 bytes without a swizzle, too
     apart = [*(pitches[m] for m in shape.orders[0][shape.runs[0] :]), skew]
     piece = shape.vectors[0]
     while not shape.shifts[0] and piece > element and (piece > grain or any(p % piece for p in apart)):
@@ -299,12 +299,10 @@ def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: 
         and not any(n * element % (2 * unit) for n in sizes)
     ):
         unit *= 2
-    piece, unit = (
-        max(w for w in (*widths_of(element), 8) if w <= have) if have >= element else have for have in (piece, unit)
-    )
+    piece, unit = (max(w for w in widths_of(element) if w <= have) for have in (piece, unit))
     listed = shape.shifts[1] and shape.runs[1] > 1
     made = BlockTile(shape, tuple(pitches), piece, unit, swizzle, skew, listed)
-    return made if shape.shifts[1] or spread_of(made) is not None else replace(made, listed=True)
+    return made if spread_of(made) is not None else replace(made, listed=True)
 
 
 def spread_of(tile: BlockTile) -> tuple[int, ...] | None:
@@ -359,7 +357,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, end
 
 def least_cost(shape: TileShape) -> float:
     """Lower bound of `tile_cost` for all tiles of a shape."""
-    inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts) and shape.columns == 1
+    inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts)
     unit = shape.vectors[1] if inner else shape.element
     apart = int(shape.copied < FOLDED and unit < shape.vectors[1])
     ends = shape.shifts[1] and shape.run_mode < 0 and shape.runs[0] < 2  # a shorter run may let words borrow elements

@@ -103,6 +103,12 @@ def draw_boxes(atom: TmaAtom) -> Picture:
         InvalidTypeError: no such atom; as `first_tile` where a tile can't be cut into boxes.
 
     The two colours alternate from tile to tile; a tile of several instructions has several boxes.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", numpy.zeros((96, 40), "float32"), "(_32,_16):(_16,_1)")
+    >>> draw_boxes(atom).svg.count("<title>")
+    10
     """
     work, plan = first_tile(expect(atom, TmaAtom, "atom")), atom.plan
     dims, box = (*plan.dims, 1)[:2], (*plan.box, 1)[:2]
@@ -192,6 +198,12 @@ def draw_multicast(atom: TmaAtom) -> Picture:
         atom: of `make_tma_copy`; without multicast there is one CTA.
     Raises:
         InvalidTypeError: no such atom.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD_MULTICAST", gmem, "(_128,_64):(_64,_1)", num_multicast=2)
+    >>> print(draw_multicast(atom).text.splitlines()[0])
+    SM90_TMA_LOAD_MULTICAST: slices of a tile by CTA
     """
     work, count = first_tile(expect(atom, TmaAtom, "atom")), atom.num_multicast
     each = len(work.rows) // count

@@ -67,6 +67,7 @@ def _later(module: str, name: str) -> Callable[..., Picture]:
 draw_tmem = _later("cute_py.draw.tensor_memory", "draw_tmem")
 draw_pipeline = _later("cute_py.draw.timeline", "draw_pipeline")
 draw_run = _later("cute_py.draw.timeline", "draw_run")
+draw_writers = _later("cute_py.draw.tensor_memory", "draw_writers")
 
 
 def _is(*paths: str) -> Callable[[Drawable], bool]:
@@ -122,6 +123,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (_is_layouts, _compare),
     (_is("cute_py.tma.simulate.pipeline.Timeline"), draw_pipeline),
     (_is("cute_py.machine.judgement.timeline.RunTimeline"), draw_run),
+    (_is("cute_py.machine.tensor_memory.writers.TensorContents"), draw_writers),
     (_is("cute_py.mesh.sharded_layout.ShardedLayout"), draw_shards),
     (_is("cute_py.tmem.copy_request.CopyAsync", "cute_py.tmem.demonstration.Demonstration"), draw_tmem),
     (_is("cute_py.copies.plan.CopyPlan"), _plan),

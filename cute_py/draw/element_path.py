@@ -15,7 +15,7 @@ from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import as_coordinate, first_tile, last_coordinates, tile_start, tile_steps
 from cute_py.tma.descriptor.request import TensorMap
-from cute_py.tma.simulate.trace import Trace, TraceStep
+from cute_py.tma.emulator.trace import Trace, TraceStep
 
 NAMED_ROWS = 4
 """Rows that one gather4 or scatter4 names, one by one."""

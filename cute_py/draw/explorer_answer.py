@@ -29,7 +29,7 @@ from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.limits import architecture, unknown_addition
 from cute_py.tma.descriptor.violations import violations
-from cute_py.tma.simulate.trace import Trace
+from cute_py.tma.emulator.trace import Trace
 
 T = TypeVar("T")
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
@@ -168,7 +168,7 @@ def _parsed(text: str) -> Any:
         InvalidValueError: a long text, or a basis element of a mode that no layout has; ParseError: as `parse`.
     """
     if len(text) > LIMITS["max_text"]:
-        raise InvalidValueError(f"a text of {len(text)} characters; must be at most {LIMITS['max_text']}")
+        raise InvalidValueError(f"the text has {len(text)} characters; must have at most {LIMITS['max_text']}")
     if re.search(r"@\d{3}", text) or re.search(r"E<[^<>]{0,400}?\d{3}", text):
         raise InvalidValueError("a basis element names a mode above 99; no layout here has so many")
     return parse(text)

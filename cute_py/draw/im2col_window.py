@@ -13,7 +13,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, load_mode_of
 from cute_py.tma.emulator.geometry import Geometry, geometry, row_image
-from cute_py.tma.simulate.trace import Trace, TraceStep
+from cute_py.tma.emulator.trace import Trace, TraceStep
 
 Im2col: TypeAlias = Im2colAtom | TensorMapIm2col | TensorMapIm2colWide
 VISITED = 5

@@ -156,7 +156,7 @@ def plane_of(thing: Drawn) -> Plane:
     for leaf in leaves(domain.shape):
         if not isinstance(value_of(leaf), int):
             text = f"a picture needs known sizes, got {leaf_text(leaf)}"
-            raise InvalidTypeError(text, {"layout": domain}, "replace the symbols with layout.subs({...}) first")
+            raise InvalidTypeError(text, {"layout": domain}, "replace the symbols by numbers with layout.subs({...})")
     rank = len(modes(domain.shape))
     if rank > 2:
         thing = group_modes(thing, 1, rank)
@@ -437,6 +437,12 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
         InvalidTypeError: something else than a layout; InvalidValueError: too many, or another number of names.
 
     The title of a cell has the coordinate at which the first layout has the same offset: where the element came from.
+
+    >>> import cute_py as cute
+    >>> layout = cute.parse("(4,8):(8,1)")
+    >>> picture = draw_compare(layout, cute.coalesce(layout), names=("layout", "coalesced"))
+    >>> "coalesced" in picture.svg
+    True
     """
     if not 1 <= len(layouts) <= MOST_LAYOUTS:
         raise InvalidValueError(f"{len(layouts)} layouts; must be 1 to {MOST_LAYOUTS}")
@@ -462,6 +468,16 @@ def draw_tensor(tensor: Tensor) -> Picture:
         tensor: a tensor whose engine is a coordinate or counting iterator; of any other tensor the layout is drawn.
     Raises:
         InvalidTypeError: no tensor.
+
+    >>> import cute_py as cute
+    >>> print(draw_tensor(cute.make_identity_tensor((2, 3))).text)
+    ArithTuple(_0,_0) o (2,3):(_1@0,_1@1)
+    <BLANKLINE>
+      down: mode 0 = 2:_1@0; across: mode 1 = 3:_1@1
+      |     0      1      2
+    --+--------------------
+    0 | (0,0)  (0,1)  (0,2)
+    1 | (1,0)  (1,1)  (1,2)
     """
     if not isinstance(expect(tensor, Tensor, "tensor").engine, (ArithTupleIterator, CountingIterator)):
         table = layout_table("", memory_layout(tensor), "value", _element_bits(tensor), None)

@@ -54,7 +54,7 @@ _DARK: Final = re.compile(r"@media[^{}]{0,80}prefers-color-scheme: ?dark\)\{((?:
 _PAPER: Final = re.compile(r"\.paper\{fill:(#[0-9a-f]{6})\}")
 _TITLE: Final = re.compile(r"<title>[^<]{0,4000}</title>")
 _SIZE: Final = re.compile(r'<svg\b[^<>]{0,400}? width="([\d.]{1,20})"[^<>]{0,400}? height="([\d.]{1,20})"')
-TITLES_LEFT_OUT: Final = "the titles of the cells are left out: they would be too large"
+TITLES_LEFT_OUT: Final = "the titles of the cells are omitted: they would be too large"
 
 
 @dataclass(frozen=True)

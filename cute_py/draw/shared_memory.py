@@ -49,7 +49,7 @@ from cute_py.tma.atom.smem_layout import span_row
 from cute_py.tma.atom.tiles import as_coordinate
 from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
-from cute_py.tma.simulate.trace import Trace, TraceStep
+from cute_py.tma.emulator.trace import Trace, TraceStep
 
 UNIT = 16
 """Bytes of a unit, which a swizzle moves, and which one lane reads at once."""
@@ -202,6 +202,12 @@ def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[in
     A line is 128 bytes, 32 banks; cells are its 16-byte units with the TMA coordinate of their first element. Units of
     one colour come from the same 16-byte column of the box. Outside the tensor: hatched. A unit that nothing is
     written to is empty.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(draw_smem(atom).text.splitlines()[0])
+    SM90_TMA_LOAD, tile 0 in shared memory
     """
     if isinstance(atom, (Im2colAtom, TensorMapIm2col, TensorMapIm2colWide)):
         left_out = is_integer(tile_coord) and tile_coord == 0

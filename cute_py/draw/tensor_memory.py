@@ -10,6 +10,7 @@ from cute_py.draw.table import TONES, BracketRow, Cell, grid, run_brackets, show
 from cute_py.draw.text_renderer import WIDTH
 from cute_py.errors import InvalidTypeError
 from cute_py.machine.tensor_memory.memory import NOT_A_SOURCE, SLAB, TensorMemory, alloc_columns
+from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents, column_runs
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import SMEM_ADDRESS, Demonstration
 from cute_py.tmem.execute import run
@@ -36,6 +37,10 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         InvalidTypeError: something else. TmemError: the copy can't run.
 
     Bytes are counted from the start of the shared buffer. Cells of one colour come from the same 16 bytes, modulo 128.
+
+    >>> from cute_py.tmem import demonstration_copy
+    >>> print(draw_tmem(demonstration_copy()).text.splitlines()[0])
+    A_smem[0:32, 0:16] -> tmem[0:32, 0:16]
     """
     if isinstance(copy, CopyAsync):
         sources, base, title = _executed(copy), 0, copy.explain().splitlines()[0]
@@ -74,6 +79,34 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
     longest = max(len(cell.text) for cell in table.cells)
     table = replace(table, plain_text=_plain_text(sources, base, columns, longest, notes[1:]))
     return Picture(title, (table,), ("cells: shared bytes, counted from the buffer's start; . is not written",))
+
+
+def draw_writers(contents: TensorContents) -> Picture:
+    """Which instruction wrote the cells of tensor memory last: a column of the picture for each range of columns.
+
+    Args:
+        contents: what `PtxRun.tensor_memory` returns.
+    """
+    lines = contents.lines
+    runs = [one for one in column_runs(lines) if (lines[:, one.start] != NOTHING).any()]
+    kept = [runs[i] for i in shown(len(runs), MOST_COLUMNS) if i is not None]
+    used = sorted({one.line for one in contents.written()})
+
+    def cell(lane: int, column: int) -> Cell:
+        line = int(lines[lane, column])
+        where = f"lanes from {lane}, columns from {column}"
+        if line == NOTHING:
+            return Cell(".", f"{where}: not written")
+        return Cell(str(line), f"{where}: line {line}, {contents.instructions[line]}", used.index(line) % TONES)
+
+    starts = [0, *(numpy.flatnonzero((numpy.diff(lines, axis=0) != 0).any(axis=1)) + 1).tolist()]
+    lanes = [starts[i] for i in shown(len(starts), 4 * LANES_OF_A_SLAB) if i is not None]
+    more = [f"{len(runs)} ranges of columns, of which {len(kept)} are drawn"] if len(kept) < len(runs) else []
+    table = grid(
+        lanes, [one.start for one in kept], cell, row_axis="lanes from", column_axis="columns from", notes=tuple(more)
+    )
+    table = replace(table, plain_text=str(contents))
+    return Picture(contents.title, (table,), ("cells: the line of the instruction that wrote them last",))
 
 
 def _plain_text(

@@ -348,6 +348,12 @@ def draw_ldmatrix(
 
     Lanes of one colour are one 8 x 8 matrix, read in one pass where they lie in different banks; the notes have the
     passes of each.
+
+    >>> import cute_py as cute
+    >>> mma = cute.make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    >>> copy = cute.make_tiled_copy_A(cute.copy_atom("SM75_U32x4_LDSM_N", "half_t"), mma)
+    >>> print(draw_ldmatrix(copy, cute.parse("(_16,_16):(_16,_1)")).text.splitlines()[0])
+    SM75_U32x4_LDSM_N reads (_16,_16):(_16,_1), step 0 of warp 0
     """
     expect(copy, TiledCopy, "the copy of draw_ldmatrix")
     if not isinstance(smem, (Layout, ComposedLayout)):

@@ -36,6 +36,16 @@ def draw_pipeline(timeline: Timeline) -> Picture:
 
     The title of a cell has the barrier, phase and parity that the iteration waits for. The phase is the iteration
     divided by the number of stages; the parity is its last bit, inverted for the producer.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> tile = cute.tma.TensorMapTiled("int32", 4096, (4096,), (), (128,))
+    >>> gmem = cute.tma.GlobalMemory()
+    >>> _ = gmem.add("A", numpy.zeros(16384, numpy.uint8), 4096)
+    >>> loads = [cute.tma.RingLoad(tile, [(128 * i,) for i in range(4)])]
+    >>> ring = cute.tma.Ring(cute.tma.Emulator(), gmem, cute.tma.SharedMemory(4096), loads, depth=2)
+    >>> print(draw_pipeline(ring.simulate()).text.splitlines()[0])
+    ring of 2 stages, 16 ticks: completed
     """
     stages = shown(expect(timeline, Timeline, "timeline").depth, MOST_STAGES)
     ticks = shown(timeline.ticks, max(16, min(MOST_TICKS, PICTURE_CELLS // max(len(stages), 1))))

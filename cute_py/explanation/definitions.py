@@ -50,7 +50,7 @@ PACKAGES: Final = (
 TEXTS: Final = ("__version__",)
 """The names of the top package that stand for a text; no other package has one."""
 KNOWN: Final = {
-    "__version__": "The version of this library, as a release has it; docs/changes lists what each brought."
+    "__version__": "The version of this library, as a release has it; CHANGELOG.md lists what each brought."
 }
 """Text of names that have none in the source."""
 

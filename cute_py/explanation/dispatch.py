@@ -110,8 +110,8 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
         InvalidValueError: a text of more than 65,536 characters.
 
     >>> print(explain(coalesce, Layout((Int(2), Int(6)), (Int(1), Int(2)))))
-    merge: _2:_1 and _6:_2 are one mode _12:_1: _2 * _1 = _2
-    result: (_2,_6):(_1,_2) is _12:_1
+    merge: _2:_1 and _6:_2 merge into _12:_1: _2 * _1 = _2
+    result: (_2,_6):(_1,_2) coalesces to _12:_1
     >>> print(explain(make_identity_tensor((4, 5))).splitlines()[0])
     ArithTuple(_0,_0) o (4,5):(_1@0,_1@1)
     """

@@ -94,7 +94,7 @@ def _condition(outcome: Outcome) -> str:
 
 def _composition(match: re.Match[str]) -> _Found | None:
     if "?" in match["right"].partition(":")[0]:
-        message = "the shape of the right side must be static: CuTe DSL composes with no size of run time"
+        message = "the shape of the right layout must be static: CuTe DSL composes with no size of run time"
         return "static shape", message, [f"{match['left']} o {match['right']}"], ["static sizes in the right layout"]
     outcome = _run("composition", match["left"], match["right"], ("L", "R"))
     message = "the right side can't be composed with the left"

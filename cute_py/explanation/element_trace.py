@@ -20,7 +20,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.layout import Int, Layout, offsets, rank, size
 from cute_py.tensor import Tensor, make_smem_ptr, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.simulate.trace import TraceStep
+from cute_py.tma.emulator.trace import TraceStep
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +42,14 @@ class ElementTrace:
         register: number of the 32-bit register of the fragment. bits: first and last bit in it.
         descriptor: by which the instruction finds it, where it reads shared memory.
         instruction: number of the MMA along the operand's modes. element: its coordinate in that operand.
+
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.tma.make_smem_layout("K", "128B", "bfloat16", (128, 64))
+    >>> mma = cute.make_tiled_mma("SM90_64x64x16_F32BF16BF16_SS", (2, 1, 1))
+    >>> found = cute.trace(cute.tma.make_tma_copy("SM90_TMA_LOAD", x, tile), (133, 70), mma)
+    >>> found.tile, found.place, found.operand
+    ((1, 1), (5, 6), 'A')
     """
 
     coord: Place

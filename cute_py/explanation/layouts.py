@@ -172,7 +172,7 @@ def _sample_lines(layout: Layout, element: Callable[[Coordinate], Coordinate]) -
     """The first element, one step along each mode that moves, the last element."""
     flat = _flat_modes(layout)
     if len(flat) > MOST_MODES:
-        return [f"  left out: a coordinate has more than {MOST_MODES} numbers"]
+        return [f"  omitted: a coordinate has more than {MOST_MODES} numbers"]
     known = [int(mode.size) for mode in flat if isinstance(mode.size, int)]
     chosen: dict[str, dict[Path, int]] = {"first": {}}
     chosen |= {

@@ -2,8 +2,12 @@
 
 An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined as `examine` does: what keeps it from
 assembling, where it assembles, and a text with its modifiers that does. Operands of inline assembly (`%0`) have no
-type in the text and are left alone. A program of mbarrier and copy instructions is run on the emulator's barrier, which
-then shows what each wait is short of.
+type in the text and are left alone.
+
+A program of mbarrier and copy instructions runs on the machine. Its lines become a kernel of one thread in each CTA,
+every instruction on the line that it has in the text. A copy becomes the bytes that it brings to its barrier: its
+operands are rarely in the text, its box is. The machine's findings say what a wait is short of, and a change is offered
+after a run without the finding.
 """
 
 from __future__ import annotations
@@ -11,11 +15,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, counted, unless_refused
+from cute_py.errors import counted, unless_refused
 from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_threads
 from cute_py.explanation.readings import HANG, TYPE_NAME, Reading, some, type_bits
 from cute_py.explanation.rows.known_texts import first_of, rows
@@ -24,9 +28,6 @@ from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.render import ptx
 from cute_py.targets import ARCHITECTURES, MAX_CLUSTER, version_text
 from cute_py.tma.descriptor.limits import STORE_UNIT
-
-if TYPE_CHECKING:
-    from cute_py.tma.emulator.mbarrier import Mbarrier
 
 _NAMES: Final = sorted({form.opcode for form in FORMS if "." in form.opcode} | {"prefetch.tensormap"}, reverse=True)
 _STATEMENT: Final = re.compile(
@@ -280,102 +281,87 @@ _STEP: Final = re.compile(
     r"cp\.(?:reduce\.)?async\.bulk[\w.:]*+)(?P<operands>[^\n;]*+);?(?P<note>[^\n]*+)$",
     re.MULTILINE,
 )
+_OPERAND: Final = re.compile(r"\[[^\]]{0,400}\]|\{[^}]{0,400}\}|[^\s,;]{1,400}")
+_NUMBER: Final = re.compile(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0")
 _BOX: Final = re.compile(r"box\s{0,80}[{(\[]\s{0,80}(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
 _CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s{0,80}([0-9]{1,2})\b", re.IGNORECASE)
 _MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
 _ROUND: Final = re.compile(r"^\W{0,200}(?:for|while|do|loop)\b", re.MULTILINE)
+_LINE: Final = re.compile(r"\bline ([0-9]{1,9})")
+_WAITS: Final = ("try_wait", "test_wait")
+_MOST_RUNS: Final = 8
+"""Changes that are tried."""
+_MOST_BYTES: Final = (1 << 31) - 1
+_BASE: Final = 1024
+"""Shared address of the first barrier of a kernel."""
+_HEAD: Final = """.version 9.0
+.target sm_90a
+.entry paste() .reqntid 1 .reqnctapercluster {ctas} {{ .reg .pred %p; .reg .pred %c; .reg .b32 %r<4>;
+.shared .align 8 .b64 bars[{bars}]; mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, bars;
+"""
+_HEAD_LINES: Final = _HEAD.count("\n")
+_READY: Final = "fence.mbarrier_init.release.cluster; barrier.cluster.arrive; barrier.cluster.wait; "
+"""Behind the last mbarrier.init: what another CTA, and a copy, need to use it."""
 
 
-@dataclass(slots=True)
-class _Barrier:
-    """A barrier of a program, and what it has seen."""
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An instruction of the text.
 
-    name: str
-    barrier: Mbarrier
-    expected: int = 0
-    delivered: int = 0
-    arrivals: int = 0
-    armed: set[int] = field(default_factory=set)
-    """The CTAs that the comments name where bytes are announced."""
+    Attributes:
+        line: of the text. verb: 'init', 'arrive', 'expect_tx', 'complete_tx', 'try_wait' and others; 'copy'.
+        barrier: as the text names it. number: a count, bytes, or a parity. threads: that execute it. ctas: that the
+            text names; empty for all. receivers: CTAs of a multicast.
+    """
+
+    line: int
+    verb: str
+    barrier: str
+    number: int
+    threads: int = 1
+    ctas: tuple[int, ...] = ()
+    receivers: tuple[int, ...] = ()
+    drops: bool = False
 
 
 @dataclass(slots=True)
 class _Program:
-    """A program of mbarrier and bulk copy instructions, run on the emulator's barriers, and what that showed."""
+    """The instructions of a text, and what it says beside them."""
 
     text: str
-    steps: list[re.Match[str]]
-    barriers: dict[str, _Barrier] = field(default_factory=dict)
+    steps: list[_Step] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
-    broken: list[Diagnostic] = field(default_factory=list)
-    changes: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
 
-    def never(self, text: str, change: str) -> None:
-        """A phase that never completes, and what completes it."""
-        self.broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
-        self.changes.append(change)
-
-    def run(self, step: re.Match[str]) -> None:
-        operands = [
-            part.strip()
-            for part in re.findall(r"\[[^\]]{0,400}\]|\{[^}" r"]{0,400}\}|[^\s,;]{1,400}", step["operands"])
-        ]
-        places = [part.strip("[]") for part in operands if part.startswith("[")]
-        numbers = [int(part, 0) for part in operands if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)]
-        op = step["op"]
-        from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
-
-        if step["verb"] == "init":
-            count = numbers[-1] if numbers else 1
-            if places and 1 <= count <= MAX_COUNT:
-                self.barriers[places[0]] = _Barrier(places[0], Mbarrier(count, name=places[0]))
-                taken = f"a phase takes {counted(count, 'arrival')} and the bytes that are announced"
-                self.lines.append(f"{places[0]}: {taken}")
-            return
+    def add(self, step: re.Match[str]) -> None:
+        """One more instruction."""
+        operands = [part.strip() for part in _OPERAND.findall(step["operands"])]
+        places = [" ".join(part.strip("[]").split()) for part in operands if part.startswith("[")]
+        numbers = [min(int(part, 0), _MOST_BYTES) for part in operands if _NUMBER.fullmatch(part)]
+        verb, op = step["verb"], step["op"]
         name = _barrier_of(op, places)
         if name is None:
             return
-        if name not in self.barriers:
-            if any(s["verb"] == "init" for s in self.steps):
-                known = ", ".join(self.barriers) or "none"
-                text = f"{name} is used and not initialised; the program initialises {known}"
-                self.broken.append(Diagnostic("barrier", text=text))
-            self.barriers[name] = _Barrier(name, Mbarrier(1, name=name))
-        try:
-            self.apply(step, self.barriers[name], numbers)
-        except CuteError as error:
-            text = f"{name}: {error.headline}"
-            self.broken.append(Diagnostic("mbarrier", text=text, source="PTX ISA, mbarrier"))
-
-    def apply(self, step: re.Match[str], held: _Barrier, numbers: Sequence[int]) -> None:
-        """One instruction on its barrier."""
-        from cute_py.tma.emulator.mbarrier import MAX_COUNT
-
-        note, op, verb = step["note"], step["op"], step["verb"]
+        line = self.text.count("\n", 0, step.start("op")) + 1
+        ctas = tuple(sorted({int(n) for n in _CTA.findall(step["note"]) if int(n) < MAX_CLUSTER}))
         if verb is None:
-            self.load(op, numbers, note, held)
-            self.multicast(op, numbers, held)
+            self.copy(_Step(line, "copy", name, 0, ctas=ctas), op, numbers, step["note"])
+        elif verb == "init":
+            count = numbers[-1] if numbers else 1
+            self.steps.append(_Step(line, verb, name, count, ctas=ctas))
+            self.lines.append(f"{name}: a phase takes {counted(count, 'arrival')} and the bytes that are announced")
         elif verb.startswith("arrive"):
-            count = _threads(note)
-            if "expect_tx" in op and numbers:
-                held.armed |= {int(n) for n in _CTA.findall(note)}
-                held.expected += numbers[-1] * count
-                held.barrier.expect_tx(min(numbers[-1] * count, MAX_COUNT))
-            held.arrivals += count
-            held.barrier.arrive(count)
-        elif verb == "expect_tx" and numbers:
-            held.expected += numbers[-1]
-            held.barrier.expect_tx(numbers[-1])
-        elif verb == "complete_tx" and numbers:
-            held.delivered += numbers[-1]
-            held.barrier.complete_tx(numbers[-1])
-        elif verb in ("try_wait", "test_wait"):
-            self.wait(held, numbers[-1] & 1 if numbers else 0)
+            threads, drops = _threads(step["note"]), verb == "arrive_drop"
+            expects = "expect_tx" in op and bool(numbers)
+            made = _Step(line, "arrive", name, 0, threads, ctas, drops=drops)
+            self.steps.append(replace(made, verb="announce", number=numbers[-1]) if expects else made)
+        elif verb in _WAITS:
+            self.steps.append(_Step(line, "wait", name, numbers[-1] & 1 if numbers else 0, ctas=ctas))
+        elif numbers:
+            self.steps.append(_Step(line, verb, name, numbers[-1], ctas=ctas))
 
-    def load(self, op: str, numbers: Sequence[int], note: str, held: _Barrier) -> None:
-        from cute_py.tma.emulator.mbarrier import MAX_COUNT
-
+    def copy(self, step: _Step, op: str, numbers: Sequence[int], note: str) -> None:
+        """A copy, with the bytes that it brings, and to whom."""
         if ".tensor" in op:
             box = _BOX.search(note) or _BOX.search(self.text)
             kind = TYPE_NAME.search(note) or TYPE_NAME.search(self.text)
@@ -394,82 +380,167 @@ class _Program:
             count = sized[-1]
             shown = f"{count} bytes"
         self.lines.append(f"the copy moves {shown}")
-        held.delivered += count
-        held.barrier.complete_tx(min(count, MAX_COUNT))
+        receivers: tuple[int, ...] = ()
+        if "multicast" in op:
+            stated = _MASK.search(self.text)
+            mask = int(stated[1], 16 if "x" in stated[1].lower() else 10) if stated else numbers[-1] if numbers else 0
+            receivers = tuple(cta for cta in range(MAX_CLUSTER) if mask >> cta & 1)
+        if receivers:
+            listed = ", ".join(map(str, receivers))
+            said = f"multicast mask {mask:#x}: CTAs {listed} of the cluster each get the whole box"
+            self.lines.append(f"{said}, and the barrier at the same offset of each gets its bytes")
+        self.steps.append(replace(step, number=min(count, _MOST_BYTES), receivers=receivers))
 
-    def multicast(self, op: str, numbers: Sequence[int], held: _Barrier) -> None:
-        """Which CTAs a load writes to, and whether each announces the bytes."""
-        if "multicast" not in op:
-            return
-        stated = _MASK.search(self.text)
-        mask = int(stated[1], 16 if "x" in stated[1].lower() else 10) if stated else numbers[-1] if numbers else 0
-        receivers = [cta for cta in range(MAX_CLUSTER) if mask >> cta & 1]
-        if not receivers:
-            return
-        listed = ", ".join(map(str, receivers))
-        shown = f"multicast mask {mask:#x}: CTAs {listed} of the cluster each get the whole box"
-        self.lines.append(f"{shown}, and the barrier at the same offset of each gets its bytes")
-        silent = [cta for cta in receivers if held.armed and cta not in held.armed]
-        if silent:
-            named, count = ", ".join(map(str, silent)), held.delivered
-            text = f"{held.name} of CTA {named}: {count} bytes are delivered and none are expected there"
-            self.never(text, f"let one thread of every CTA of the mask ({listed}) announce {count} bytes")
+    @property
+    def initialises(self) -> bool:
+        """Whether the text initialises a barrier; in one that does not, each takes one arrival."""
+        return any(step.verb == "init" for step in self.steps)
 
-    def wait(self, held: _Barrier, parity: int) -> None:
-        """Whether a wait is satisfied; what it is short of."""
-        if not (held.arrivals or held.expected or held.delivered or any(s["verb"] == "init" for s in self.steps)):
-            self.unknown.append(f"how {held.name} is initialised, and what arrives on it")
-        if self.unknown and not held.delivered:
-            return
-        if held.barrier.try_wait(parity) and (self.unknown or held.expected == held.delivered):
-            return
-        barrier, name = held.barrier, held.name
-        if barrier.pending and held.arrivals < barrier.arrive_count:
-            text = (
-                f"{name}: a phase takes {counted(barrier.arrive_count, 'arrival')} and {held.arrivals} came; "
-                f"{barrier.pending} {'is' if barrier.pending == 1 else 'are'} missing"
+    def judged(self) -> list[_Step]:
+        """The instructions, without waits of which the text lacks something."""
+        used = {step.barrier for step in self.steps if step.verb not in ("init", "wait")}
+        found = []
+        for step in self.steps:
+            if step.verb == "wait" and not self.initialises and step.barrier not in used:
+                self.unknown.append(f"how {step.barrier} is initialised, and what arrives on it")
+            elif step.verb != "wait" or not self.unknown:
+                found.append(step)
+        return found
+
+
+def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, list[str]]:
+    """The text of a kernel that makes these steps, each on its line behind `_HEAD`, and its barriers in order."""
+    names = list(dict.fromkeys(step.barrier for step in steps))
+    ctas = 1 + max((max(step.ctas + step.receivers, default=0) for step in steps), default=0)
+    rows: list[str] = [""] * max(step.line for step in steps)
+    if not initialises:
+        rows[0] = "".join(f"mbarrier.init.shared.b64 [%r2+{8 * i}], 1; " for i in range(len(names))) + _READY
+    last = max((step.line for step in steps if step.verb == "init"), default=0)
+    for number, step in enumerate(steps):
+        at, count = 8 * names.index(step.barrier), step.number
+        for cta, lines in _instructions(step, at, count, number):
+            guard = "" if cta is None else f"setp.eq.u32 %c, %r1, {cta}; "
+            rows[step.line - 1] += guard + " ".join(f"{'' if cta is None else '@%c '}{line};" for line in lines) + " "
+    if last:
+        rows[last - 1] += _READY
+    head = _HEAD.format(ctas=ctas, bars=len(names))
+    return head + "\n".join(rows) + "\nret; }\n", names
+
+
+def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tuple[int | None, list[str]]]:
+    """(the CTA that executes them, None for all; instructions) of a step at the barrier `at` bytes from the first."""
+    arrive = "mbarrier.arrive_drop" if step.drops else "mbarrier.arrive"
+    expect = f"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2+{at}]"
+    lines = {
+        "init": [f"mbarrier.init.shared.b64 [%r2+{at}], {count}"],
+        "arrive": [f"{arrive}.shared.b64 _, [%r2+{at}], {step.threads}"],
+        "announce": [f"{arrive}.expect_tx.shared.b64 _, [%r2+{at}], {count}"],
+        "expect_tx": [f"{expect}, {count}"],
+        "complete_tx": [f"mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r2+{at}], {count}"],
+        "copy": [f"mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r2+{at}], {count}"],
+    }
+    if step.threads > 1:
+        lines["announce"] = [f"{expect}, {min(count * step.threads, _MOST_BYTES)}", *lines["arrive"]]
+    if step.verb == "wait":
+        tried = f"mbarrier.try_wait.parity.shared.b64 %p, [%r2+{at}], {count}"
+        if not step.ctas:
+            yield None, [f"W{number}: {tried}; @!%p bra W{number}"]
+        for cta in step.ctas:
+            label = f"{number}_{cta}"
+            skipped = f"setp.ne.u32 %c, %r1, {cta}; @%c bra E{label}; W{label}: {tried}; @!%p bra W{label}"
+            yield None, [f"{skipped}; E{label}: mov.u32 %r3, 0"]
+    elif step.receivers:
+        for receiver in step.receivers:
+            yield (
+                (step.ctas or (0,))[0],
+                [
+                    f"mapa.shared::cluster.u32 %r3, %r2, {receiver}",
+                    f"mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%r3+{at}], {count}",
+                ],
             )
-            more = counted(barrier.pending, "more thread")
-            self.never(text, f"initialise {name} with {max(held.arrivals, 1)}, or let {more} arrive")
-        if held.expected != held.delivered:
-            over = held.delivered - held.expected
-            short = f"{over} bytes more than expected" if over > 0 else f"{-over} bytes never come"
-            text = (
-                f"{name}: {held.expected} bytes are expected and {held.delivered} are delivered: {short}, "
-                "so the count does not return to zero"
-            )
-            self.never(text, f"expect {held.delivered} bytes")
-        elif not barrier.pending or held.arrivals >= barrier.arrive_count:
-            text = (
-                f"{name}: the wait names parity {parity}, which is that of the current phase "
-                f"{barrier.phase}; it is over after the next one"
-            )
-            self.never(text, f"wait with parity {1 - parity}, and flip it each time round")
+    elif step.ctas:
+        yield from ((cta, lines[step.verb]) for cta in step.ctas)
+    else:
+        yield None, lines[step.verb]
+
+
+def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
+    """What a run of the steps finds of its barriers, in the names and lines of the text."""
+    if not any(step.verb == "wait" for step in steps):
+        return []
+    from cute_py.machine.run import run_ptx
+
+    text, names = _kernel_text(steps, initialises)
+    ctas = 1 + max(max(step.ctas + step.receivers, default=0) for step in steps)
+    found = run_ptx(text, grid=ctas, schedule="eager", limit=1 << 16).diagnostics
+    errors = [one for one in found if one.severity == "error"]
+    return [
+        replace(one, text=_in_the_text(one.message, names), fixes=tuple([_in_the_text(f, names) for f in one.fixes]))
+        for one in errors
+    ]
+
+
+def _in_the_text(said: str, names: Sequence[str]) -> str:
+    """A text of the machine with the lines and the barriers of the pasted one."""
+    said = _LINE.sub(lambda found: f"line {int(found[1]) - _HEAD_LINES}", said)
+    for number, name in reversed(list(enumerate(names))):
+        address = f"{_BASE + 8 * number:#x}"
+        said = said.replace(f"the mbarrier at {address}", name).replace(f"mbarrier at {address}", name)
+        said = said.replace(f"shared address {address}", name)
+    return said
 
 
 def read_waits(text: str) -> list[Reading]:
-    """A program of mbarrier and bulk copy instructions, run on the emulator's barrier."""
-    steps = some(_STEP.finditer(text), 200)
-    if not {step["verb"] for step in steps} & {"arrive", "try_wait", "test_wait", "expect_tx"}:
+    """A program of mbarrier and bulk copy instructions, run on the machine."""
+    matches = some(_STEP.finditer(text), 200)
+    if not {step["verb"] for step in matches} & {"arrive", "try_wait", "test_wait", "expect_tx"}:
         return []
-    ran = _Program(text, steps)
-    for step in steps:
-        ran.run(step)
-    hangs = HANG.search(text)
-    if not ran.broken and hangs and not ran.unknown:
+    program = _Program(text)
+    for match in matches:
+        program.add(match)
+    steps, hangs = program.judged(), HANG.search(text)
+    broken = _run_errors(steps, program.initialises)
+    changes = [fix for one in broken for fix in one.fixes]
+    if broken and not changes:
+        changes = list(_tried_changes(steps, program.initialises))
+    if not broken and hangs and not program.unknown:
         where = "look at the parity, at another barrier, or at a load that was not issued"
-        ran.lines.append(f"the bytes and the arrivals balance: {where}")
-    waits = [step for step in steps if step["verb"] in ("try_wait", "test_wait")]
-    begun = _ROUND.search(text)
-    constant = [step for step in waits if re.search(r",\s{0,80}[01]\s{0,80}$", step["operands"])]
+        program.lines.append(f"the bytes and the arrivals balance: {where}")
+    begun, waits = _ROUND.search(text), [match for match in matches if match["verb"] in _WAITS]
+    constant = [match for match in waits if re.search(r",\s{0,80}[01]\s{0,80}$", match["operands"])]
     if begun is not None and constant and constant[-1].start() > begun.start():
         same = "a wait in a loop names the same parity in every round: every second wait is over before its phase is"
-        ran.never(same, "flip the parity each time round: 0, 1, 0, 1, ...")
+        broken.append(Diagnostic("never completes phase", text=same, source="PTX ISA, mbarrier"))
+        changes.append("flip the parity each time round: 0, 1, 0, 1, ...")
     kind = "A program of mbarrier and copy instructions" + (" that waits forever" if hangs else "")
-    span = steps[0].start(), max(steps[-1].end(), hangs.end() if hangs else 0)
+    span = matches[0].start(), max(matches[-1].end(), hangs.end() if hangs else 0)
     elsewhere = "Look at whether every thread that should arrive reaches its instruction, and at the addresses."
-    found = Reading(kind, *span, ran.lines, ran.broken, ran.changes, ran.unknown, elsewhere, not ran.unknown)
-    return [found]
+    unknown = list(dict.fromkeys(program.unknown))
+    return [Reading(kind, *span, program.lines, broken, changes, unknown, elsewhere, not unknown)]
+
+
+def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:
+    """The first change of one number that a run without errors follows: of bytes, of who announces them, a parity."""
+    left = _MOST_RUNS
+    for place, step in enumerate(steps):
+        if step.verb == "wait":
+            other = 1 - step.number
+            text = f"wait with parity {other} in line {step.line}, and flip it each time round"
+            tried = [(text, replace(step, number=other))]
+        elif step.verb == "announce":
+            copies = [one for one in steps if one.verb == "copy" and one.barrier == step.barrier]
+            total = sum(one.number for one in copies)
+            everyone = sorted({cta for one in copies for cta in one.receivers})
+            whom = f"let one thread of every CTA of the mask ({', '.join(map(str, everyone))}) announce {total} bytes"
+            tried = [(f"expect {total} bytes in line {step.line}", replace(step, number=total // max(step.threads, 1)))]
+            tried += [(whom, replace(step, number=total, ctas=()))] if everyone and step.ctas else []
+        else:
+            continue
+        for text, changed in tried[:left]:
+            left -= 1
+            if not _run_errors([*steps[:place], changed, *steps[place + 1 :]], initialises):
+                yield text
+                return
 
 
 def _threads(note: str) -> int:
@@ -490,4 +561,4 @@ def _barrier_of(op: str, places: Sequence[str]) -> str | None:
     if op.startswith("cp."):
         named = bool(places) and ("mbarrier" in op or len(places) > _WITHOUT_BARRIER)
         return places[-1].split(",")[0].strip() if named else None
-    return places[0].split("+")[0].strip() if places else None
+    return places[0] if places else None

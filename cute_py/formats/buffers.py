@@ -62,7 +62,7 @@ def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Fin
     expect(format, Format, "format")
     sizes = expect_integers(expect(shape, tuple, "shape"), "shape", 1)
     if len(sizes) not in (2, 3):
-        raise InvalidValueError(f"shape is {given(shape)}; must be (M, K) or (L, M, K)")
+        raise InvalidValueError(f"shape = {given(shape)}; must be (M, K) or (L, M, K)")
     for name, one in (("data", data), ("scales", scales)):
         expect_array(one, name)
     found, judged, left = [], ["sizes", "alignment"], []
@@ -70,14 +70,14 @@ def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Fin
     bad_scales = _check_scale_size(scales, format, sizes)
     found += bad_scales + _check_alignment(data, scales, format, sizes)
     if any(d.severity == "error" for d in found):
-        left.append("contents: a size is wrong")
+        left.append("contents, because a size is wrong")
     else:
         whole = ScaledTensor(data, scales, format, None, sizes)
         judged += ["scales", "padding"]
         found += _check_scales(whole) + _check_data_padding(whole)
         turned = _check_orientation(whole)
         (left if turned is None else judged).append(
-            "axis of the blocks" + (": too few blocks" if turned is None else "")
+            "axis of the blocks" + (", because there are too few blocks" if turned is None else "")
         )
         found += turned or []
     found.sort(key=lambda d: d.severity != "error")
@@ -88,14 +88,14 @@ def _check_data_size(data: NDArray[Any], form: Format, shape: tuple[int, ...]) -
     wanted = stored_shape(form, shape)
     if data.shape == wanted:
         return []
-    facts: dict[str, object] = {"must have the shape": wanted, "logical shape": shape}
+    facts: dict[str, object] = {"required shape": wanted, "logical shape": shape}
     plain = stored_shape(form.with_(padding=(1, 1)), shape)
     turned = stored_shape(form.with_(transposed=not form.transposed), shape)
     why = ""
     if data.shape == turned:
-        why = "; it is stored as (K, M)" if not form.transposed else "; it is stored as (M, K)"
+        why = "; the data is stored as (K, M)" if not form.transposed else "; the data is stored as (M, K)"
     elif data.shape == plain:
-        why = f"; it is not padded to blocks of {form.block}"
+        why = f"; the data is not padded to blocks of {form.block}"
     return [Diagnostic("data_size", text=f"data has the shape {data.shape}; must be {wanted}{why}", facts=facts)]
 
 
@@ -104,7 +104,10 @@ def _check_scale_size(scales: NDArray[Any], form: Format, shape: tuple[int, ...]
     M, K, L = extents(shape)
     need, have = int(form.scale_size(M, K, L)), scales.size * scales.dtype.itemsize // kind.itemsize
     if scales.size * scales.dtype.itemsize % kind.itemsize:
-        text = f"scales have {scales.nbytes} bytes; must be a multiple of {kind.itemsize}, one {form.scale}"
+        text = (
+            f"the scales have {scales.nbytes} bytes; must be a multiple of {kind.itemsize}, the size of one "
+            f"{form.scale}"
+        )
         return [Diagnostic("scale_size", text=text)]
     rows, columns = form.blocks(M, K)
     grid = -(-M // rows), -(-K // columns)
@@ -113,7 +116,7 @@ def _check_scale_size(scales: NDArray[Any], form: Format, shape: tuple[int, ...]
     if have != need:
         tile = form.order.tile
         if have == grid[0] * grid[1] * (L or 1):
-            facts["why"] = f"one scale a block, not padded to {tile[0]} x {tile[1]}"
+            facts["why"] = f"one scale per block, not padded to {tile[0]} x {tile[1]}"
         severity = "error" if have < need else "warning"
         row = Diagnostic(
             "scale_size", "scales", have, "scales", f"be {need}", form.order.row.source if form.order.row else "",
@@ -121,9 +124,7 @@ def _check_scale_size(scales: NDArray[Any], form: Format, shape: tuple[int, ...]
         )  # fmt: skip
         found.append(row)
     if scales.ndim == 2 and grid[0] != grid[1] and scales.shape == grid[::-1]:
-        text = (
-            f"scales have the shape {scales.shape}, blocks x rows; must be {grid}, rows x blocks: they are transposed"
-        )
+        text = f"the scales have the shape {scales.shape}, blocks x rows; must be {grid}, rows x blocks: transpose them"
         found.append(Diagnostic("orientation", text=text, facts=dict(facts)))
     return found
 
@@ -140,7 +141,7 @@ def _check_alignment(
             found.append(Diagnostic("address", text=text, requirement=must, source=source, severity="warning"))
     pitch = stored_shape(form, shape)[-1]
     if pitch % ALIGNMENT and stored_shape(form, shape)[-2] > 1:
-        detail = "no tensor map, and no cuBLAS matrix, has such rows"
+        detail = "no tensor map and no cuBLAS matrix has rows of this size"
         found.append(
             Diagnostic("row_pitch", "bytes of a row", pitch, "bytes", must, source, detail=detail, severity="warning")
         )
@@ -166,20 +167,22 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
     if (nan & used).any():
         count = int((nan & used).sum())
         at = tuple(int(i) for i in np.argwhere(nan[places])[0])
-        text = f"{count} scales are NaN, the first of row and block {at[-2:]}"
+        text = f"{count} scales are NaN; the first belongs to row and block {at[-2:]}"
         found.append(Diagnostic("nan_scale", text=text, severity="warning", facts={"scales in use": int(used.sum())}))
     if (nan & ~used).any():
         first = int(np.flatnonzero(nan & ~used)[0])
-        text = f"the padding of the scales has NaN, first at index {first}; a product multiplies it by 0, which is NaN"
+        text = (
+            f"the padding of the scales has a NaN, first at index {first}; a product multiplies it by 0 and gives NaN"
+        )
         found.append(
             Diagnostic("nan_padding", text=text, source="OCP MX 1.0, 5.4.1; quack, varlen_blockscaled_sf_layout")
         )
     stale = ~nan & ~used & (raw != 0)
     if stale.any():
-        text = f"{int(stale.sum())} scales of the padding are not 0, first at index {int(np.flatnonzero(stale)[0])}"
+        text = f"{int(stale.sum())} padding scales are not 0, first at index {int(np.flatnonzero(stale)[0])}"
         found.append(Diagnostic("stale_padding", text=text, severity="warning", requirement="be 0"))
     if form.scale == "ue4m3" and ((raw & 0x80) != 0)[used].any():
-        found.append(Diagnostic("negative_scale", text="a scale has its sign bit set; ue4m3 has no sign"))
+        found.append(Diagnostic("negative_scale", text="the sign bit of a scale is set, but ue4m3 has no sign"))
     return found
 
 
@@ -196,7 +199,7 @@ def _check_data_padding(whole: ScaledTensor) -> list[Diagnostic]:
     if not wrong.any():
         return []
     at = tuple(int(i) for i in np.argwhere(wrong)[0])
-    text = f"the padding of the data is not 0, first at {at}; a product adds it up"
+    text = f"the padding of the data is not 0, first at {at}; a product adds it to the result"
     return [Diagnostic("data_padding", text=text)]
 
 
@@ -237,7 +240,7 @@ def _check_orientation(whole: ScaledTensor) -> list[Diagnostic] | None:
         return []
     axis = "columns" if columns >= rows else "rows"
     text = (
-        f"{own:.1%} of the blocks of {rows} x {columns} use the top of {form.element}, and {other:.1%} of those of "
-        f"{columns} x {rows}: the data was quantised along the other axis"
+        f"{own:.1%} of the blocks of {rows} x {columns} use the largest values of {form.element}, but "
+        f"{other:.1%} of the blocks of {columns} x {rows} do: the data was quantised along the other axis"
     )
     return [Diagnostic("orientation", text=text, facts={"axis of the format": axis})]

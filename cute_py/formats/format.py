@@ -77,9 +77,11 @@ class Format:
         expect_choice(self.scale_rule, RULES, "rule")
         if self.scale not in SCALES[self.scale_rule]:
             allowed = " or ".join(SCALES[self.scale_rule])
-            raise InvalidValueError(f"scales of type {self.scale} of rule {self.scale_rule!r}; must be {allowed}")
+            raise InvalidValueError(
+                f"scales of type {self.scale} don't fit rule {self.scale_rule!r}; must be {allowed}"
+            )
         if self.scale_rule == "nvfp4" and row.name != "e2m1":
-            raise InvalidValueError(f"rule 'nvfp4' of element {row.name}; must be e2m1")
+            raise InvalidValueError(f"element {row.name} doesn't fit rule 'nvfp4'; must be e2m1")
         if type(self.axis) is not int or self.axis not in (0, -1):
             raise InvalidValueError(f"axis = {given(self.axis)}; must be -1 (columns, K) or 0 (rows, M)")
         expect_choice(self.like, variants(self.scale_rule), "like")
@@ -88,11 +90,11 @@ class Format:
         object.__setattr__(self, "block", _block(self.block))
         pads = tuple(expect_integer(p, "padding", 1, unit="elements") for p in expect(self.padding, tuple, "padding"))
         if len(pads) != 2:
-            raise InvalidValueError(f"padding is {given(pads)}; must be (rows, columns)")
+            raise InvalidValueError(f"padding = {given(pads)}; must be (rows, columns)")
         expect(self.order, ScaleOrder, "order")
         if self.order.name == "deepgemm_sm100" and self.scale != "ue8m0":
             raise InvalidValueError(
-                f"scales of type {self.scale} in the order deepgemm_sm100; must be ue8m0",
+                f"scales of type {self.scale} don't fit the order deepgemm_sm100; must be ue8m0",
                 hint="rule='rceil' gives powers of two",
             )
 
@@ -152,7 +154,7 @@ class Format:
         tile = self.order.tile
         lines = {
             "elements": f"{self.element}, {self.number.bits} bits, {self.packing}",
-            "blocks": f"{rows} x {columns} elements share a scale; a product sums up along {summed}",
+            "blocks": f"{rows} x {columns} elements share a scale; a product sums along {summed}",
             "scales": f"{self.scale}, rule {self.scale_rule}, as {self.like}",
             "order": f"{self.order}, padded to {tile[0]} x {tile[1]} scales",
         }
@@ -162,7 +164,7 @@ class Format:
         if self.order.is_layout and self.order.given_layout is None:
             lines["256 x 512"] = f"{self.scale_layout(256, 512)}"
         if self.tensor_scale:
-            lines["tensor"] = "a float32 scale of the whole tensor: number = element x scale x tensor scale"
+            lines["tensor"] = "a float32 scale for the whole tensor: number = element x scale x tensor scale"
         return "\n".join([repr(self), *(f"  {name:<9}: {text}" for name, text in lines.items())])
 
     def with_(self, **changes: Any) -> Format:
@@ -404,12 +406,12 @@ def nvfp4(
     expect(tensor_scale, bool, "tensor_scale")
     expect_choice(expect(like, str, "like"), variants("nvfp4"), "like")
     if not tensor_scale and like != "torchao":
-        raise InvalidValueError(f"tensor_scale=False of like={like!r}; only 'torchao' defines one level")
+        raise InvalidValueError(f"tensor_scale=False with like={like!r}; only 'torchao' defines one level of scales")
     usual = _block_of(axis, 16)[0]
     more = _pads(axis, 16, {"transposed": transposed, "padding": padding})
     chosen = usual if block is None else _block(block)
     if chosen not in (usual, (16, 16)):
-        raise InvalidValueError(f"block is {given(chosen)}; must be {usual} or (16, 16)")
+        raise InvalidValueError(f"block = {given(chosen)}; must be {usual} or (16, 16)")
     order = scale_order(scales)
     return Format(
         "e2m1",
@@ -435,7 +437,7 @@ def _block(block: Any) -> tuple[int | None, int | None]:
         return _FP8_BLOCKS[block]
     parts = expect(block, tuple, "block")
     if len(parts) != 2:
-        raise InvalidValueError(f"block is {given(block)}; must be (rows, columns)")
+        raise InvalidValueError(f"block = {given(block)}; must be (rows, columns)")
     rows, columns = (None if p is None else expect_integer(p, "a side of the block", 1, unit="elements") for p in parts)
     return rows, columns
 
@@ -543,7 +545,9 @@ def parse_format(text: str) -> Format:
     except (SyntaxError, KeyError, AttributeError, TypeError, ValueError, RecursionError, MemoryError):
         name = re.split(r"\W", text.strip(), maxsplit=1)[0]
         raise InvalidValueError(
-            f"no format {given(text)}", known_names(name, tuple(_BUILDERS)), "a name, or such as nvfp4(scales='8x4')"
+            f"unknown format {given(text)}",
+            known_names(name, tuple(_BUILDERS)),
+            "a name, or a call such as nvfp4(scales='8x4')",
         ) from None
     return made
 

@@ -82,13 +82,13 @@ def identify(
     >>> print(found[0])
     32_4_4: explains all 512 scales
     >>> print([match for match in found if str(match.order) == "linear"][0])
-    linear: 8 of 512 scales are where it puts them; the first that is not, row 1, block 0, has 4, and index 4 has 128
+    linear: explains 8 of 512 scales; the first other scale, of row 1, block 0, is 4, but index 4 has 128
     """
     for name, one in (("scales", scales), ("reference", reference)):
         expect_array(one, name)
     M, K = expect_integers(expect(shape, tuple, "shape"), "shape", 1, count=2)
     if reference.ndim != 2:
-        raise InvalidValueError(f"reference has the shape {reference.shape}; must be (M, blocks of a row)")
+        raise InvalidValueError(f"reference has the shape {reference.shape}; must be (M, blocks per row)")
     block = _block(reference.shape, M, K)
     flat, grid = _comparable(scales, reference)
     wanted = CANDIDATES if orders is None else expect(orders, tuple, "orders")
@@ -105,7 +105,7 @@ def _block(grid: tuple[int, ...], M: int, K: int) -> int:
         if -(-K // block) == grid[1]:
             return block
     raise InvalidValueError(
-        f"reference has {grid[1]} blocks a row of {K} elements; known blocks have {', '.join(map(str, BLOCKS))}"
+        f"reference has {grid[1]} blocks per row of {K} elements; known formats have {', '.join(map(str, BLOCKS))}"
     )
 
 
@@ -114,15 +114,13 @@ def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[
     size = reference.dtype.itemsize
     flat = np.ascontiguousarray(scales).reshape(-1)
     if flat.dtype.itemsize < size or flat.nbytes % size:
-        raise InvalidTypeError(
-            f"scales have elements of {flat.dtype}, the reference of {reference.dtype}; must be of one type"
-        )
+        raise InvalidTypeError(f"scales has elements of {flat.dtype}, reference of {reference.dtype}; must be equal")
     kind = f"u{size}"
     return flat.view(kind), np.ascontiguousarray(reference).view(kind)
 
 
 def _match(order: ScaleOrder, turned: bool, flat: NDArray[Any], grid: NDArray[Any], block: int) -> Match:
-    name = f"{order}, rows and columns exchanged" if turned else str(order)
+    name = f"{order}, with rows and columns exchanged" if turned else str(order)
     source = grid.T if turned else grid
     rows, blocks = source.shape
     need = int(order.count(Grid(rows, blocks * block, 1, block)))
@@ -132,18 +130,21 @@ def _match(order: ScaleOrder, turned: bool, flat: NDArray[Any], grid: NDArray[An
     hit[inside] = flat[index[inside]] == source[inside]
     share = float(hit.mean())
     if hit.all():
-        rest = "" if need == flat.size else f"; allocates {need}, the buffer has {flat.size}"
+        rest = "" if need == flat.size else f"; it allocates {need} scales, but the buffer has {flat.size}"
         return Match(order, turned, need == flat.size, 1.0, f"{name}: explains all {hit.size} scales{rest}")
     row, column = (int(i) for i in np.argwhere(~hit)[0])
     place = (column, row) if turned else (row, column)
     at, expected = int(index[row, column]), source[row, column].item()
     found = flat[at].item() if at < flat.size else None
     text = (
-        f"{name}: {int(hit.sum())} of {hit.size} scales are where it puts them; the first that is not, row {place[0]}, "
-        f"block {place[1]}, has {expected}, and index {at} {'lies beyond' if found is None else f'has {found}'}"
+        f"{name}: explains {int(hit.sum())} of {hit.size} scales; the first other scale, of row {place[0]}, "
+        f"block {place[1]}, is {expected}, but index {at} "
+        f"{'lies beyond the buffer' if found is None else f'has {found}'}"
     )
     text += (
-        _off_by_one(flat, index, source, hit) if need == flat.size else f"; needs {need}, the buffer has {flat.size}"
+        _off_by_one(flat, index, source, hit)
+        if need == flat.size
+        else f"; it needs {need} scales, but the buffer has {flat.size}"
     )
     return Match(order, turned, False, share, text, place, found, expected)
 
@@ -155,4 +156,4 @@ def _off_by_one(flat: NDArray[Any], index: NDArray[Any], source: NDArray[Any], h
     away = flat[index[~hit]].astype(np.int64) - source[~hit].astype(np.int64)
     if (np.abs(away) != 1).any():
         return ""
-    return "; all that differ are one apart: this is the order, and exponents were rounded by another rule"
+    return "; all others differ by one: this is the order, and the exponents were rounded by another rule"

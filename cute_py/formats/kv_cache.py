@@ -27,7 +27,7 @@ def kv_cache_layout(order: str, sizes: dict[str, int]) -> Layout:
     """
     expect(order, str, "order")
     if sorted(order) != sorted(MODES) or set(expect(sizes, dict, "sizes")) != set(MODES):
-        raise InvalidValueError(f"order {given(order)}; must be a permutation of LBHNC, with a size for each letter")
+        raise InvalidValueError(f"order = {given(order)}; must be a permutation of LBHNC, with a size for each letter")
     stride, step = {}, 1
     for letter in reversed(order):
         stride[letter] = step

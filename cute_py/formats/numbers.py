@@ -129,9 +129,7 @@ def number(name: DTypeLike | Number) -> Number:
         return _BY_NAME[name.lower()]
     dtype = as_dtype(name)
     if dtype.name not in _BY_DTYPE:
-        raise InvalidValueError(
-            f"no cast for element type {dtype.name}", known_names(dtype.name, [row.name for row in NUMBERS])
-        )
+        raise InvalidValueError(f"{dtype.name} has no cast", known_names(dtype.name, [row.name for row in NUMBERS]))
     return _BY_DTYPE[dtype.name]
 
 
@@ -143,7 +141,7 @@ def codes(values: NDArray[Any]) -> Codes:
     """
     expect_array(values)
     if values.dtype.itemsize not in (1, 2, 4, 8) or values.dtype.hasobject:
-        raise InvalidTypeError(f"elements of {values.dtype} have no codes of 1, 2, 4 or 8 bytes")
+        raise InvalidTypeError(f"elements of {values.dtype} have no codes; codes need 1, 2, 4 or 8 bytes")
     return values.view(f"u{values.dtype.itemsize}")
 
 
@@ -161,7 +159,11 @@ def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
 
 
 def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
-    """The array of a type's numbers that have these bits; no copy. The reverse of `codes`."""
+    """The array of a type's numbers that have these bits; no copy. The reverse of `codes`.
+
+    >>> of_codes(np.array([0x38, 0x40], np.uint8), "float8_e4m3fn").astype(float).tolist()
+    [1.0, 2.0]
+    """
     kind = number(dtype).dtype.numpy
     expect_array(bits)
     if (
@@ -170,7 +172,7 @@ def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
         or (bits.dtype.itemsize > kind.itemsize and not bits.ndim)
     ):
         raise InvalidTypeError(
-            f"codes of {number(dtype).name} have {kind.itemsize} bytes; got elements of {bits.dtype}"
+            f"codes of {number(dtype).name} have {kind.itemsize} bytes, got elements of {bits.dtype}"
         )
     if bits.dtype.itemsize > kind.itemsize and bits.strides[-1] != bits.dtype.itemsize:
         raise InvalidTypeError("codes in wider words must be contiguous along the last axis")
@@ -303,7 +305,7 @@ def _rounding(row: Number, rounding: str | None) -> str:
     if row.is_integer:
         allowed = ("nearest_even", "toward_zero")
     if rounding not in allowed:
-        raise InvalidValueError(f"rounding {rounding!r} of a cast to {row.name}; it has {' and '.join(allowed)}")
+        raise InvalidValueError(f"rounding = {rounding!r} for a cast to {row.name}; must be {' or '.join(allowed)}")
     return rounding
 
 

@@ -41,7 +41,7 @@ def expect_packing(packing: str, row: Number) -> str:
     expect_choice(expect(packing, str, "packing"), PACKINGS, "packing")
     if packing not in packings(row):
         allowed = " or ".join(map(repr, packings(row)))
-        raise InvalidValueError(f"packing {packing!r} of {row.name}, which has {row.bits} bits; must be {allowed}")
+        raise InvalidValueError(f"packing = {packing!r} for {row.name}, which has {row.bits} bits; must be {allowed}")
     return packing
 
 
@@ -108,13 +108,13 @@ def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DType
     [0.5, 1.0, 1.5, 2.0]
     """
     if not isinstance(memory, np.ndarray) or not memory.ndim:
-        raise InvalidTypeError(f"expected a numpy array of at least one mode, got {given(memory)}")
+        raise InvalidTypeError(f"expected a numpy array with at least one mode, got {given(memory)}")
     row = number(dtype)
     expect_packing(packing, row)
     count = expect_integer(count, "count", 0, unit="elements")
     bits = codes(np.ascontiguousarray(memory))
     if packing != "bytes" and bits.dtype.itemsize != 1:
-        raise InvalidTypeError(f"packed elements are bytes, got {memory.dtype}")
+        raise InvalidTypeError(f"packed elements must be bytes, got {memory.dtype}")
     if packing == "bytes":
         return of_codes(bits, row)[..., :count]
     need = packed_width(count, packing, row)

@@ -194,7 +194,7 @@ POLICY: Final = (
     PolicyRow(
         "rules floor, ceil, even",
         "scale of 2^-127",
-        "elements are divided by 2^-126, half of what the scale says",
+        "elements are divided by 2^-126, half the divisor that the scale implies",
         (("OCP MX", "divided by the scale"),),
         "torchao 0.18",
     ),
@@ -235,7 +235,7 @@ POLICY: Final = (
     PolicyRow(
         "rule nvfp4",
         "small blocks",
-        "torchao: scales are at least 2^-6; te, flashinfer: down to 2^-9, then 0",
+        "torchao: scales are at least 2^-6; te, flashinfer: at least 2^-9, then 0",
         (),
         "by `like`",
     ),

@@ -114,14 +114,14 @@ ORDERS: Final = (
              ("32_8", "swizzle_32_8", "gfx950_scale", "cdna4")),
     ScaleOrderRow("deepgemm_sm90", 4, 1, False, "kb*align(M, 4) + m, float32",
              "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_tensor"),
-    ScaleOrderRow("deepgemm_sm100", 4, 4, True, "((kb/4)*align(M, 4) + m)*4 + kb%4: four ue8m0 an int32",
+    ScaleOrderRow("deepgemm_sm100", 4, 4, True, "((kb/4)*align(M, 4) + m)*4 + kb%4: four ue8m0 per int32",
              "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_packed_ue8m0_tensor (SM100, "
              "SM120)", ("packed_ue8m0",), (("granularity", 0),)),
     ScaleOrderRow("vllm_v_4x4", 4, 1, True, "(m/4)*4*Kb + kb*4 + m%4: m a token of a page, k of head_dim",
              "vLLM, csrc/libtorch_stable/nvfp4_kv_cache_kernels.cu, swizzle_scale_offset (SM100 only); FlashInfer, "
              "quantization/fp4_quantization.py", ("v_4x4",)),
     ScaleOrderRow("ragged", 128, 4, True,
-             "32_4_4 of each expert by itself; expert b begins at tile cu_seqlens[b]/128 + b",
+             "32_4_4 for each expert separately; expert b begins at tile cu_seqlens[b]/128 + b",
              "quack, AI/varlen_blockscaled_sf_layout.md", (), (("cu_seqlens", None),)),
 )  # fmt: skip
 """Integer division throughout."""
@@ -165,7 +165,7 @@ class ScaleOrder:
         """
         names = [known for known, _ in self.row.parameters] if self.row else []
         if not names:
-            raise InvalidValueError(f"scale order {self} has no parameters")
+            raise InvalidValueError(f"the scale order {self} has no parameters")
         return self.values[names.index(expect_choice(name, names, "the parameter"))]
 
     @property
@@ -199,7 +199,7 @@ class ScaleOrder:
             return _checked(self.given_layout, grid)
         if not self.is_layout:
             raise LayoutError(
-                f"scale order {self.name} is not a single layout: each expert begins at a tile of its own",
+                f"the scale order {self.name} is not a single layout: each expert begins at a tile of its own",
                 {"order": self},
                 "Format.scale_index(M, K) computes the index of every scale",
             ).of_rule("scale_order_layout")
@@ -267,19 +267,19 @@ def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrd
     if isinstance(order, Layout):
         return ScaleOrder("layout", (), order)
     if not isinstance(order, str):
-        raise InvalidTypeError(f"an order of scales is a name or a Layout, got {given(order)}")
+        raise InvalidTypeError(f"a scale order must be a name or a Layout, got {given(order)}")
     called = _CALLED.fullmatch(order)
     name = called[1].lower() if called else order
     row = _NAMED.get(name)
     if row is None or called is None:
         raise InvalidValueError(
-            f"unknown order of scales {given(order)}", known_names(name, [r.name for r in ORDERS], _NAMED)
+            f"unknown scale order {given(order)}", known_names(name, [r.name for r in ORDERS], _NAMED)
         )
     parameters = {**_written(row, called[2] or ""), **parameters}
     known = [n for n, _ in row.parameters]
     for one in parameters:
         if one not in known:
-            text = f"scale order {row.name} has no parameter {one!r}"
+            text = f"the scale order {row.name} has no parameter {one!r}"
             raise InvalidValueError(text, {"parameters": ", ".join(known) or "none"})
     values = tuple(_value(row.name, n, parameters.get(n, usual)) for n, usual in row.parameters)
     return ScaleOrder(row.name, values)
@@ -297,23 +297,23 @@ def _written(row: ScaleOrderRow, text: str) -> dict[str, Any]:
             return {n: ast.literal_eval(a) for n, a in named}
     except (SyntaxError, ValueError):
         pass
-    raise InvalidValueError(f"scale order {row.name}({text}): the parameters can't be read")
+    raise InvalidValueError(f"the parameters of the scale order {row.name}({text}) can't be read")
 
 
 def _value(order: str, name: str, value: Any) -> Any:
     if name != "cu_seqlens":
         number = expect_integer(value, f"{name} of {order}", 0 if name == "granularity" else 1)
         if name == "num_warps" and number & (number - 1):
-            raise InvalidValueError.of_value("num_warps", number, "be a power of two")
+            raise InvalidValueError.of_value("num_warps", number, "be a power of 2")
         return number
     if value is None:
         raise InvalidValueError(
-            "scale order ragged needs cu_seqlens", hint="scale_order('ragged', cu_seqlens=(0, 100))"
+            "the scale order ragged needs cu_seqlens", hint="scale_order('ragged', cu_seqlens=(0, 100))"
         )
     listed = expect_integer_array(value, "cu_seqlens").reshape(-1)
     bounds = expect_integers(tuple(listed.tolist()), "cu_seqlens", 0)
     if len(bounds) < 2 or bounds[0] or any(b < a for a, b in pairwise(bounds)):
-        raise InvalidValueError(f"cu_seqlens is {given(bounds)}; must begin with 0 and never descend")
+        raise InvalidValueError(f"cu_seqlens = {given(bounds)}; must begin with 0 and never decrease")
     return bounds
 
 
@@ -324,7 +324,7 @@ def _checked(layout: Layout, grid: Grid) -> Layout:
     if len(sizes) != len(wanted) or any(_less(have, want) for have, want in zip(sizes, wanted, strict=True)):
         names = ", ".join(map(str, wanted))
         raise InvalidValueError(
-            f"the layout of the scales has modes of {', '.join(map(str, sizes))} elements; must hold ({names})",
+            f"the modes of the scale layout have {', '.join(map(str, sizes))} elements; must hold ({names})",
             {"layout": layout},
         )
     return layout
@@ -421,7 +421,7 @@ def _hopper(order: ScaleOrder, grid: Grid) -> Layout:
 def _deepgemm_packed(order: ScaleOrder, grid: Grid) -> Layout:
     granularity = order.parameter("granularity")
     if granularity and granularity != grid.block_columns:
-        text = f"granularity = {granularity} elements; must be the format's block of {grid.block_columns} along K"
+        text = f"granularity = {granularity} elements; must be {grid.block_columns}, the format's block along K"
         raise InvalidValueError(text)
     rows, words = _run_time(grid.rows), _blocks(_blocks(_run_time(grid.columns), grid.block_columns), 4)
     whole = _padded(rows, 4)
@@ -451,7 +451,7 @@ def _ragged_index(order: ScaleOrder, grid: Grid) -> Index:
     if bounds[-1] != int(grid.rows):
         raise InvalidValueError(f"cu_seqlens ends with {bounds[-1]}; must end with M = {grid.rows} rows")
     if grid.batch is not None:
-        raise InvalidValueError("ragged experts have no batch; cu_seqlens divides the rows")
+        raise InvalidValueError("ragged experts can't be batched, because cu_seqlens already divides the rows")
     words = -(-int(grid.columns) // (4 * int(grid.block_columns)))
 
     def indexed(m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:

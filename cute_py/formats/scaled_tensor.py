@@ -43,6 +43,12 @@ class ScaledTensor:
             take. scales: as `format.scale_layout` indexes them; (L, ...) of a batch lies one after another.
         tensor_scale: float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); default from
             the data.
+
+    >>> import numpy as np
+    >>> import cute_py as cute
+    >>> scaled = cute.copy(np.ones((4, 64), np.float32), cute.formats.mxfp8())
+    >>> scaled.data.shape, scaled.scales.size
+    ((4, 64), 512)
     """
 
     data: NDArray[Any]
@@ -64,7 +70,7 @@ class ScaledTensor:
         if not expect(self.shape, tuple, "shape"):
             object.__setattr__(self, "shape", self._shape_of_data())
         if len(expect_integers(self.shape, "shape", 1)) != len(self.data.shape):
-            raise InvalidValueError(f"shape is {given(self.shape)}; must have {self.data.ndim} modes, as the data")
+            raise InvalidValueError(f"shape = {given(self.shape)}; must have {self.data.ndim} modes, as the data")
         total = self.tensor_scale
         if total is not None and not isinstance(total, (float, np.floating)):
             raise InvalidTypeError(f"tensor_scale must be a float, or None, got {given(total)}")
@@ -78,7 +84,7 @@ class ScaledTensor:
         have = math.prod(self.scales.shape) * self.scales.dtype.itemsize
         if have != need * self.format.scale_dtype.numpy.itemsize:
             raise InvalidValueError(
-                f"scales have {have} bytes; must be {need * self.format.scale_dtype.numpy.itemsize}",
+                f"the scales have {have} bytes; must have {need * self.format.scale_dtype.numpy.itemsize}",
                 {"logical shape": self.shape, "order": self.format.order, "scales": need},
             ).of_rule("scale_size")
 
@@ -87,7 +93,7 @@ class ScaledTensor:
         width = {"pairs": 2, "dense": 4 / 3}.get(self.format.packing, 1)
         rows, columns = self.data.shape[-2], int(self.data.shape[-1] * width)
         if row.bits >= 8 and self.data.dtype.itemsize != 1:
-            raise InvalidTypeError(f"data has elements of {self.data.dtype}; must be one byte each")
+            raise InvalidTypeError(f"data has elements of {self.data.dtype}; must have one byte each")
         return (*map(int, self.data.shape[:-2]), *((columns, rows) if self.format.transposed else (rows, columns)))
 
     def __repr__(self) -> str:
@@ -105,7 +111,7 @@ class ScaledTensor:
             if not isinstance(one, np.ndarray):
                 raise InvalidTypeError(
                     f"{name} must be a numpy array here, got {type(one).__name__}",
-                    hint="copy(scaled, array) on a device",
+                    hint="use copy(scaled, array) on a device",
                 )
 
     def elements(self) -> NDArray[Any]:
@@ -207,7 +213,7 @@ def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidValueError(
             f"the {what} has the shape {array.shape}; must be (M, K) or (L, M, K), each at least 1",
-            hint="array.reshape(-1, array.shape[-1]) joins the leading modes"
+            hint="array.reshape(-1, array.shape[-1]) merges the leading modes"
             if array.size and array.ndim > 3
             else None,
         )

@@ -188,7 +188,7 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
         names = {part: text for part, text in row.names(name).items() if part != "total" or form.tensor_scale}
         missing = [text for text in names.values() if text not in tensors]
         if missing:
-            text = f"{given(name)} is {row.name} {row.algorithm}, and the file has no {', '.join(missing)}"
+            text = f"{given(name)} is {row.name} {row.algorithm}, but the file lacks {', '.join(missing)}"
             problems.append(Diagnostic("weight-tensor", name, text=text))
             continue
         whole = _whole_shape(row, form, shape, tensors[names["data"]].shape)
@@ -217,7 +217,7 @@ def _of_metadata(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diag
                 said = int(bits, 16) if bits is not None else None
                 found[name] = row, parse_format(entry["format"]), shape, entry.get("dtype"), said
     except (CuteError, KeyError, TypeError, ValueError, AttributeError) as problem:
-        text = f"metadata {METADATA!r} can't be read: {shortened(str(problem).splitlines()[0])}"
+        text = f"the metadata {METADATA!r} can't be read: {shortened(str(problem).splitlines()[0])}"
         problems.append(Diagnostic("weight-metadata", text=text))
     for name, text in metadata.items():
         if name == METADATA or not text.startswith("{"):
@@ -228,7 +228,9 @@ def _of_metadata(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diag
                 found[name] = _torchao(entry)
         except (CuteError, KeyError, TypeError, ValueError, AttributeError) as problem:
             why = shortened((str(problem) or type(problem).__name__).splitlines()[0])
-            problems.append(Diagnostic("weight-metadata", name, text=f"metadata of {given(name)} can't be read: {why}"))
+            problems.append(
+                Diagnostic("weight-metadata", name, text=f"the metadata of {given(name)} can't be read: {why}")
+            )
     return found, problems
 
 
@@ -255,7 +257,9 @@ def _torchao(entry: Mapping[str, Any]) -> tuple[Convention, Format, None, str | 
         else:
             form = mxfp6(scales=order, element=kind.removeprefix("fp6_"))
     if data["block_size"] != form.block[1]:
-        raise InvalidValueError(f"blocks of {data['block_size']} elements; {entry['_type']} has {form.block[1]}")
+        raise InvalidValueError(
+            f"the metadata names blocks of {data['block_size']} elements, but {entry['_type']} has {form.block[1]}"
+        )
     row = next(r for r in CONVENTIONS if (r.name, r.algorithm) == ("torchao", entry["_type"]))
     return row, form, None, dtype, None
 
@@ -357,7 +361,7 @@ def orders_that_fit(form: Format, shape: tuple[int, ...], count: int) -> tuple[s
 
 def _fitting(weight: StoredWeight, count: int) -> str:
     fits = orders_that_fit(weight.format, weight.shape, count)
-    return f"; {count} is the size of {' and of '.join(fits)}" if fits else ""
+    return f"; {count} is the size of the order {' and of '.join(fits)}" if fits else ""
 
 
 def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
@@ -368,12 +372,14 @@ def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
             continue
         data = next((one for one in (f"{weight}_packed", weight) if one in tensors), None)
         if data is None:
-            return [Diagnostic("weight-tensor", name, text=f"{name} is a scale, and the file has no {weight}")]
+            return [Diagnostic("weight-tensor", name, text=f"{name} is a scale, but the file lacks {weight}")]
         have, scale = tensors[data], tensors[name]
-        text = f"{name} ({scale.dtype}, {scale.shape}) and {data} ({have.dtype}, {have.shape}) follow no known row"
+        text = (
+            f"{name} ({scale.dtype}, {scale.shape}) and {data} ({have.dtype}, {have.shape}) match no known convention"
+        )
         return [Diagnostic("weight-tensor", name, text=text)]
     if name.endswith("_packed"):
-        text = f"{name} has packed elements, and the file has no {name.removesuffix('_packed')}_scale"
+        text = f"{name} has packed elements, but the file lacks {name.removesuffix('_packed')}_scale"
         return [Diagnostic("weight-tensor", name, text=text)]
     return []
 
@@ -392,7 +398,7 @@ def convention_row(convention: str, form: Format) -> Convention:
     """
     rows = [row for row in CONVENTIONS if row.name == convention]
     if not rows or convention == "deepseek":
-        raise InvalidValueError(f"no convention {given(convention)}", known_names(convention, NAMES))
+        raise InvalidValueError(f"unknown convention {given(convention)}", known_names(convention, NAMES))
     if convention == "cute":
         return rows[0]
     for row in rows:
@@ -402,7 +408,7 @@ def convention_row(convention: str, form: Format) -> Convention:
     raise InvalidValueError(
         f"{convention} does not store {form}",
         {"stores": stores, "order of scales": "linear, or 32_4_4 in torchao" if convention == "torchao" else "linear"},
-        "scales='linear' is the order that it stores" if str(form.order) != "linear" and _fits_linear(rows, form)
+        "scales='linear' is the order of this convention" if str(form.order) != "linear" and _fits_linear(rows, form)
         else None,
     ).of_rule("weight-convention")  # fmt: skip
 

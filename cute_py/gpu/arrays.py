@@ -127,7 +127,8 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
         raise InvalidValueError(f"source shape {source.shape} is not destination shape {destination.shape}")
     if source.dtype != destination.dtype:
         raise InvalidValueError(
-            f"source dtype {source.dtype} is not destination dtype {destination.dtype}; a TMA copy does not convert"
+            f"source dtype {source.dtype} differs from destination dtype {destination.dtype}; "
+            "a TMA copy does not convert"
         )
     if destination.readonly:
         raise InvalidValueError("the destination is read-only")

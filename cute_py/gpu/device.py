@@ -41,7 +41,11 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
 
 @record
 class Device:
-    """One GPU with TMA. Sizes in bytes; `capability` is (major, minor)."""
+    """One GPU with TMA. Sizes in bytes; `capability` is (major, minor).
+
+    >>> if device_available():
+    ...     assert open_device().shared_bytes >= 227 * 1024
+    """
 
     ordinal: int
     name: str
@@ -65,6 +69,11 @@ class Device:
         with current_context(self.context):
             yield
 
+    def wait_for(self, stream: int) -> None:
+        """Wait for a stream, given as a handle. Raises DeviceError if a kernel in it failed."""
+        with self.current():
+            call("waiting for the stream", driver().cuStreamSynchronize, stream)
+
     def synchronize(self) -> None:
         """Wait for everything on the device. Raises DeviceError if a kernel failed."""
         with self.current():
@@ -87,6 +96,22 @@ def current_context(context: SupportsInt) -> Iterator[None]:
             api.cuCtxSetCurrent(before)  # This can fail after a kernel failed, whose error is the one raised.
 
 
+@contextlib.contextmanager
+def during_capture() -> Iterator[None]:
+    """Let this thread allocate memory and load kernels in the block while one of its streams is being captured.
+
+    By default the driver refuses such calls until the capture ends. What is allocated must outlive the graph, because
+    its nodes hold the addresses.
+    """
+    api = driver()
+    relaxed = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    before = call("allowing allocations in a capture", api.cuThreadExchangeStreamCaptureMode, relaxed)
+    try:
+        yield
+    finally:
+        call("restoring the mode of captures", api.cuThreadExchangeStreamCaptureMode, before)
+
+
 def _current_ordinal() -> int | None:
     api = driver()
     context = call("asking for the context", api.cuCtxGetCurrent)
@@ -104,6 +129,9 @@ def open_device(ordinal: int | None = None) -> Device:
         InvalidTypeError: not an integer.
         MissingPackageError: cuda-python is not installed.
         DeviceError: no driver, a driver older than CUDA 12.0, no such device, or one without TMA.
+
+    >>> if device_available():
+    ...     assert open_device().capability >= (9, 0)
     """
     api = driver()
     call("starting the driver", api.cuInit, 0)
@@ -219,7 +247,11 @@ def _open(ordinal: int) -> Device:
 
 
 def device_available() -> bool:
-    """Whether `open_device()` finds a GPU with TMA. It never raises."""
+    """Whether `open_device()` finds a GPU with TMA. It never raises.
+
+    >>> device_available() in (True, False)
+    True
+    """
     try:
         open_device()
     except CuteError:

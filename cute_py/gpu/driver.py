@@ -81,9 +81,15 @@ def driver_encode(request: TensorMap) -> bytes:
         InvalidTypeError: not a request.
     Source:
         CUDA 13.0 driver API, Tensor Map Object Management.
+
+    >>> from cute_py.gpu.device import device_available
+    >>> from cute_py.tma.descriptor import TensorMapTiled, encode
+    >>> request = TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8))
+    >>> if device_available():
+    ...     assert driver_encode(request) == encode(request)
     """
     if not isinstance(request, TensorMap):
-        raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
+        raise InvalidTypeError(f"expected a tensor map request, got {type(request).__name__}")
     device = open_device()
     found = violations(request, arch=device.arch)
     # The driver reads one entry for each mode of the rank: a shorter array would be read beyond its end.

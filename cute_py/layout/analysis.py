@@ -54,7 +54,12 @@ Mode = tuple[int, int]
 
 @record
 class Footprint:
-    """The offsets that a layout reaches, in elements: `lowest` and `highest` (inclusive), and how many differ."""
+    """The offsets that a layout reaches, in elements: `lowest` and `highest` (inclusive), and how many differ.
+
+    >>> import cute_py as cute
+    >>> cute.footprint(cute.parse("(4,3):(1,8)"))
+    Footprint(lowest=0, highest=19, distinct=12)
+    """
 
     lowest: int
     highest: int
@@ -100,7 +105,8 @@ def _counted(layout: LayoutLike, size: int) -> Offsets:
     """All offsets, one row each if they are coordinates."""
     if size > MAX_COUNTED:
         raise LayoutError(
-            f"the strides don't decide this, and {size} elements are too many to count (at most {MAX_COUNTED})",
+            f"the layout has {size} elements and its strides alone don't decide this; at most {MAX_COUNTED} "
+            "elements are counted",
             {"layout": layout},
         )
     table = offsets(layout)
@@ -223,14 +229,18 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
         if shift % math.gcd(*steps, 0) if any(steps) else shift:
             return False
     if abs(shift) >= 2**62:
-        raise InvalidValueError.of_value("shift", shift, "be less than 2**62", "elements", {"first": a, "second": b})
+        raise InvalidValueError.of_value(
+            "shift", shift, "be less than 2**62 in magnitude", "elements", {"first": a, "second": b}
+        )
     if not domain_size(a) or not domain_size(b):
         return False
     if max(domain_size(a), domain_size(b)) <= MOST_LISTED:
         return _share_offset(a, b, shift)
     tables = [np.unique(_counted(t, domain_size(t)), axis=0) for t in (a, b)]
     if tables[0].shape[1] != tables[1].shape[1]:
-        raise InvalidTypeError("layouts of different codomains don't overlap", {"first": a, "second": b})
+        raise InvalidTypeError(
+            "these layouts have different codomains, so their offsets can't overlap", {"first": a, "second": b}
+        )
     both = np.concatenate([tables[0], tables[1] + shift])
     return len(np.unique(both, axis=0)) < len(both)
 
@@ -239,7 +249,9 @@ def _share_offset(a: LayoutLike, b: LayoutLike, shift: int) -> bool:
     """`overlaps` of two small layouts, counted."""
     sets = [{x if isinstance(x, tuple) else (x,) for x in offset_table(t)} for t in (a, b)]
     if len({len(next(iter(s))) for s in sets}) > 1:
-        raise InvalidTypeError("layouts of different codomains don't overlap", {"first": a, "second": b})
+        raise InvalidTypeError(
+            "these layouts have different codomains, so their offsets can't overlap", {"first": a, "second": b}
+        )
     return not sets[0].isdisjoint(tuple(n + shift for n in x) for x in sets[1])
 
 
@@ -247,14 +259,16 @@ def _one_axis(layout: Layout, what: str) -> tuple[Tree, Tree]:
     """Shape and integer strides of a layout whose offsets are integers."""
     axes = integer_axes(layout)
     if len(axes) != 1:
-        raise InvalidTypeError(f"{what} needs integer strides", {"layout": layout}, "take one codomain axis")
+        raise InvalidTypeError(
+            f"{what} needs integer strides", {"layout": layout}, "select one axis of the codomain first"
+        )
     return axes[0]
 
 
 def _check_countable(layout: LayoutLike) -> None:
     size = domain_size(layout)
     if size > MAX_COUNTED:
-        raise LayoutError(f"{size} elements are too many to count (at most {MAX_COUNTED})", {"layout": layout})
+        raise LayoutError(f"the layout has {size} elements; at most {MAX_COUNTED} are counted", {"layout": layout})
 
 
 def footprint(layout: LayoutLike) -> Footprint:
@@ -349,7 +363,9 @@ def contiguity(layout: LayoutLike) -> int:
     begin, width = 0, 64  # most end early: few elements first
     while begin < total - 1:
         if begin >= MAX_COUNTED:
-            raise LayoutError(f"at least {begin} offsets follow each other; too many to compare", {"layout": layout})
+            raise LayoutError(
+                f"the first {begin} offsets are contiguous; at most {MAX_COUNTED} are compared", {"layout": layout}
+            )
         table = offsets(layout, np.arange(begin, min(begin + width, total)))
         if table.ndim != 1:
             raise InvalidTypeError("contiguity needs integer strides", {"layout": layout})
@@ -371,7 +387,7 @@ def cycles(layout: LayoutLike) -> list[list[int]]:
     """
     if not is_contiguous(layout):
         facts = {"layout": layout, "elements": size_of(layout), "reached": footprint(layout)}
-        raise LayoutError("a layout with gaps or repeated offsets is not a permutation", facts)
+        raise LayoutError("the layout has gaps or repeated offsets, so it is not a permutation", facts)
     _check_countable(layout)
     table = flat_offsets(layout)
     lowest = min(table, default=0)
@@ -413,6 +429,11 @@ class BankConflicts:
 
     `wavefronts`: per phase of each warp, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one
     thread's access.
+
+    >>> import cute_py as cute
+    >>> found = cute.bank_conflicts(cute.parse("32:32"), "float32")
+    >>> found.vector_bits, found.wavefronts, found.ways
+    (32, (32,), 32)
     """
 
     vector_bits: int
@@ -422,7 +443,7 @@ class BankConflicts:
         width = expect_choice(expect_integer(self.vector_bits, "vector_bits"), (8, 16, 32, 64, 128), "vector_bits")
         rounds = expect_integers(self.wavefronts, "wavefronts", 1, unit="rounds")
         if not rounds:
-            raise InvalidValueError("wavefronts is empty; an access has at least one phase")
+            raise InvalidValueError("wavefronts is empty; a warp access has at least one phase")
         object.__setattr__(self, "vector_bits", width)
         object.__setattr__(self, "wavefronts", rounds)
 
@@ -444,7 +465,12 @@ class BankConflicts:
 
 @dataclass(frozen=True, slots=True)
 class Coalescing:
-    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps."""
+    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps.
+
+    >>> import cute_py as cute
+    >>> cute.coalescing(cute.parse("32:2"), "float32")
+    Coalescing(sectors=8, lines=2, bytes_requested=128)
+    """
 
     sectors: int
     lines: int
@@ -508,12 +534,12 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
         places = flat_offsets(access)
         if min(places) < 0 or max(places) >= len(flat):
             facts = {"access": access, "elements of the tile": len(flat)}
-            raise InvalidValueError("a thread-value layout leaves the tile", facts)
+            raise InvalidValueError("the thread-value layout addresses elements outside the tile", facts)
         return _of_threads(access, [flat[place] for place in places])
     expect_choice(access, _ACCESSES, "access")
     sizes = sizes_by_mode(layout)
     if len(sizes) != 2:
-        raise InvalidTypeError(f"a tile has a row and a column, got {len(sizes)} modes", {"layout": layout})
+        raise InvalidTypeError(f"the tile has {len(sizes)} modes; must have 2, rows and columns", {"layout": layout})
     grid = _rows_of(flat, sizes[0])
     if access == "ldmatrix":
         return _matrix_rows(grid, bits, layout)
@@ -544,7 +570,7 @@ def _of_threads(layout: LayoutLike, values: list[Any]) -> Rows:
     sizes = sizes_by_mode(layout)
     rank = len(sizes) + (bool(values) and isinstance(values[0], tuple))
     if not 1 <= rank <= 2 or rank > len(sizes):
-        text = f"a warp access is a layout of (thread) or (thread, value), got {rank} modes"
+        text = f"the layout of a warp access has {rank} modes; must be (thread) or (thread, value)"
         raise InvalidTypeError(text, {"layout": layout})
     return _rows_of(values, sizes[0])
 
@@ -556,7 +582,11 @@ def _matrix_rows(grid: Rows, bits: int, layout: LayoutLike) -> Rows:
         grid = [list(column) for column in zip(*grid, strict=True)]
     rows, columns = len(grid), len(grid[0]) if grid else 0
     if rows % 8 or columns % per_row or 128 % bits:
-        raise InvalidValueError(f"ldmatrix takes 8 rows of {per_row} contiguous elements", {"layout": layout})
+        raise InvalidValueError(
+            "the tile can't be read by ldmatrix; it needs rows and columns that form blocks "
+            f"of 8 rows of {per_row} contiguous elements",
+            {"layout": layout},
+        )
     return [row[i : i + per_row] for i in range(0, columns, per_row) for row in grid]
 
 
@@ -567,10 +597,12 @@ def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, v
     expect_integer(domain_size(layout), "a warp access", high=MAX_ACCESSES, unit="elements")
     table = accessed(layout, access, bits, vector_bits)
     if not table or not table[0]:
-        raise InvalidValueError("a warp access has at least one thread and one value", {"layout": layout})
+        raise InvalidValueError("a warp access needs at least one thread and one value", {"layout": layout})
     reach = max(max(map(abs, row)) for row in table) * bits + abs(base) * 8
     if reach >= 2**62:
-        raise InvalidValueError(f"an access {reach} bits from address 0; must be less than 2**62", {"base": base})
+        raise InvalidValueError(
+            f"the access reaches {reach} bits from address 0; must be less than 2**62 in magnitude", {"base": base}
+        )
     return table
 
 
@@ -593,7 +625,7 @@ def bank_conflicts(
             most 128. More values than one access holds are several accesses, whose phases are listed in order.
         base: byte address of offset 0.
     Raises:
-        LayoutError: the values of one access are not contiguous, or not aligned to its width.
+        LayoutError: the elements of one access are not contiguous, or not aligned to its width.
     Source:
         CUDA C++ Programming Guide, shared memory of compute capability 5.x and newer (32 banks of 32 bits); the phases
         of 64- and 128-bit accesses are those that profilers report as wavefronts.
@@ -615,21 +647,25 @@ def bank_conflicts(
         vector_bits = next((w for w in (*VECTOR_BITS, 8) if atom.num_val_src * bits % w == 0), None)
     table = _element_offsets(layout, base, bits, access, vector_bits)
     if bits % 8:
-        raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")
+        raise InvalidValueError(f"an element has {bits} bits; bank conflicts are counted for whole bytes only")
     threads, values = len(table), len(table[0])
     width = vector_bits
     if width is None:
         width = next((w for w in VECTOR_BITS if values * bits % w == 0 and w % bits == 0), bits)
     if width not in (8, 16, 32, 64, 128) or width % bits or values * bits % width:
         raise InvalidValueError(
-            f"an access of {width} bits does not hold whole elements of {bits} bits, {values} to a thread"
+            f"an access of {width} bits can't split {values} elements of {bits} bits per thread evenly"
         )
     each, size = width // bits, width // 8
     if each > 1 and not all(_in_runs(row, each) for row in table):
-        raise LayoutError("the values of one access are not contiguous", {"layout": layout, "access": f"{width} bits"})
+        raise LayoutError(
+            "the elements of one access are not contiguous", {"layout": layout, "access": f"{width} bits"}
+        )
     first = [[base + offset * (bits // 8) for offset in row[::each]] for row in table]
     if any(start % size for row in first for start in row):
-        raise LayoutError(f"an access of {size} bytes is not aligned to its width", {"layout": layout, "base": base})
+        raise LayoutError(
+            f"the access of {size} bytes does not start at a multiple of {size} bytes", {"layout": layout, "base": base}
+        )
     together = WARP * BANK_BYTES // max(size, BANK_BYTES)
     rounds = []
     for i in range(len(first[0])):

@@ -60,7 +60,7 @@ class ComposedLayout(Immutable):
             offset = as_leaves(offset)  # which refuses anything but an offset
             if isinstance(offset, tuple) and (hasattr(type(outer), "_slice_composed") or has_integer_offsets(inner)):
                 raise InvalidTypeError(
-                    "the offset is added to integers, and must be one",
+                    "the offset is added to integers, so it must be an integer",
                     {"offset": given(offset), "outer": given(outer), "inner": given(inner)},
                 )
         _put_outer(self, outer)
@@ -89,11 +89,13 @@ class ComposedLayout(Immutable):
         try:
             return self.inner.shape  # type: ignore[no-any-return]
         except AttributeError:  # an inverse: a swizzle, which has no domain of its own
-            raise LayoutError("no shape: the inner function has none", {"layout": self}) from None
+            raise LayoutError(
+                "this composed layout has no shape, because its inner function has none", {"layout": self}
+            ) from None
 
     @property
     def stride(self) -> Tree:
-        raise LayoutError("a composed layout has no strides", {"layout": self}, "take .inner.stride")
+        raise LayoutError("a composed layout has no stride", {"layout": self}, "use layout.inner.stride")
 
     @overload
     def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
@@ -128,7 +130,9 @@ class ComposedLayout(Immutable):
             LayoutError: the inner function is not a layout, as in an inverse.
         """
         if not has_domain(self.inner):
-            raise LayoutError(f"no {what}: the inner function has no modes", {"layout": self})
+            raise LayoutError(
+                f"this composed layout has no {what}, because its inner function has no modes", {"layout": self}
+            )
         return self.inner  # type: ignore[no-any-return]
 
     def __getitem__(self, mode: int) -> Layout | ComposedLayout:
@@ -154,7 +158,10 @@ class ComposedLayout(Immutable):
     def domain_offset(self, coord: Coordinate) -> tuple[ComposedLayout, int]:
         """Return the layout as seen from `coord`: the shift goes into the offset, because outer is not linear."""
         if has_underscore(coord):
-            raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
+            raise InvalidTypeError(
+                "domain_offset takes a coordinate without `_`",
+                {"coordinate": given(coord)},
+            )
         return ComposedLayout(self.outer, self._shifted(coord), self.inner), Int(0)
 
     def _compose_with(self, other: Tiler, offset: Leaf | None) -> Layout | ComposedLayout:
@@ -180,12 +187,15 @@ class ComposedLayout(Immutable):
         if hasattr(type(self.outer), "_slice_composed") and isinstance(self.offset, Int) and self.offset == 0:
             return composition(inner, self.outer)  # type: ignore[no-any-return]
         if isinstance(self.offset, tuple):
-            raise LayoutError("no inverse: the offset is a tuple", {"offset": given(self.offset)})
+            raise LayoutError(
+                "the inverse of this layout is not defined, because its offset is a tuple",
+                {"offset": given(self.offset)},
+            )
         return ComposedLayout(inner, -self.offset, invert(self.outer))
 
     def max_common_layout(self, other: LayoutLike) -> Layout:
         if isinstance(other, ComposedLayout):
-            raise InvalidTypeError("max_common_layout of two composed layouts is not defined in CuTe")
+            raise InvalidTypeError("CuTe does not define max_common_layout for two composed layouts")
         common = max_common_layout(self.inner, other)
         base = 1 << base_of(self.outer)
         if base < as_python_int(product_of(common.shape)):
@@ -204,7 +214,9 @@ class ComposedLayout(Immutable):
     def _as_product_tiler(self, block: Layout) -> Layout | ComposedLayout:
         """`logical_product(block, self)`: the swizzle that acts on the copies as self acts on its own offsets."""
         if not hasattr(type(self.outer), "_product_with"):
-            raise InvalidTypeError(f"no product with a tiler whose outer function is {given(self.outer)}")
+            raise InvalidTypeError(
+                f"a product needs a tiler whose outer function is a swizzle, got {given(self.outer)}"
+            )
         return self.outer._product_with(block, self)  # type: ignore[no-any-return]
 
     def cosize(self) -> Int | int:

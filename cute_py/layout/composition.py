@@ -129,7 +129,9 @@ def _walk(
             _refuse_stride(d, have, i, lhs_shape, lhs_stride)
         # C++'s next_shape and next_stride: what steps of d leave of this mode, and the step in units of the mode.
         if type(have) is type(n) is int and have == 0:
-            raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
+            raise LayoutError(
+                "composition divides by the size of a left mode, and this size is 0", {"left": tree_text(lhs_shape)}
+            )
         if type(have) is type(over) is int and have > 0 and over > 0:
             left, over = -(-have // over), -(-over // have)
         else:
@@ -210,14 +212,14 @@ def _require(condition: sympy.Basic, rule: str, notes: Notes) -> None:
 
 
 def _refuse_stride(step: int, have: int, mode: int, shape: Tree, stride: Tree) -> None:
-    where = f"_{have} (mode {mode}) of the left side {mode_text(shape, stride)}"
-    facts = {"stride": f"_{integer_text(step)} of the right side", "mode": where}
+    where = f"_{have} of mode {mode} of the left layout {mode_text(shape, stride)}"
+    facts = {"stride": f"_{integer_text(step)} of the right layout", "mode": where}
     raise StaticAssertError(STRIDE_RULE, facts)
 
 
 def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> None:
-    where = f"_{take} of mode {mode} of the left side {mode_text(shape, stride)}"
-    facts = {"size": f"_{integer_text(size)} left of the right side", "takes": where}
+    where = f"_{take} of mode {mode} of the left layout {mode_text(shape, stride)}"
+    facts = {"size": f"_{integer_text(size)} remaining of the right layout", "takes": where}
     raise StaticAssertError(SHAPE_RULE, facts)
 
 
@@ -260,7 +262,9 @@ def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
         return lhs
     size = as_leaf(tiler)
     if not isinstance(size, int) and not is_symbolic(size):
-        raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})
+        raise InvalidTypeError(
+            f"a tiler must be a size, a layout, `_` or a tuple of them, got {given(tiler)}", {"layout": lhs}
+        )
     notes: Notes = dict.fromkeys(lhs.assumptions)
     shape, stride = compose_trees(*coalesced(lhs.shape, lhs.stride, True), size, STATIC_ONE, notes, [])
     return make(shape, stride, tuple(notes))
@@ -319,7 +323,7 @@ def composition(
     if inner:
         if len(inner) != 1 or not hasattr(type(lhs), "_compose_with"):
             raise InvalidTypeError(
-                "composition takes two operands, or (outer, offset, inner) whose outer is a layout or a swizzle"
+                "composition takes two operands, or (outer, offset, inner) with a layout or a swizzle as outer"
             )
         return lhs._compose_with(inner[0], rhs)  # type: ignore[arg-type, union-attr]
     result: LayoutLike | Merges
@@ -365,11 +369,11 @@ def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
         count, have = (as_python_int(product_of(shape_of(x))) for x in (domain, result))
         if have != count:  # run-time sizes that do not divide: C++ drops the rest
             raise CompositionMismatchError(
-                f"composition has {have} elements; must have the {count} of the right side", facts
+                f"the composition has {have} elements; must have {count}, as the right layout", facts
             )
         if count > MAX_STRICT:
             raise LayoutError(
-                f"strict=True compares {count} elements; must be at most {MAX_STRICT}", {"A": lhs, "B": rhs}
+                f"the composition has {count} elements; strict=True compares at most {MAX_STRICT}", {"A": lhs, "B": rhs}
             )
         for i in range(count):
             want, got = lhs(rhs(i)), result(i)  # type: ignore[operator, misc]

@@ -93,7 +93,7 @@ def get_flat_coord(layout: LayoutLike, index: Shape) -> IntTuple:
     (1, 3)
     """
     if isinstance(layout, ComposedLayout):
-        raise wrong_type("get_flat_coord takes a layout or a tensor of one", layout)
+        raise wrong_type("get_flat_coord takes a layout or a tensor with a plain layout", layout)
     plain = domain_of(layout)
     hier = idx2crd(index, plain.shape, plain.stride)
     if type(hier) is not tuple:
@@ -173,7 +173,10 @@ def domain_offset(coord: IntCoordinate, thing: LayoutLike) -> LayoutLike | tuple
     (4,8):(8,1) 10
     """
     if has_underscore(coord):
-        raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
+        raise InvalidTypeError(
+            "domain_offset takes a coordinate without `_`",
+            {"coordinate": given(coord)},
+        )
     if isinstance(thing, Layout):
         return thing, thing(coord)
     if hasattr(type(thing), "domain_offset"):

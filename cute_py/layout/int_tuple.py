@@ -178,7 +178,7 @@ def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
         elif is_zero(rest):
             part = rest
         elif value_of(size) == 0:
-            raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": i})
+            raise LayoutError("the coordinate can't be divided among the modes, because a mode has size 0", {"mode": i})
         else:
             rest, part = trunc_divmod(rest, size)
         parts.append(part)
@@ -208,7 +208,9 @@ def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int
                 static = False
         else:
             if type(x) not in KNOWN_KINDS and not is_symbolic(x):
-                raise InvalidTypeError(f"a coordinate holds integers, got {type(x).__name__} {given(x)}")
+                raise InvalidTypeError(
+                    f"a coordinate must be an integer or a tuple of integers, got {type(x).__name__} {given(x)}"
+                )
             others.append(times(x, d))
     sum_: Leaf = STATIC[total] if static else total if MIN_RESULT <= total <= MAX_RESULT else check_result(total)
     return functools.reduce(plus, others, sum_) if others else sum_
@@ -427,7 +429,10 @@ def round_up(a: Shape, b: Shape) -> IntTuple:
                 raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
             return tuple([up(p, q) for p, q in zip_longest(x, y, fillvalue=STATIC_ONE)])
         if type(x) is tuple or type(y) is tuple:
-            raise InvalidTypeError("round_up of a tuple and an integer", {"a": tree_text(x), "b": tree_text(y)})
+            raise InvalidTypeError(
+                "round_up takes two integers or two tuples, got a tuple and an integer",
+                {"a": tree_text(x), "b": tree_text(y)},
+            )
         return times(ceil_div_leaf(x, y), y)
 
     return up(as_leaves(a), as_leaves(b))  # type: ignore[return-value]
@@ -493,7 +498,9 @@ def _decided(relation: sympy.Basic | bool) -> bool:
     verdict = str(relation)
     if verdict not in ("True", "False"):
         raise LayoutError(
-            f"this can't be decided for these symbols: {relation}", None, "replace the symbols with .subs({...}) first"
+            f"the answer depends on the values of the symbols: {relation}",
+            None,
+            "replace the symbols by numbers with .subs({...})",
         )
     return verdict == "True"
 
@@ -506,7 +513,7 @@ def _equal(x: Leaf, y: Leaf) -> Verdict:
         try:
             return False, _decided(sympy.Eq(a, b))
         except (TypeError, sympy.SympifyError):  # a stride
-            raise InvalidTypeError(f"sizes are integers, got {a} and {b}") from None
+            raise InvalidTypeError(f"sizes must be integers, got {a} and {b}") from None
     return type(x) is type(y) is Int, bool(a == b)
 
 
@@ -562,11 +569,13 @@ def elem_less(a: Shaped, b: Shaped) -> Int | bool:
         if type(x) is tuple and type(y) is tuple:
             return _all([*map(test, x, y), (True, len(x) <= len(y))])
         if type(x) is tuple or type(y) is tuple:
-            raise InvalidTypeError("elem_less of a tuple and an integer", {"a": a, "b": b})
+            raise InvalidTypeError(
+                "elem_less takes two integers or two tuples, got a tuple and an integer", {"a": a, "b": b}
+            )
         try:
             less = _decided(value_of(x) < value_of(y))
         except TypeError:  # a stride
-            raise InvalidTypeError("elem_less compares integers", {"a": a, "b": b}) from None
+            raise InvalidTypeError("elem_less compares integers only only", {"a": a, "b": b}) from None
         return type(x) is type(y) is Int, less
 
     return _verdict(test, a, b)

@@ -122,7 +122,8 @@ def left_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
                 "Left inverse divisibility condition",
                 {
                     "layout": mode_text(shape, stride),
-                    "stride": f"{strides[i]} (mode {i}) is not a multiple of {covered | 0}, the reach so far",
+                    "stride": f"{strides[i]} (mode {i}) is not a multiple of {covered | 0}, the extent of the "
+                    "modes with smaller strides",
                 },
             )
         gap = trunc_div(strides[i], covered)

@@ -159,7 +159,7 @@ class Layout(Immutable):
         shape: Any = self.shape
         stride: Any = self.stride
         if type(mode) is not int:
-            mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
+            mode = expect_integer(mode, "the mode in layout[mode]", hint="use layout(coord) to evaluate the layout")
         try:
             return make(shape[mode], stride[mode], self.assumptions)
         except (IndexError, TypeError):  # TypeError: of an integer shape
@@ -197,12 +197,14 @@ class Layout(Immutable):
             InvalidTypeError: not a dict, or a value that is neither a number nor an expression.
             LayoutError: the values break an assumption, or divide by zero.
         """
-        expect(values, dict, "the values of symbols")
+        expect(values, dict, "values")
         for symbol, value in values.items():
             if not is_symbolic(symbol):
-                raise InvalidTypeError(f"subs replaces symbols, got {given(symbol)}", {"layout": self})
+                raise InvalidTypeError(f"subs replaces symbols only, got {given(symbol)}", {"layout": self})
             if not (isinstance(as_leaf(value), int) or is_symbolic(value)):
-                raise InvalidTypeError(f"subs puts in numbers and expressions, got {given(value)}", {"layout": self})
+                raise InvalidTypeError(
+                    f"subs needs numbers or expressions as values, got {given(value)}", {"layout": self}
+                )
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
         known: dict[sympy.Basic, sympy.Basic] = {}
 
@@ -223,7 +225,7 @@ class Layout(Immutable):
             raise LayoutError("division by zero", {"layout": self, "values": values}) from None
         if any(str(a) == "False" for a in left):
             raise LayoutError(
-                "the values break an assumption of this layout",
+                "these values break an assumption of the layout",
                 {"assumptions": ", ".join(map(str, self.assumptions)), "values": values},
             )
         return make(_checked_shape(shape), stride, left)
@@ -242,11 +244,13 @@ def _checked_shape(shape: Shape | Tree) -> Tree:
     for s in leaves(shape):
         if type(s) in KNOWN:
             if s < 0:
-                raise InvalidValueError(f"a size is {s | 0}; must not be negative", {"shape": tree_text(shape)})
+                raise InvalidValueError(
+                    f"the shape has the size {s | 0}; must be at least 0", {"shape": tree_text(shape)}
+                )
         elif not is_symbolic(s):
-            raise InvalidTypeError(f"a shape holds integers, got {given(s)}", {"shape": tree_text(shape)})
+            raise InvalidTypeError(f"a shape must hold integers, got {given(s)}", {"shape": tree_text(shape)})
         elif s.is_negative:
-            text = f"a size is {s}, which is below 0; must not be negative"
+            text = f"the shape has the size {s}, which is negative; must be at least 0"
             raise InvalidValueError(text, {"shape": tree_text(shape)})
     return shape
 
@@ -477,7 +481,7 @@ def coprofile_of(stride: Tree) -> Tree:
         if not is_zero(d.value):
             ends.append(node)
     if any(ends):  # one stride moves along a mode, others along modes inside it
-        raise LayoutError("strides of incompatible hierarchy", {"strides": tree_text(stride)})
+        raise LayoutError("the strides belong to coordinates of different profiles", {"strides": tree_text(stride)})
     return _zeros(root)
 
 
@@ -489,7 +493,7 @@ def _zeros(node: Axes) -> Tree:
     if not node:
         return STATIC_ZERO
     if max(node) >= MOST_MODES:
-        raise LayoutError(f"strides of mode {max(node)}: a coordinate has at most {MOST_MODES} modes")
+        raise LayoutError(f"a stride moves mode {max(node)}; a coordinate has at most {MOST_MODES} modes")
     return tuple([_zeros(node.get(i, {})) for i in range(max(node) + 1)])
 
 
@@ -513,7 +517,7 @@ def coshape_of(shape: Tree, stride: Tree) -> Tree:
     if profile == 0:
         return _extent(leaves(shape), leaves(stride))
     if any(not getattr(d, "modes", None) and not is_zero(d) for d in leaves(stride)):
-        raise LayoutError("an integer stride beside basis strides", {"strides": tree_text(stride)})
+        raise LayoutError("the layout mixes integer strides and basis strides", {"strides": tree_text(stride)})
     extents = [_extent(leaves(shape), leaves(along_axis(stride, path))) for path in axis_paths(profile)]
     return unflatten_leaves(extents, profile)
 
@@ -525,7 +529,7 @@ def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
         if type(d) not in KNOWN_KINDS:
             if not is_symbolic(d):
                 facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
-                raise LayoutError(f"no cosize: stride {d} has no order", facts)
+                raise LayoutError(f"the layout has no cosize, because the stride {d} has no order", facts)
             steps.append(abs(d))
         else:
             steps.append(d if d >= 0 else -d)

@@ -197,6 +197,10 @@ class IntegerModule(Protocol):
 
     Two optional attributes: `modes`, the hierarchical position of a basis element (with `value`, its
     scale), and `is_static` (False where equality of two objects is known only at run time).
+
+    >>> from cute_py.arith_tuple import E
+    >>> isinstance(E(0), IntegerModule), 3 * E(0) + 2 * E(1)
+    (True, ArithTuple(3, 2))
     """
 
     def __rmul__(self, n: Any, /) -> Leaf: ...
@@ -217,11 +221,11 @@ class Int(int):
 
     def __new__(cls, value: SupportsIndex = 0) -> Int:
         if isinstance(value, (bool, float, str)) or not hasattr(type(value), "__index__"):
-            raise InvalidTypeError(f"Int takes an integer, got {given(value)}")
+            raise InvalidTypeError(f"Int(value) takes an integer, got {given(value)}")
         try:
             number = operator.index(value)
         except TypeError:  # a class, a symbol, or an array, which have __index__ and no integer
-            raise InvalidTypeError(f"Int takes an integer, got {given(value)}") from None
+            raise InvalidTypeError(f"Int(value) takes an integer, got {given(value)}") from None
         check_magnitude(number, "a static integer")
         return STATIC[number] if cls is Int else int.__new__(cls, number)
 
@@ -233,11 +237,11 @@ class Int(int):
 
     def __format__(self, spec: str) -> str:
         if not isinstance(spec, str):
-            raise InvalidTypeError(f"a format is a str, got {given(spec)}")
+            raise InvalidTypeError(f"the format must be a str, got {given(spec)}")
         try:
             return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
         except (ValueError, OverflowError, MemoryError):  # of a width beyond memory, or of %c of no character
-            raise InvalidValueError(f"{given(spec)} is no format of an integer") from None
+            raise InvalidValueError(f"{given(spec)} is not a valid format for an integer") from None
 
     def __add__(self, other: int) -> int:
         return STATIC[(self | 0) + (other | 0)] if type(other) is Int else _combine(operator.add, self, other)
@@ -292,7 +296,7 @@ def check_result(number: int) -> int:
         LayoutError: it is beyond `MAX_RESULT`.
     """
     if not MIN_RESULT <= number <= MAX_RESULT:
-        raise LayoutError(f"a result is {integer_text(number)}; must be at most 2**256 in magnitude")
+        raise LayoutError(f"the result is {integer_text(number)}; must be at most 2**256 in magnitude")
     return number
 
 
@@ -499,7 +503,7 @@ def quotient(x: Value, y: Value) -> Value:
 def as_python_int(leaf: Leaf) -> int:
     """The int in a leaf; symbols are refused."""
     if not isinstance(leaf, int):
-        raise CoordinateError(f"needs a known number, got {leaf}")
+        raise CoordinateError(f"this operation needs a known number, got {leaf}")
     return int(leaf)
 
 
@@ -529,7 +533,7 @@ def as_leaf(x: Any) -> Any:
     if isinstance(x, Int):
         return STATIC[int(x)]
     if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
-        raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {given(x)}")
+        raise InvalidTypeError(f"a size, stride or coordinate must be an integer, not the bool {given(x)}")
     if is_symbolic(x):
         return _as_symbol(x)
     if hasattr(kind, "__index__"):
@@ -544,7 +548,7 @@ def as_leaf(x: Any) -> Any:
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)
     if hasattr(kind, "__rmul__") and hasattr(kind, "__add__"):  # an `IntegerModule`, whatever `__getattr__` makes up
         return x
-    raise InvalidTypeError(f"{kind.__name__} is neither an integer nor a stride (it needs int * x and x + x)")
+    raise InvalidTypeError(f"{kind.__name__} can't be a stride; a stride needs int * x and x + x")
 
 
 def _as_symbol(x: sympy.Expr) -> Value:
@@ -554,7 +558,7 @@ def _as_symbol(x: sympy.Expr) -> Value:
     if getattr(x, "is_Integer", False):
         return check_magnitude(int(x), "a size, stride or coordinate")
     if never_an_integer(x):
-        raise InvalidTypeError(f"not an integer: {given(x)}")
+        raise InvalidTypeError(f"expected an integer, got {given(x)}")
     for number in largest_integers(x):
         check_magnitude(number, f"a number in the size or stride {type(x).__name__}(...)")
     return x

@@ -55,7 +55,7 @@ class LinearLayout:
         shape = as_leaves(self.shape)
         sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(shape)]
         if any(s & (s - 1) for s in sizes):
-            raise InvalidValueError(f"the shape is {given(self.shape)}; its sizes must be powers of two")
+            raise InvalidValueError(f"the shape is {given(self.shape)}; its sizes must be powers of 2")
         bits = sum(s.bit_length() - 1 for s in sizes)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "columns", expect_integers(self.columns, "columns", 0, count=bits))
@@ -64,7 +64,9 @@ class LinearLayout:
     def __call__(self, coord: IntCoordinate) -> int:
         index = expect_integer(Layout(self.shape)(coord), "the index of a coordinate", 0)
         if index >> len(self.columns):
-            raise CoordinateError(f"coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)})
+            raise CoordinateError(
+                f"the coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)}
+            )
         return self.origin ^ combined(self.columns, index)
 
     def matrix(self) -> NDArray[numpy.uint8]:
@@ -87,7 +89,9 @@ class LinearLayout:
         """
         expect(other, LinearLayout, "the inner map")
         if any(c >> len(self.columns) for c in (*other.columns, other.origin)):
-            raise LayoutError("the inner map reaches beyond the domain of the outer", {"bits": len(self.columns)})
+            raise LayoutError(
+                "the inner map has values outside the domain of the outer map", {"bits": len(self.columns)}
+            )
         columns = tuple([combined(self.columns, c) for c in other.columns])
         return LinearLayout(other.shape, columns, combined(self.columns, other.origin) ^ self.origin)
 
@@ -95,11 +99,14 @@ class LinearLayout:
         """The map from offsets to coordinates of an injective map onto [0, 2**n) without origin.
 
         Raises:
-            LayoutError: not a bijection of n-bit offsets.
+            LayoutError: the map is not a bijection of n-bit offsets.
         """
         n = len(self.columns)
         if self.origin or any(c >> n for c in self.columns) or self.rank() != n:
-            raise LayoutError(f"not a bijection of {n}-bit offsets", {"columns": self.columns, "origin": self.origin})
+            raise LayoutError(
+                f"the map is not a bijection of {n}-bit offsets",
+                {"columns": self.columns, "origin": self.origin},
+            )
         rows = [(self.columns[k], 1 << k) for k in range(n)]
         for bit in range(n):
             pivot = next(i for i in range(bit, n) if rows[i][0] >> bit & 1)
@@ -126,7 +133,7 @@ class LinearLayout:
                     return ComposedLayout(swizzle, Int(start), inner)
         if plain is not None and not self.origin & _union(self.columns):
             return ComposedLayout(Swizzle(0, 4, 3), Int(self.origin), plain)
-        raise LayoutError("no layout, with or without a swizzle, is this F2 map", {"columns": self.columns})
+        raise LayoutError("no layout, with or without a swizzle, equals this F2 map", {"columns": self.columns})
 
     def _plain(self, columns: tuple[int, ...]) -> Layout | None:
         if not _disjoint(columns):
@@ -201,7 +208,7 @@ def linear(layout: Layout | ComposedLayout) -> LinearLayout:
     """
     view = _view(layout)
     if isinstance(view, str):
-        raise LayoutError(f"no F2 view: {view}", {"layout": layout})
+        raise LayoutError(f"this function has no F2 view: {view}", {"layout": layout})
     return view
 
 
@@ -215,12 +222,12 @@ def _view(layout: OffsetFunction) -> LinearLayout | str:
     columns: list[int] = []
     for s, d in zip(leaves(shape), leaves(stride), strict=True):
         if s < 1 or s & (s - 1):
-            return f"the size {s} is not a power of two"
+            return f"the size {s} is not a power of 2"
         if d < 0 and s > 1:
             return f"the stride {d} is negative"
         columns += [d << k for k in range(s.bit_length() - 1)]
     if not _disjoint(columns):
-        return f"two steps of {layout} share a bit, so adding carries"
+        return f"two strides of {layout} share a bit, so their sum carries"
     return LinearLayout(shape, tuple(columns))
 
 
@@ -229,7 +236,7 @@ def _known(layout: Layout) -> tuple[Tree, Tree]:
     shape, stride = (map_leaves(value_of, tree) for tree in (layout.shape, layout.stride))
     for value in (*leaves(shape), *leaves(stride)):
         if type(value) is not int:
-            raise InvalidTypeError(f"a linear view needs known integers, got {value}")
+            raise InvalidTypeError(f"an F2 view needs known integers, got {value}")
     return shape, stride
 
 
@@ -239,9 +246,9 @@ def _composed_view(layout: ComposedLayout) -> LinearLayout | str:
         return inner
     start = value_of(layout._offset)
     if type(start) is not int or start < 0:
-        return f"the offset is {tree_text(layout._offset)}; must be a known integer, at least 0"
+        return f"the offset is {tree_text(layout._offset)}; must be a known integer of at least 0"
     if start and (inner.origin or start & _union(inner.columns)):
-        return f"the offset {start} shares a bit with a step, so adding carries"
+        return f"the offset {start} shares a bit with a stride, so their sum carries"
     origin = inner.origin ^ start
     if isinstance(layout.outer, Swizzle):
         apply = layout.outer.of
@@ -252,7 +259,7 @@ def _composed_view(layout: ComposedLayout) -> LinearLayout | str:
     if isinstance(outer, str):
         return outer
     if any(c >> len(outer.columns) for c in (*inner.columns, origin)):
-        return "the inner layout reaches beyond the domain of the outer"
+        return "the inner layout has values outside the domain of the outer layout"
     return outer.compose(LinearLayout(inner.shape, inner.columns, origin))
 
 
@@ -356,7 +363,8 @@ def _for_all_sizes(a: Layout, b: Layout) -> bool:
                 if not same_function(left, right):
                     return False
     raise LayoutError(
-        f"same_function can't decide this for all sizes; the layouts are equal at the {tried} choices that were tried",
+        f"same_function can't decide this for all sizes; the layouts were equal for all {tried} choices of sizes "
+        "that it tried",
         {"a": a, "b": b, "symbols": ", ".join(map(str, symbols))},
     ).of_rule("undecided")
 
@@ -391,7 +399,7 @@ def _by_arrays(a: LayoutLike, b: LayoutLike) -> bool:
         return False
     for start in range(0, count, PIECE):
         if start >= MAX_ELEMENTS:
-            text = f"the first {start} offsets are equal; of {count} at most {MAX_ELEMENTS} are compared"
+            text = f"the first {start} of {count} offsets are equal; at most {MAX_ELEMENTS} are compared"
             raise InvalidValueError(text, {"a": a, "b": b})
         coords = np.arange(start, min(start + PIECE, count))
         from_a, from_b = (offsets(t, coords, of="call") for t in (a, b))

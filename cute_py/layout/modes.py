@@ -56,7 +56,7 @@ def _grouped(parts: tuple[Tree, ...], begin: int, end: int) -> tuple[Tree, ...]:
     check_mode(end)
     last = end + len(parts) + 1 if end < 0 else end
     if not 0 <= begin <= last <= len(parts):
-        raise CoordinateError(f"group [{begin},{last}) is outside rank {len(parts)}")
+        raise CoordinateError(f"the group [{begin},{last}) lies outside the rank {len(parts)}")
     return parts if begin == last else (*parts[:begin], parts[begin:last], *parts[last:])
 
 
@@ -125,7 +125,7 @@ def select(thing: Layout | Shape, *indices: int | Sequence[int]) -> Layout | Int
         parts = modes(tree)
         for i in wanted:
             if not (isinstance(i, int) or is_integer(i)) or not -len(parts) <= i < len(parts):
-                raise CoordinateError(f"no mode {given(i)}", {"rank": len(parts)})
+                raise CoordinateError(f"mode {given(i)} does not exist", {"rank": len(parts)})
         return tuple([parts[i] for i in wanted])
 
     return _on_trees("select", pick, thing)
@@ -136,10 +136,12 @@ def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
     if up_to_rank is not None:
         check_mode(up_to_rank)
         if up_to_rank > MAX_RANK:
-            raise InvalidValueError(f"rank {up_to_rank}; must be at most {MAX_RANK}")
+            raise InvalidValueError(f"up_to_up_to_rank = = {up_to_rank}; must be at most {MAX_RANK}")
     count = 1 if up_to_rank is None else up_to_rank - len(parts)
     if count < 0:
-        raise StaticAssertError(f"rank {len(parts)} is more than {up_to_rank}", {"modes": tree})
+        raise StaticAssertError(
+            f"the rank {len(parts)} is already more than up_to_rank = {up_to_rank}", {"modes": tree}
+        )
     if count == 0:
         return tree
     return (x,) * count + parts if front else parts + (x,) * count
@@ -159,7 +161,7 @@ def _extended(
     if type(thing) is Layout:
         extra = make(STATIC_ONE, STATIC_ZERO) if x is None else x
         if type(extra) is not Layout:
-            raise InvalidTypeError(f"append and prepend to a layout take a layout, got {given(x)}")
+            raise InvalidTypeError(f"append and prepend add a layout to a layout, got {given(x)}")
         return make(
             _padded(thing.shape, extra.shape, up_to_rank, front),
             _padded(thing.stride, extra.stride, up_to_rank, front),
@@ -203,13 +205,13 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
     def put(tree: Tree, new: Tree) -> Tree:
         parts = list(modes(tree))
         if not -len(parts) <= mode < len(parts):
-            raise CoordinateError(f"no mode {mode}", {"rank": len(parts)})
+            raise CoordinateError(f"mode {mode} does not exist", {"rank": len(parts)})
         parts[mode] = new
         return tuple(parts) if type(tree) is tuple else new
 
     if type(thing) is Layout:
         if type(x) is not Layout:
-            raise InvalidTypeError(f"replace in a layout takes a layout, got {given(x)}")
+            raise InvalidTypeError(f"replace puts a layout into a layout, got {given(x)}")
         return make(put(thing.shape, x.shape), put(thing.stride, x.stride), assumed((thing, x)))
     if isinstance(thing, (tuple, int)):
         return put(as_tree(thing), as_tree(x))  # type: ignore[return-value]

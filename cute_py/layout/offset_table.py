@@ -49,7 +49,9 @@ def offset_table(layout: LayoutLike, *, of: str = "memory") -> list[Any]:
     count = domain_size(thing)
     if count > MOST_LISTED:
         raise InvalidValueError(
-            f"the layout has {count} elements; at most {MOST_LISTED} are listed", {"layout": layout}, "offsets(layout)"
+            f"the layout has {count} elements; offset_table lists at most {MOST_LISTED}",
+            {"layout": layout},
+            "offsets(layout)",
         )
     return _listed(thing, count)
 

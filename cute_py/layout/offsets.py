@@ -56,19 +56,19 @@ Coordinates: TypeAlias = "ArrayLike | Underscore | tuple[Coordinates, ...] | lis
 def _array(x: Coordinates, kind: IntType) -> Offsets:
     """An int64 array of coordinates, or one of Python ints where these do not fit."""
     if is_underscore(x):
-        raise InvalidTypeError("coordinates of offsets() are integers or arrays; slice the layout for `_`")
+        raise InvalidTypeError("offsets() takes integers or arrays as coordinates, not `_`; slice the layout first")
     refuse_mask(x, "an array of coordinates")
     try:
         array = np.asarray(x)
     except (ValueError, TypeError):  # nested lists of unequal lengths, layouts, objects without elements
-        raise InvalidTypeError(f"coordinates are integers, got {given(x)}") from None
+        raise InvalidTypeError(f"coordinates must be integers, got {given(x)}") from None
     check_elements(array.size, "an array of coordinates")
     if array.dtype.kind == "O":
         if not all(isinstance(v, int) and not isinstance(v, bool) for v in array.flat):
-            raise InvalidTypeError(f"coordinates are integers, got {given(x)}")
+            raise InvalidTypeError(f"coordinates must be integers, got {given(x)}")
         return array
     if array.dtype.kind not in "iu" and array.size:
-        raise InvalidTypeError(f"coordinates are integers, got {array.dtype}: {given(x)}")
+        raise InvalidTypeError(f"coordinates must be integers, got {array.dtype}: {given(x)}")
     return array.astype(object if array.dtype == np.uint64 or kind.kind == "O" else np.int64, copy=False)
 
 
@@ -79,7 +79,7 @@ def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
     if isinstance(coords, list) and coords and isinstance(coords[0], tuple):
         width = len(coords[0])
         if any(not isinstance(c, tuple) or len(c) != width for c in coords):
-            raise CoordinateError("a list of coordinates must have one profile", {"first": coords[0]})
+            raise CoordinateError("the coordinates in a list must all have the same profile", {"first": coords[0]})
         return tuple([coordinate_arrays([c[i] for c in coords], kind) for i in range(width)])
     return _array(coords, kind)
 
@@ -87,7 +87,7 @@ def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
 def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
     """(c / size, c % size) as C++ computes them."""
     if size == 0:
-        raise LayoutError("a coordinate can't be split over a mode of size 0")
+        raise LayoutError("the coordinate can't be divided among the modes, because a mode has size 0")
     if not signed and size & (size - 1) == 0 and c.dtype.kind != "O":  # a third of the time of a division
         return c >> (size.bit_length() - 1), c & (size - 1)
     if c.dtype.kind != "O":
@@ -202,7 +202,7 @@ def _indices(coords: Arrays, shape: Tree, stride: Tree, kind: IntType) -> Offset
         for value in (total.min(), total.max()):
             if not limits.min <= value <= limits.max:
                 raise InvalidValueError(
-                    f"an offset of {given(value)} does not fit {kind}", None, "use dtype=object for exact integers"
+                    f"the offset {given(value)} does not fit into {kind}", None, "use dtype=object for exact integers"
                 )
     return total.astype(kind)
 
@@ -221,7 +221,7 @@ def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -
         np.broadcast(*leaves(arrays)) if leaves(arrays) else None
     except ValueError:
         shapes = ", ".join(str(a.shape) for a in leaves(arrays))
-        raise CoordinateError("the coordinate arrays do not broadcast", {"shapes": shapes}) from None
+        raise CoordinateError("the coordinate arrays don't broadcast to one shape", {"shapes": shapes}) from None
     parts = [_indices(arrays, shape, stride, kind) for shape, stride in integer_axes(layout)]
     return np.stack(np.broadcast_arrays(*parts), axis=-1) if _value_profile(layout) != 0 else parts[0]
 
@@ -235,15 +235,17 @@ def apply_function(layout: ComposedLayout, inner: Offsets, kind: IntType) -> Off
         axes = inner.shape[-1]
         first = [0] * axes if type(start) is int and start == 0 else leaves(getattr(start, "as_tuple", tuple)())
         if len(first) != axes or not isinstance(outer, (Layout, ComposedLayout)):
-            text = f"offsets can't apply {outer} to coordinates of {axes} modes"
+            text = f"offsets() can't apply {outer} to coordinates of {axes} modes"
             raise InvalidTypeError(
-                text, {"offset": start, "layout": layout}, "a layout with an offset of as many modes"
+                text,
+                {"offset": start, "layout": layout},
+                "use a layout as the outer function, and an offset with as many modes",
             )
         moved = unflatten_leaves([inner[..., i] + n for i, n in enumerate(first)], profile)
     elif type(start) is int:
         moved = inner if start == 0 else inner + kind.type(start) if kind.kind != "O" else inner + start
     else:
-        raise InvalidTypeError(f"offsets can't add {start} to integers")
+        raise InvalidTypeError(f"offsets() can't add the offset {start} to integers")
     if isinstance(outer, (Layout, ComposedLayout)):
         return at_coordinates(outer, moved, kind)
     found: Offsets = outer(moved)
@@ -287,9 +289,9 @@ def numbers(layout: Layout) -> tuple[Tree, Tree]:
     for value in (*leaves(shape), *leaves(stride)):
         if type(value) is not int and is_symbolic(value):
             raise InvalidTypeError(
-                f"offsets need known numbers, got the symbol {value}",
+                f"offsets() needs known numbers, got the symbol {value}",
                 {"layout": layout},
-                "replace the symbols with layout.subs({...}) first",
+                "replace the symbols by numbers with layout.subs({...})",
             )
     return shape, stride
 
@@ -315,11 +317,13 @@ def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
     else:
         for d in leaves(stride):
             if not getattr(d, "modes", None) and d != 0:
-                raise LayoutError("an integer stride beside basis strides", {"stride": tree_text(layout.stride)})
+                raise LayoutError(
+                    "the layout mixes integer strides and basis strides", {"stride": tree_text(layout.stride)}
+                )
         axes = [_values(along_axis(layout.stride, path)) for path in axis_paths(profile)]
     for d in leaves(tuple(axes)):
         if type(d) is not int:
-            raise InvalidTypeError(f"offsets take integer or basis strides, got {leaf_text(d)}")
+            raise InvalidTypeError(f"offsets() needs integer strides or basis strides, got {leaf_text(d)}")
     return [(shape, axis) for axis in axes]
 
 
@@ -417,16 +421,20 @@ def _checked_type(dtype: DTypeLike, extremes: list[int], layout: LayoutLike) -> 
     try:
         kind: IntType = np.dtype(dtype)  # type: ignore[assignment]
     except (TypeError, ValueError, DeprecationWarning):  # the last one under `-W error`, for an alias
-        raise InvalidTypeError(f"offsets are integers; dtype must be an integer type, got {given(dtype)}") from None
+        raise InvalidTypeError(
+            f"dtype must be an integer type, because offsets must be integers, got {given(dtype)}"
+        ) from None
     if kind.kind == "O":
         return kind
     if kind.kind not in "iu":
-        raise InvalidTypeError(f"offsets are integers; dtype must be an integer type, got {kind}")
+        raise InvalidTypeError(f"dtype must be an integer type, because offsets must be integers, got {kind}")
     top = 1 << 8 * kind.itemsize - (kind.kind == "i")
     for value in extremes:
         if not (-top if kind.kind == "i" else 0) <= value < top:
             raise InvalidValueError(
-                f"an offset of {value} does not fit {kind}", {"layout": layout}, "use dtype=object for exact integers"
+                f"the offset {value} does not fit into {kind}",
+                {"layout": layout},
+                "use dtype=object for exact integers",
             )
     return kind
 
@@ -434,9 +442,9 @@ def _checked_type(dtype: DTypeLike, extremes: list[int], layout: LayoutLike) -> 
 def _check_size(shape: Tree, layout: LayoutLike) -> None:
     if prod(leaves(shape)) > MAX_ELEMENTS:
         raise InvalidValueError(
-            f"the layout has {prod(leaves(shape))} elements; at most {MAX_ELEMENTS} are evaluated at once",
+            f"the layout has {prod(leaves(shape))} elements; offsets() evaluates at most {MAX_ELEMENTS} at once",
             {"layout": layout},
-            "evaluate at given coordinates: offsets(layout, coords)",
+            "pass the coordinates you need: offsets(layout, coords)",
         )
 
 
@@ -545,12 +553,12 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
     try:
         wanted = np.asarray(values)
     except (ValueError, TypeError):  # nested lists of unequal lengths
-        raise InvalidTypeError(f"offsets are integers, got {given(values)}") from None
+        raise InvalidTypeError(f"offsets must be integers, got {given(values)}") from None
     if wanted.dtype.kind not in "iu" and wanted.size:
-        raise InvalidTypeError(f"offsets are integers, got {wanted.dtype}")
+        raise InvalidTypeError(f"offsets must be integers, got {wanted.dtype}")
     check_elements(wanted.size, "the offsets")
     if wanted.dtype == np.uint64 and wanted.size and int(wanted.max()) >= 1 << 63:
-        raise InvalidValueError(f"an offset of {int(wanted.max())}; must be below 2**63", {"layout": layout})
+        raise InvalidValueError(f"one offset is {int(wanted.max())}; must be below 2**63", {"layout": layout})
     wanted = wanted.astype(np.int64)
     plain, inner = layout, wanted
     while isinstance(plain, ComposedLayout) and isinstance(plain.outer, Swizzle):
@@ -562,7 +570,9 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
         axes = integer_axes(plain)
         for shape, stride in axes:
             if any(abs(n) >= 1 << 62 for n in (offset_bounds(shape, stride)[0], *leaves(shape), *leaves(stride))):
-                raise LayoutError("coordinates are computed in 64 bits; this layout reaches beyond", {"layout": layout})
+                raise LayoutError(
+                    "coordinates() computes in 64 bits, and this layout reaches beyond them", {"layout": layout}
+                )
         sizes = leaves(axes[0][0])
         steps = [leaves(stride) for _, stride in axes]
         moves_once = all(s <= 1 or any(column) for s, *column in zip(sizes, *steps, strict=True))
@@ -583,7 +593,7 @@ def _divided(
     if len(steps) > 1 or (inner.ndim and inner.shape[-1:] == (1,) and basis):
         if inner.shape[-1:] != (len(steps),):
             raise InvalidValueError(
-                f"offsets of {layout} have {len(steps)} entries in the last axis, got {inner.shape}"
+                f"the last axis of the offsets must have {len(steps)} entries for {layout}, got the shape {inner.shape}"
             )
         columns = [inner[..., i] for i in range(len(steps))]
     else:
@@ -612,7 +622,7 @@ def _require(reached: NDArray[numpy.bool_], layout: LayoutLike, wanted: Offsets,
     if not reached.all():
         first = tuple(np.argwhere(~reached)[0]) if reached.ndim else ()
         value = wanted[first].tolist() if rows else int(wanted[first])
-        raise LayoutError(f"the layout has no coordinate with offset {value}", {"layout": layout})
+        raise LayoutError(f"no coordinate of the layout has the offset {value}", {"layout": layout})
 
 
 def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
@@ -620,7 +630,8 @@ def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
     count = domain_size(layout)
     if count > MAX_SEARCHED:
         raise LayoutError(
-            f"{count} elements are too many to search for an offset (at most {MAX_SEARCHED})", {"layout": layout}
+            f"the layout has {count} elements; the search for an offset takes at most {MAX_SEARCHED}",
+            {"layout": layout},
         )
     keys = offsets(layout)
     inside = np.ones(wanted.shape, bool)
@@ -629,7 +640,9 @@ def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
     if basis:  # one number for each coordinate: its place in the box that holds them all
         width = keys.shape[-1]
         if wanted.shape[-1:] != (width,):
-            raise InvalidValueError(f"offsets of {layout} have {width} entries in the last axis, got {wanted.shape}")
+            raise InvalidValueError(
+                f"the last axis of the offsets must have {width} entries for {layout}, got the shape {wanted.shape}"
+            )
         rows = keys.reshape(-1, width) if keys.size else np.zeros((1, width), np.int64)
         low = rows.min(axis=0)
         spans = rows.max(axis=0) - low + 1
@@ -640,7 +653,7 @@ def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
     if (ordered[1:] == ordered[:-1]).any():
-        raise LayoutError("the layout is not injective; its offsets have no single coordinate", {"layout": layout})
+        raise LayoutError("the layout is not injective, so an offset can have several coordinates", {"layout": layout})
     place = np.minimum(np.searchsorted(ordered, key), max(len(ordered) - 1, 0))
     reached = inside & (ordered[place] == key) if len(ordered) else np.zeros(inside.shape, bool)
     _require(reached, layout, wanted, basis)

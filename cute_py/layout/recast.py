@@ -284,7 +284,9 @@ def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, 
     found: Swizzle = recast_layout(expect(swizzle, Swizzle, f"a swizzle of {units}"), bits, new_bits)
     if swizzle.bits and found.bits != swizzle.bits:
         facts = {f"swizzle, on {units}": swizzle, "element": f"{bits_of(dtype)} bits"}
-        raise LayoutError(f"the swizzle moves {units} within {within}", facts)
+        raise LayoutError(
+            f"the swizzle moves {units} within {within}, so it can't be expressed in the new units", facts
+        )
     return found
 
 
@@ -322,7 +324,7 @@ def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLay
             f"the pointer's address is {engine.address:#x}; must be a multiple of {period} bytes, "
             "where its swizzle's pattern starts",
             {"tensor": thing},
-            'offsets(..., of="call") leaves the swizzle to the pointer',
+            'offsets(..., of="call") evaluates the layout without the pointer\'s swizzle',
         )
     return ComposedLayout(recast_layout(swizzle, BYTE, engine.dtype.bits), Int(0), layout)
 
@@ -333,9 +335,9 @@ def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
     kept, fixed = slice_parts(coord, layout.inner)
     if not isinstance(fixed, int):
         raise InvalidTypeError(
-            f"a swizzled tile needs a known offset, got {fixed}",
+            f"slicing slicing a swizzled tile needs a known offset, got {fixed}",
             {"layout": layout},
-            "replace the symbols with layout.subs({...}) first",
+            "replace the symbols by numbers with layout.subs({...})",
         )
     flag = layout.offset
     moved: Swizzle = recast_layout(layout.outer, BYTE, flag.bits)

@@ -46,6 +46,9 @@ class Step:
 
     `rule` names it ('merge', 'step over', 'walk', ...), `text` is a sentence with its numbers, `values` holds the
     numbers, `result` is the layout or mode that the step produces, if any.
+
+    >>> Step("merge", "modes 0 and 1 merge", {"stride": 4})
+    Step(rule='merge', text='modes 0 and 1 merge', values={'stride': 4}, result=None)
     """
 
     rule: str
@@ -82,12 +85,12 @@ Sentence: TypeAlias = tuple[str, Numbers]
 
 
 def _drop(s: Leaf, d: Leaf) -> Sentence:
-    return f"{mode_text(s, d)} has one element and moves nothing", {"mode": mode_text(s, d)}
+    return f"{mode_text(s, d)} has one element, so it is dropped", {"mode": mode_text(s, d)}
 
 
 def _merge(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
     front, back, merged = mode_text(s, d), mode_text(size, step), mode_text(times(s, size), d)
-    text = f"{front} and {back} are one mode {merged}: {leaf_text(s)} * {leaf_text(d)} = {leaf_text(step)}"
+    text = f"{front} and {back} merge into {merged}: {leaf_text(s)} * {leaf_text(d)} = {leaf_text(step)}"
     return text, {"front": front, "back": back, "merged": merged}
 
 
@@ -95,13 +98,15 @@ def _keep_apart(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
     front, back, product = mode_text(s, d), mode_text(size, step), times(s, d)
     why = f"{leaf_text(s)} * {leaf_text(d)} = {leaf_text(product)} is not {leaf_text(step)}"
     if not type(s) is type(size) is type(product) is Int:
-        why = "run-time numbers are not known to be contiguous"
+        why = (
+            "sizes or strides known only at run time can't be proved contiguous; cute.static(layout) makes them static"
+        )
     return f"{front} and {back}: {why}", {"front": front, "back": back}
 
 
 def _scale(size: Leaf, step: Leaf, s: Leaf, d: Leaf) -> Sentence:
     product = f"{leaf_text(step)} * {leaf_text(d)} = {leaf_text(times(step, d))}"
-    text = f"{mode_text(size, step)} walks along the only mode {mode_text(s, d)}: stride {product}"
+    text = f"{mode_text(size, step)} steps along the only mode {mode_text(s, d)}: stride {product}"
     return text, _named(size=size, step=step)
 
 
@@ -134,8 +139,8 @@ def _walk(
     size, take = leaf_of(to_take, to_take_static), leaf_of(taken, static and to_take_static)
     rest = leaf_of(remaining, remaining_static)
     text = (
-        f"step {leaf_text(step)} leaves {leaf_text(left)} of mode {i} ({mode_text(s, d)}); take {leaf_text(take)} "
-        f"with stride {leaf_text(times(step, d))}, {leaf_text(rest)} remain; "
+        f"step {leaf_text(step)} leaves {leaf_text(left)} of mode {i} ({mode_text(s, d)}); take "
+        f"{leaf_text(take)} with stride {leaf_text(times(step, d))}, so {leaf_text(rest)} remain; "
         f"{leaf_text(size)} % {leaf_text(take)} = 0 (Shape Divisibility Condition)"
     )
     numbers = _named(size=s, step=step, left=left, next_step=next_step, taken=take, remain=rest)
@@ -144,7 +149,7 @@ def _walk(
 
 def _rest(i: int, s: Leaf, d: Leaf, step: Leaf, size: Leaf) -> Sentence:
     product = leaf_text(times(step, d))
-    text = f"mode {i} ({mode_text(s, d)}) takes the rest: {leaf_text(size)} with stride {product}"
+    text = f"mode {i} ({mode_text(s, d)}) takes the remaining {leaf_text(size)} elements, with stride {product}"
     return text, {"mode": i, **_named(size=size, step=step)}
 
 
@@ -155,8 +160,8 @@ def _gap(s: Leaf, d: Leaf, gap: Leaf, end: Leaf) -> Sentence:
 
 def _follow_left(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf, gap: Leaf) -> Sentence:
     text = (
-        f"mode {mode_text(s, d)}: {leaf_text(gap)} offsets lie below stride {leaf_text(d)}; "
-        f"it starts at index {leaf_text(start)} (Left inverse divisibility condition holds)"
+        f"mode {mode_text(s, d)}: {leaf_text(gap)} offsets lie below stride {leaf_text(d)}; the mode starts at "
+        f"index {leaf_text(start)} (Left inverse divisibility condition holds)"
     )
     return text, {"mode": i, **_named(stride=d, reached=reached, index=start, gap=gap)}
 
@@ -176,11 +181,11 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
         "drop": _drop,
         "merge": _merge,
         "keep apart": _keep_apart,
-        "mode": lambda s, d: (f"{mode_text(s, d)} of the right side", _named(size=s, step=d)),
-        "stay": lambda s, d: (f"{mode_text(s, d)} does not move: stride _0 stays", _named(size=s, step=d)),
+        "mode": lambda s, d: (f"{mode_text(s, d)} of the right layout", _named(size=s, step=d)),
+        "stay": lambda s, d: (f"{mode_text(s, d)} does not move, so stride _0 stays", _named(size=s, step=d)),
         "scale": _scale,
-        "step over": _passed("step {0} passes mode {1} ({2}) whole; step {3} remains"),
-        "done": _passed("one element is left to take; mode {1} ({2}) is passed"),
+        "step over": _passed("step {0} passes over all of mode {1} ({2}); step {3} remains"),
+        "done": _passed("one element remains to be taken, so mode {1} ({2}) is passed over"),
         "walk": _walk,
         "rest": _rest,
         "gap": _gap,
@@ -188,10 +193,10 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
             f"from {leaf_text(end)} up to {tree_text(whole)}: {mode_text(s, d)}",
             _named(size=s, step=d),
         ),
-        "follow right": _of_mode("mode {0} goes on at offset {1}; it starts at index {3}"),
-        "skip right": _of_mode("mode {0} has stride {1}, the offsets so far end at {2}"),
+        "follow right": _of_mode("mode {0} continues at offset {1}; it starts at index {3}"),
+        "skip right": _of_mode("mode {0} has stride {1}, but the offsets so far end at {2}, so it is skipped"),
         "follow left": _follow_left,
-        "skip left": _of_mode("mode {0} does not move"),
+        "skip left": _of_mode("mode {0} does not move, so it is skipped, so it is skipped"),
     }
 )
 
@@ -208,9 +213,9 @@ def _sentences(done: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Step]:
 def _coalesce_steps(_: Operation, layout: Layout) -> list[Step]:
     result = coalesce(layout)
     if layout.shape == ():
-        return [_step("result", "no modes: 1:0", result)]
+        return [_step("result", "a layout without modes becomes 1:0", result)]
     out = _sentences(coalesced_by_steps(layout.shape, layout.stride)[2])
-    return [*out, _step("result", f"{layout} is {result}", result, layout=str(layout))]
+    return [*out, _step("result", f"{layout} coalesces to {result}", result, layout=str(layout))]
 
 
 def _composition_steps(_: Operation, left: LayoutLike, right: Tiler) -> list[Step]:
@@ -219,8 +224,8 @@ def _composition_steps(_: Operation, left: LayoutLike, right: Tiler) -> list[Ste
     if not isinstance(left, Layout):
         inner: Layout | None = getattr(left, "domain", None)
         if inner is None:
-            return [_step("result", f"{left} o {right} is kept as it is: {result}", result)]
-        out = [_step("domain", f"only the layout that has the domain, {inner}, is composed")]
+            return [_step("result", f"{left} o {right} stays as it is: {result}", result)]
+        out = [_step("domain", f"the composition changes only the layout that has the domain, {inner}")]
         return [*out, *_composition_steps(composition, inner, right)[:-1], _step("result", f"{result}", result)]
     if type(right) is tuple:
         for i, t in enumerate(right):
@@ -228,17 +233,19 @@ def _composition_steps(_: Operation, left: LayoutLike, right: Tiler) -> list[Ste
             out += _composition_steps(composition, left[i], t)[:-1]
         dropped = len(modes(left.shape)) - len(right)
         if dropped:
-            out.append(_step("truncate", f"the tiler has {len(right)} modes; {dropped} more of the layout are dropped"))
+            out.append(
+                _step("truncate", f"the tiler has {len(right)} modes; the layout's other {dropped} modes are dropped")
+            )
         return [*out, _step("result", f"{left} o {tiler_text(right)} = {result}", result)]
     if is_underscore(right):
-        return [_step("result", f"_ keeps {left} whole", result)]
+        return [_step("result", f"_ keeps all of {left}", result)]
     rhs = right if isinstance(right, Layout) else Layout(right, STATIC_ONE)
     if coprofile_of(rhs.stride) == 0:
         flat = coalesced(left.shape, left.stride, True)
-        out = [_step("coalesce", f"the left side is {mode_text(*flat)} when made flat", make(*flat))]
+        out = [_step("coalesce", f"the left layout is {mode_text(*flat)} when flattened and coalesced", make(*flat))]
         out += _sentences(composed_by_steps(left, rhs)[1])
     else:
-        text = "each basis stride v@i of the right side walks with step v along mode i of the left side"
+        text = "each basis stride v@i of the right layout steps by v along mode i of the left layout"
         out = [_step("basis", text)]
     return [*out, _step("result", f"{left} o {rhs} = {result}", result)]
 
@@ -247,11 +254,14 @@ def _complement_steps(_: Operation, layout: Layout, cotarget: Shaped | None = No
     result = complement(layout, cotarget)
     flat = filtered(layout.shape, layout.stride)
     target = cosize(layout) if cotarget is None else size(cotarget)
-    out = [_step("filter", f"{layout} moves like {mode_text(*flat)}", make(*flat))]
+    out = [_step("filter", f"{layout} has the same offsets as {mode_text(*flat)}", make(*flat))]
     if coprofile_of(flat[1]) != 0:
-        return [*out, _step("result", f"axis by axis, up to {target}: {result}", result)]
+        return [*out, _step("result", f"each axis is complemented up to {target}: {result}", result)]
     if flat == (1, 0):
-        return [*out, _step("result", f"nothing moves: all of {target} is left, {result}", result)]
+        return [
+            *out,
+            _step("result", f"the layout does not move, so the complement is all of {target}: {result}", result),
+        ]
     out += _sentences(complement_by_steps(make(*flat), as_leaves(target))[1])
     return [*out, _step("result", f"complement({layout}, {target}) = {result}", result)]
 
@@ -259,7 +269,7 @@ def _complement_steps(_: Operation, layout: Layout, cotarget: Shaped | None = No
 def _inverse_steps(operation: Operation, layout: Layout) -> list[Step]:
     result = operation(layout)
     flat = coalesced(layout.shape, layout.stride)
-    out = [_step("coalesce", f"{layout} is {mode_text(*flat)} when made flat", make(*flat))]
+    out = [_step("coalesce", f"{layout} is {mode_text(*flat)} when flattened and coalesced", make(*flat))]
     if operation is right_inverse:
         out += _sentences(right_inverse_by_steps(*flat)[2])
     elif coprofile_of(flat[1]) == 0:
@@ -274,7 +284,9 @@ def _divide_steps(operation: Operation, layout: LayoutLike, tiler: Tiler) -> lis
         out = _logical_divide_steps(layout, tiler)
         logical = logical_divide(layout, tiler)
         if operation is not logical_divide:
-            out.append(_step("gather", f"the tile modes and the rest modes of {logical} are gathered", logical))
+            out.append(
+                _step("gather", f"{operation.__name__} gathers the tile modes and the rest modes of {logical}", logical)
+            )
     return [*out, _step("result", f"{operation.__name__}({layout}, {tiler_text(tiler)}) = {result}", result)]
 
 
@@ -286,13 +298,15 @@ def _logical_divide_steps(layout: Layout, tiler: Tiler) -> list[Step]:
             out += _logical_divide_steps(layout[i], t)
         return out
     if is_underscore(tiler):
-        return [_step("keep", f"_ keeps {layout} whole", layout)]
+        return [_step("keep", f"_ keeps all of {layout}", layout)]
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     whole = coalesced(layout.shape, layout.stride)[0]
     rest = complement(tile, whole)
     return [
         _step("tile", f"the tile is {tile}", tile),
-        _step("complement", f"of {tree_text(whole)} elements the tile leaves {rest}: from tile to tile", rest),
+        _step(
+            "complement", f"the tile leaves {rest} of {tree_text(whole)} elements: the steps from tile to tile", rest
+        ),
         _step("compose", f"{layout} o ({tile}, {rest})", composition(layout, make_layout(tile, rest))),
     ]
 
@@ -302,16 +316,19 @@ def _product_steps(operation: Operation, block: LayoutLike, tiler: Tiler) -> lis
     out: list[Step] = []
     if operation in (blocked_product, raked_product):
         first = "the block's" if operation is blocked_product else "the tiler's"
-        text = f"logical product of both at one rank, then mode i joins mode i of block and tiler, {first} first"
+        text = (
+            "take the logical product of both, padded to the same rank, then pair mode i of block and tiler, "
+            f"{first} first"
+        )
         out.append(_step("join", text))
     elif isinstance(block, Layout) and isinstance(tiler, Layout):
         target = size(block) * cosize(tiler)
         rest = complement(block, target)
-        text = f"copies of {block} start at {rest}, for {size(block)} * {cosize(tiler)} = {target} offsets"
+        text = f"the copies of {block} start at {rest}, for {size(block)} * {cosize(tiler)} = {target} offsets"
         copies = composition(rest, tiler)
         out = [
             _step("complement", text, rest),
-            _step("compose", f"in the order of the tiler: {rest} o {tiler} = {copies}", copies),
+            _step("compose", f"the copies follow the order of the tiler: {rest} o {tiler} = {copies}", copies),
         ]
     return [*out, _step("result", f"{operation.__name__}({block}, {tiler_text(tiler)}) = {result}", result)]
 
@@ -346,9 +363,9 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
 
     >>> for step in steps(coalesce, Layout((Int(2), (Int(1), Int(6))), (Int(1), (Int(6), Int(2))))):
     ...     print(step)
-    drop: _1:_6 has one element and moves nothing
-    merge: _2:_1 and _6:_2 are one mode _12:_1: _2 * _1 = _2
-    result: (_2,(_1,_6)):(_1,(_6,_2)) is _12:_1
+    drop: _1:_6 has one element, so it is dropped
+    merge: _2:_1 and _6:_2 merge into _12:_1: _2 * _1 = _2
+    result: (_2,(_1,_6)):(_1,(_6,_2)) coalesces to _12:_1
     """
     if not callable(operation) or operation not in explained():
         name = getattr(operation, "__name__", given(operation))

@@ -364,7 +364,7 @@ class Swizzle:
         y, z = as_leaf(layout(Int(self.yyy_mask))), as_leaf(layout(Int(self.zzz_mask)))
         if not (is_integer(y) and is_integer(z)):
             raise InvalidTypeError(
-                "a layout of coordinates has no bits to swizzle", {"layout": layout, "swizzle": self}
+                "a layout whose values are coordinates has no bits to swizzle", {"layout": layout, "swizzle": self}
             )
         return make_swizzle(int(y), int(z))._compose_with(layout, None)
 

@@ -133,7 +133,7 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
             if flat != (layout.shape, layout.stride):  # modes with negative strides join their neighbours first
                 return complement_by_steps(make(*flat, layout.assumptions), target)
             if gap == 0:  # C++: static_assert
-                below = f"{leaf_text(d)} lies below {leaf_text(end)}, the end of those before"
+                below = f"{leaf_text(d)} is below {leaf_text(end)}, the end of the modes with smaller strides"
                 facts = {"layout": layout, "stride": below}
                 raise StaticAssertError("Non-injective Layout detected in complement.", facts)
         steps.append(("gap", (s, d, gap, end)))
@@ -158,7 +158,7 @@ def _static_hint(layout: Layout, target: Tree) -> str | None:
     if not has_numbers(layout):
         return None
     made = unless_refused(lambda: complement_of(static(layout), static(target)))
-    return None if made is None else f"cute.static(layout) makes the numbers static; its complement is {made}"
+    return None if made is None else f"cute.static(layout) makes the numbers static; then the complement is {made}"
 
 
 def _complement_by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
@@ -233,14 +233,16 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
 def _sized(tiler: Tiler) -> Layout:
     """The layout of a size. A named tuple would be one of its modes; a plain tuple tiles by mode."""
     if isinstance(tiler, tuple):
-        raise wrong_type("a tiler is a plain tuple, a size, a layout or `_`", tiler, hint="give tuple(tiler)")
+        raise wrong_type("a tiler must be a plain tuple, a size, a layout or `_`", tiler, hint="pass tuple(tiler)")
     return Layout(tiler)
 
 
 def zipped(layout: Layout, tiler: Tiler) -> Layout:
     """Gather the first halves and the rests of a logical divide or product into two modes."""
     if type(layout) is not Layout:  # a product with a composed tiler
-        raise InvalidTypeError("modes of a composed layout are not zipped; use logical_product", {"layout": layout})
+        raise InvalidTypeError(
+            "zipped_product does not support a composed layout as tiler; use logical_product", {"layout": layout}
+        )
     return regrouped(layout, lambda tree: zip2_by(tree, tiler))
 
 
@@ -334,7 +336,9 @@ def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
 def _of_block(operation: Callable[..., Any], block: LayoutLike, *args: Any) -> Layout:
     """A product of a composed layout. A tensor is refused, as in C++: copies of it lie outside its memory."""
     if hasattr(type(block), "engine"):
-        raise wrong_type(f"{operation.__name__} takes a layout", block, hint="the product of tensor.layout is a layout")
+        raise wrong_type(
+            f"{operation.__name__} takes a layout", block, hint="pass tensor.layout to get the product as a layout"
+        )
     return apply_to_inner(operation, block, *args)
 
 
@@ -405,7 +409,8 @@ def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     tiler = domain_of(tiles)
     if tiles is not tiler:
         raise InvalidTypeError(
-            "modes of a composed tiler are not joined with a block's; use logical_product", {"tiler": tiles}
+            "blocked_product and raked_product do not support a composed layout as tiler; use logical_product",
+            {"tiler": tiles},
         )
     mine, other = rank_of(block.shape), rank_of(tiler.shape)
     block = append(block, None, other) if mine < other else block
@@ -479,7 +484,9 @@ def _check_division(mode: int, target: Leaf, block: Leaf) -> None:
         raise StaticAssertError(
             "tile_to_shape: block shape does not divide the target shape.",
             {"mode": mode, "block": shown, "target": leaf_text(target)},
-            None if static else "make the block static with Int(...), or the target shape a run-time one",
+            None
+            if static
+            else "make the block static with cute.static(block), or pass the target shape as run-time integers",
         )
 
 

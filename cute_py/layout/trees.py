@@ -136,10 +136,12 @@ def at(tree: Tree, path: Sequence[int]) -> Tree:
         check_mode(i)
         if type(tree) is tuple:
             if not -len(tree) <= i < len(tree):
-                raise CoordinateError(f"no mode {integer_text(i)}", {"rank": len(tree)})
+                raise CoordinateError(f"mode {integer_text(i)} does not exist", {"rank": len(tree)})
             tree = tree[i]
         elif i not in (0, -1):
-            raise CoordinateError(f"no mode {integer_text(i)} in an integer", {"value": tree})
+            raise CoordinateError(
+                f"mode {integer_text(i)} does not exist, because an integer has only mode 0", {"value": tree}
+            )
     return tree
 
 
@@ -151,12 +153,16 @@ def unflatten_leaves(items: Sequence[Tree], profile: Tree) -> Tree:
         if type(p) is tuple:
             return tuple([fill(x) for x in p])
         if not rest:
-            raise CoordinateError("too few leaves for the profile", {"leaves": tuple(items), "profile": profile})
+            raise CoordinateError(
+                "the profile has more leaves than were given", {"leaves": tuple(items), "profile": profile}
+            )
         return rest.pop(0)
 
     result = fill(profile)
     if rest:
-        raise CoordinateError("too many leaves for the profile", {"leaves": tuple(items), "profile": profile})
+        raise CoordinateError(
+            "the profile has fewer leaves than were given", {"leaves": tuple(items), "profile": profile}
+        )
     return result
 
 

@@ -55,7 +55,7 @@ def called_functions(module: Module, kernel: SourceFunction) -> CallGraph:
                 continue
             found = module.functions.get(name)
             if found is None or (not found.defined and name not in BUILT_IN):
-                raise InvalidValueError(f"line {step.line}: call of {given(name)}, which has no body in the module")
+                raise InvalidValueError(f"line {step.line}: {given(name)} is called, but the module does not define it")
             if found.defined:
                 edges[one.name].append(name)
         if indirect and not addressed:

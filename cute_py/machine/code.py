@@ -270,12 +270,16 @@ def find_kernel(module: Module, name: str | None) -> SourceFunction:
     if name is None:
         if len(names) != 1:
             facts = {"kernels": ", ".join(names)} if names else {}
-            text = "the module has no kernel" if not names else f"the module has {len(names)} kernels; name one"
+            text = (
+                "the module has no kernel"
+                if not names
+                else (f"the module has {len(names)} kernels; pass the name of one")
+            )
             raise InvalidValueError(text, facts)
         return module.functions[names[0]]
     if name not in names:
         near = [one for one in names if name in one]
         if len(near) == 1:
             return module.functions[near[0]]
-        raise InvalidValueError(f"no kernel {given(name)} in the module", known_names(name, list(names)))
+        raise InvalidValueError(f"the module has no kernel {given(name)}", known_names(name, list(names)))
     return module.functions[name]

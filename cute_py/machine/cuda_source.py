@@ -29,6 +29,8 @@ _LIBRARIES: Final = (
     "/usr/local/cuda/lib64/libnvrtc.so*",
     "/usr/local/cuda/targets/*/lib/libnvrtc.so*",
 )
+SOURCES: Final = (".cu", ".cuh", ".cpp", ".cc")
+"""Ends of the names of files of CUDA C++."""
 NEEDED: Final = "pip install nvidia-cuda-nvrtc, or put nvcc on PATH"
 
 
@@ -72,11 +74,11 @@ def compiled_by_nvrtc(text: str, name: str, arch: str, options: Sequence[str] = 
     """
     library = nvrtc_library()
     if library is None:
-        raise MissingPackageError("CUDA C++ is compiled by NVRTC, which is not installed", hint=NEEDED)
+        raise MissingPackageError("NVRTC compiles CUDA C++, but it is not installed", hint=NEEDED)
     program = ctypes.c_void_p()
     made = library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
     if made:
-        raise InvalidValueError(f"NVRTC takes no program {given(name)}: error {made}")
+        raise InvalidValueError(f"NVRTC refused to create the program {given(name)}: error {made}")
     try:
         given_options = [f"-arch={arch.replace('sm_', 'compute_')}", "-std=c++17", *options]
         listed = (ctypes.c_char_p * len(given_options))(*[one.encode() for one in given_options])
@@ -105,7 +107,7 @@ def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
     """
     nvcc = find_nvcc()
     if nvcc is None:
-        raise MissingPackageError("a file of CUDA C++ is compiled by nvcc, which is not on PATH", hint=NEEDED)
+        raise MissingPackageError("nvcc compiles a file of CUDA C++, but it is not on PATH", hint=NEEDED)
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "kernel.ptx")
         words = [nvcc, "-ptx", f"-arch={arch}", "-std=c++17", *options, "-o", target, path]
@@ -114,7 +116,7 @@ def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
                 words, capture_output=True, text=True, errors="replace", check=False, timeout=TIME_LIMIT_SECONDS
             )
         except subprocess.TimeoutExpired:
-            raise InvalidValueError(f"nvcc did not end within {TIME_LIMIT_SECONDS} s") from None
+            raise InvalidValueError(f"nvcc did not finish within {TIME_LIMIT_SECONDS} s") from None
         if done.returncode:
             log = shortened(done.stderr.strip(), 4000)
             raise InvalidValueError(f"nvcc refused {given(path)}", {"log": log})
@@ -131,9 +133,11 @@ def ptx_of_text(text: str, name: str, arch: str) -> str:
         return compiled_by_nvcc(path, arch)
 
 
-def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = ()) -> str:
+def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), compiler: str | None = None) -> str:
     """The PTX of a file: PTX itself, CUDA C++ (.cu), a fatbin, or an executable that holds one.
 
+    Args:
+        compiler: 'nvcc' or 'nvrtc' for CUDA C++; None: nvcc where there is one.
     Raises:
         InvalidValueError: it can't be read, or holds no PTX, as a cubin. MissingPackageError: no compiler, no
         cuobjdump.
@@ -144,8 +148,8 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = ()) ->
         raise InvalidValueError(f"{given(path)} can't be read: {error.strerror}") from None
     if raw[:4] in (_ELF, _FATBIN):
         return _extracted(path, arch)
-    if path.endswith((".cu", ".cuh", ".cpp")):
-        if find_nvcc() is not None:
+    if path.endswith(SOURCES):
+        if compiler == "nvcc" or (compiler is None and find_nvcc() is not None):
             return compiled_by_nvcc(path, arch, ["--expt-relaxed-constexpr", *options])
         return compiled_by_nvrtc(raw.decode(errors="replace"), Path(path).stem, arch, options)
     return raw.decode(errors="replace")
@@ -154,9 +158,9 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = ()) ->
 def _extracted(path: str, arch: str) -> str:
     """The PTX inside a fatbin, by cuobjdump."""
     tool = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump") or find_in_wheels("cuobjdump")
-    hint = "give the PTX: nvcc -ptx, or a fatbin that has it"
+    hint = "pass the PTX (nvcc -ptx), or a fatbin that contains it"
     if tool is None:
-        text = f"{given(path)} is machine code; the PTX of a fatbin is read by cuobjdump, which is not on PATH"
+        text = f"{given(path)} is machine code; cuobjdump reads the PTX of a fatbin, but it is not on PATH"
         raise MissingPackageError(text, hint=hint)
     done = subprocess.run(
         [str(tool), "-ptx", path], capture_output=True, text=True, errors="replace", check=False,
@@ -164,7 +168,7 @@ def _extracted(path: str, arch: str) -> str:
     )  # fmt: skip
     found = None if done.returncode else chosen_text(done.stdout, arch)
     if found is None:
-        raise InvalidValueError(f"{given(path)} is a cubin: machine code (SASS), without PTX in it", hint=hint)
+        raise InvalidValueError(f"{given(path)} is a cubin, machine code (SASS) without PTX", hint=hint)
     return found
 
 

@@ -82,7 +82,7 @@ def _built(
     except (ParseError, InvalidValueError) as error:
         found.append(finding("not emulated", error.headline, step, files=code.files))
     except (LookupError, ValueError):  # operands that the builder did not look for
-        text = f"{step.opcode} has other operands than it takes"
+        text = f"{step.opcode} has operands of the wrong kind"
         found.append(finding("not emulated", text, step, files=code.files))
     return None
 
@@ -91,7 +91,7 @@ def _predicated(site: Site, made: Run | Turn) -> Run | Turn:
     """An instruction of the threads whose predicate holds."""
     name, negated = site.one.predicate or ("", False)
     if site.code.register(site.function, name) != "pred":
-        raise Refused(f"{name} is no predicate that is declared")
+        raise Refused(f"{name} is not a declared predicate")
     key = 16 * site.slot(name)
     count = np.count_nonzero
     if isinstance(made, Turn):

@@ -111,7 +111,7 @@ def host_array(value: Any, what: str) -> Array:
         try:
             array = np.asarray(value) if hasattr(value, "__array_interface__") else np.from_dlpack(value)
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
-            raise InvalidTypeError(f"{what} must be an array of host memory: {error}") from None
+            raise InvalidTypeError(f"{what} must be an array in host memory: {error}") from None
     if not array.flags.c_contiguous:
         raise InvalidTypeError(f"{what} must be contiguous", hint="use numpy.ascontiguousarray")
     return array
@@ -202,7 +202,7 @@ class Arguments:
                 held = memory.add(f"the map of {name}", np.frombuffer(raw, np.uint8).copy())
                 raw = struct.pack("<Q", held.address)
             if len(raw) != one.nbytes:
-                raise InvalidTypeError(f"{what} has {one.nbytes} bytes; an address or a map of {len(raw)} is given")
+                raise InvalidTypeError(f"{what} has {one.nbytes} bytes; got an address or a map of {len(raw)} bytes")
             return raw
         return _plain(value, one, what)
 
@@ -223,7 +223,7 @@ class Arguments:
                 return raw.ljust(128, b"\0")
         raw = bytes(given_map) if isinstance(given_map, (bytes, bytearray, memoryview, np.ndarray)) else b""
         if len(raw) not in (64, 128):
-            raise InvalidTypeError(f"{name}: a tensor map is a request or 128 bytes, got {given(given_map)}")
+            raise InvalidTypeError(f"{name}: a tensor map must be a request or 128 bytes, got {given(given_map)}")
         return replace(raw.ljust(128, b"\0"), "global_address", address)
 
 
@@ -236,7 +236,7 @@ def _plain(value: Any, one: Variable, what: str) -> bytes:
     if isinstance(value, (bytes, bytearray, memoryview)):
         raw = bytes(value)
         if len(raw) != one.nbytes:
-            raise InvalidValueError(f"{what} is given {len(raw)} bytes; must be {one.nbytes}")
+            raise InvalidValueError(f"{what} got {len(raw)} bytes; must be {one.nbytes}")
         return raw
     if value is None:
         return bytes(one.nbytes)
@@ -260,7 +260,7 @@ def _plain(value: Any, one: Variable, what: str) -> bytes:
         except OverflowError:
             raise InvalidValueError(f"{what} can't hold {value}") from None
     raise InvalidTypeError(
-        f"{what}: an argument is an array, a number, bytes, a map and its array, or None; got {given(value)}"
+        f"{what} must be an array, a number, bytes, a map and its array, or None; got {given(value)}"
     )
 
 
@@ -335,6 +335,4 @@ def _float_bytes(text: str, size: int, one: Variable) -> bytes:
     try:
         return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], float(text))
     except (KeyError, ValueError, OverflowError):
-        raise InvalidValueError(
-            f"line {one.line}: the initial value {given(text)} of {one.name} is not known"
-        ) from None
+        raise InvalidValueError(f"line {one.line}: the initial value {given(text)} of {one.name} is unknown") from None

@@ -92,7 +92,7 @@ def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstru
     )
     if atom is None or types is None:
         facts = {"emulated": "dense mma.sync of sm_70 to sm_90, and wgmma.mma_async, dense and sparse"}
-        raise InvalidValueError(f"{given(opcode)} is no matrix instruction that is emulated", facts)
+        raise InvalidValueError(f"{given(opcode)} is not an emulated matrix instruction", facts)
     return MatrixInstruction(atom, types[1], types[2], types[3])
 
 

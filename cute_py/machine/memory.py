@@ -138,7 +138,7 @@ def locate_address(site: Site, one: Address, space: str, size: int, *, writes: b
         if kind == "param" and one.space == "local":
             kind = "local"
         elif kind not in ("generic", own) and not (kind == "global" and own == "param"):
-            raise Refused(f"{site.one.opcode}: {one.symbol} lies in .{one.space}, not in .{space}")
+            raise Refused(f"{site.one.opcode}: {one.symbol} lies in .{one.space}; must lie in .{space}")
     addresses = address_reader(site, one, kind)
     if kind == "shared":
         return lambda f: _shared(f, site, addresses(f), size)
@@ -223,7 +223,7 @@ def _global(f: Frame, site: Site, addresses: Array, size: int, writes: bool) -> 
 
 
 def _refused_write(f: Frame, site: Site, found: Range, address: int) -> Exception:
-    text = f"{f.m.thread_text(f.threads[0])} writes to {found.name}, which can only be read"
+    text = f"{f.m.thread_text(f.threads[0])} writes to {found.name}, which is read-only"
     return site.fault("wrong space", text, source=SOURCE, address=address)
 
 
@@ -278,9 +278,9 @@ def _outside(f: Frame, site: Site, addresses: Array, place: int, size: int, befo
         facts["range"] = later.name
         text = f"{what}, {later.address - address} bytes before {later.name}"
     elif address < 4096:
-        text = f"{what}: a null pointer"
+        text = f"{what}, a null pointer"
     elif address < SHARED_WINDOW:
-        text = f"{what}; no argument and no variable is near it"
+        text = f"{what}; no argument or variable is near this address"
     else:
         text = f"{what}, which lies in shared or local memory"
     return site.fault("out of bounds", text, f.subset(_only(f.n, place)), source=SOURCE, **facts)
@@ -334,8 +334,8 @@ def _local(f: Frame, site: Site, addresses: Array, size: int) -> Place:
     if low < 0 or high + size > m.local_bytes:
         place = int(np.flatnonzero((addresses < 0) | (addresses + size > m.local_bytes))[0])
         text = (
-            f"{m.thread_text(f.threads[place])} accesses {size} bytes at local address {int(addresses[place]):#x}; "
-            f"a thread has {m.local_bytes} bytes"
+            f"{m.thread_text(f.threads[place])} accesses {size} bytes at local address "
+            f"{int(addresses[place]):#x}; a thread has {m.local_bytes} bytes"
         )
         raise site.fault("out of bounds", text, source=SOURCE, address=int(addresses[place]))
     return m.local, addresses + f.threads * m.local_stride

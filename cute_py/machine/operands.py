@@ -52,10 +52,10 @@ def _check(memory: Array, addresses: Array, width: int, what: str) -> None:
     if low < 0 or high + width > len(memory):
         wrong = low if low < 0 else high
         facts = {"bytes of the access": width}
-        raise InvalidValueError(f"{what} at shared address {wrong}; must be within {len(memory)} bytes", facts)
+        raise InvalidValueError(f"{what} is at shared address {wrong}; must be within {len(memory)} bytes", facts)
     if width & width - 1 == 0 and (addresses % width).any():
         wrong = int(addresses[addresses % width != 0].flat[0])
-        raise InvalidValueError(f"{what} at shared address {wrong}; must be a multiple of {width} bytes")
+        raise InvalidValueError(f"{what} is at shared address {wrong}; must be a multiple of {width} bytes")
 
 
 @functools.lru_cache(maxsize=4096)
@@ -65,9 +65,9 @@ def operand_places(
     """(extent, depth): address of each element in units of its size; the least and the greatest address."""
     fields = SmemDescriptor.decode(descriptor, kind)
     if fields.base_offset:
-        raise InvalidValueError(f"a descriptor with the base offset {fields.base_offset}; only 0 is emulated")
+        raise InvalidValueError(f"the descriptor has the base offset {fields.base_offset}; only 0 is emulated")
     if fields.leading_is_address:
-        raise InvalidValueError("a descriptor whose leading offset is an address; only an offset is emulated")
+        raise InvalidValueError("the leading offset of the descriptor is an address; only an offset is emulated")
     plain = not fields.swizzle
     width = fields.swizzle.row_bytes
     leading, stride = fields.leading * UNIT_BYTES, fields.stride * UNIT_BYTES
@@ -109,7 +109,7 @@ def operand_bytes(
     if low < base or high + size > base + len(memory):
         wrong = low if low < base else high
         name = "wgmma" if kind is DescriptorKind.WGMMA else "tcgen05.mma"
-        text = f"an operand of {name} at shared address {wrong}; must be within {len(memory)} bytes"
+        text = f"an operand of {name} is at shared address {wrong}; must be within {len(memory)} bytes"
         raise InvalidValueError(text, {"first address": base} if base else {})
     view = memory[: len(memory) // size * size].view(f"uint{bits}")
     found: Array = view[places - base // size] if base else view[places]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer, has, is_integer, record
-from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.diagnostics import Diagnostic, Scope, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
@@ -27,7 +27,9 @@ from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, tr
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
+from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
+from cute_py.ptx.flow import lines_text
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
 
@@ -88,6 +90,12 @@ class PtxRun:
         counts: executions of each instruction that was executed. instructions: all executions by threads.
         approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
         schedules: those that ran.
+
+    >>> import cute_py as cute
+    >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
+    >>> run = cute.run_ptx(text, block=32)
+    >>> run.ok, run.kernel
+    (True, 'nothing')
     """
 
     kernel: str
@@ -101,6 +109,22 @@ class PtxRun:
     _code: Any = field(default=None, repr=False, compare=False)
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
     _events: Any = field(default=(), repr=False, compare=False)
+    _left: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    _tensor: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def scope(self) -> Scope:
+        """What the run judged, and what it did not: the code that no thread reached, other launches."""
+        steps = f"{counted(self.instructions, 'instruction')} of threads ({' and '.join(self.schedules) or 'not run'})"
+        ran = {one.line for one in self.counts}
+        instructions = () if self._code is None else self._code.instructions
+        rest = [one.line for one in instructions if one.line not in ran]
+        unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
+        left = [*self._left, *([unreached + lines_text(rest)] if rest else [])]
+        if any("tensormap" in one.opcode for one in instructions):
+            left.append("fences of changed tensor maps: a run takes them for granted")
+        left.append("other launches: other sizes, arguments and contents of memory were not run")
+        return Scope((steps,), tuple(left))
 
     @property
     def ok(self) -> bool:
@@ -140,14 +164,34 @@ class PtxRun:
             InvalidValueError: there is no such CTA.
         """
         if self._code is None:
-            raise InvalidValueError("this run was not made by run_ptx; it has no steps")
+            raise InvalidValueError("this run was not made by run_ptx, so it has no steps")
         ctas, size = self._wave
         return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
+
+    def tensor_memory(self, cta: int = 0) -> TensorContents:
+        """The tensor memory of a CTA at the end of the run, with the instructions that wrote it.
+
+        `print` shows it as text, `cute_py.draw.draw` makes a picture of it.
+
+        Args:
+            cta: number in the grid, x fastest; one of those that ran together first.
+        Raises:
+            InvalidValueError: there is no such CTA, or the kernel has no tcgen05 instructions.
+        """
+        if self._tensor is None:
+            raise InvalidValueError("this run has no tensor memory; its kernel executed no tcgen05 instruction")
+        cells, written = self._tensor
+        place = expect_integer(cta, "cta", 0, len(cells) - 1)
+        code: Code = self._code
+        line_of = np.array([NOTHING, *(one.line for one in code.instructions)])
+        texts = {one.line: one.text for one in code.instructions if one.opcode.startswith("tcgen05")}
+        title = f"{self.kernel}: tensor memory of CTA {place}, 128 lanes of 512 columns of 4 bytes"
+        return TensorContents(title, cells[place], line_of[written[place]], texts)
 
     def explain(self) -> str:
         """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
         schedules = ", ".join(self.schedules) or "none"
-        head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of threads, schedule {schedules}"
+        head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
         texts = {} if code is None else {one.line: one.text for one in code.instructions}
         lines = story(head, self.diagnostics, texts, REASONS)
@@ -258,7 +302,7 @@ def run_launches(
         InvalidValueError: there is none. Else as `run_ptx`.
     """
     if not launches:
-        raise InvalidValueError("there is nothing to launch")
+        raise InvalidValueError("launches is empty; must have at least one launch")
     found: list[Diagnostic] = []
     run = None
     for one in launches:
@@ -317,7 +361,9 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
-    return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran))
+    left = [] if judge else ["races, fences and barriers: judge=False was asked for"]
+    left += ["the rest of the run: an error ended it"] if first.failed else []
+    return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran), _left=tuple(left))
 
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
@@ -371,7 +417,7 @@ def ptx_of(source: Any, arch: str | None = None) -> str:
         return source
     if not isinstance(source, (str, os.PathLike)):
         raise InvalidTypeError(
-            f"a kernel is PTX text, the path of a file, or an object that has one; got {given(source)}"
+            f"a kernel must be PTX text, the path of a file, or an object that has one; got {given(source)}"
         )
     return ptx_of_file(os.fspath(source), arch or "sm_90a")
 
@@ -392,7 +438,7 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     required = kernel.triple("reqntid")
     if block is None:
         if required is None:
-            raise InvalidValueError(f"{kernel.name} has no .reqntid; give block")
+            raise InvalidValueError(f"{kernel.name} has no .reqntid, so block is required")
         block = required
     threads = triple(block, "block")
     if required is not None and threads != required:
@@ -415,7 +461,9 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     dynamic = expect_integer(dynamic_shared, "dynamic_shared", 0, BLOCK_SHARED_BYTES, "bytes")
     used = code.shared_bytes(dynamic)
     if used > BLOCK_SHARED_BYTES:
-        raise InvalidValueError(f"{used} bytes of shared memory; a CTA has at most {BLOCK_SHARED_BYTES}")
+        raise InvalidValueError(
+            f"the kernel uses {used} bytes of shared memory; a CTA has at most {BLOCK_SHARED_BYTES}"
+        )
     return Shape(ctas, threads, size, dynamic, clusters is not None or cluster is not None)
 
 
@@ -444,6 +492,8 @@ class _Execution:
             self.observer = together(beside) if beside else Observer()
         self.totals = Totals()
         self.failed = False
+        self.tensor: tuple[Array, Array] | None = None
+        """Cells and writers of the tensor memory of the CTAs that ran first."""
         self.asynchronous = False
         self.resident = self._resident()
         for block in code.blocks:
@@ -487,6 +537,9 @@ class _Execution:
                 self.totals.findings += [fault.diagnostic, *fault.others]
                 self.failed = True
             self.observer.ended(machine, self.failed)
+            held = machine.state.get("tcgen05")
+            if held is not None and self.tensor is None:
+                self.tensor = held.cells, held.written
             self.asynchronous |= machine.asynchronous
             memory.forget()
             if self.failed:
@@ -508,6 +561,7 @@ class _Execution:
         return PtxRun(
             code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,
             tuple(sorted(code.approximate)), ran, trace, code, wave, tuple(self.recorder.events),
+            _tensor=self.tensor,
         )  # fmt: skip
 
     def _count(self, number: int, warps: int, threads: int) -> Count:
@@ -542,8 +596,9 @@ def _differences(
         differ = np.flatnonzero(raw != eager[name])
         if len(differ):
             text = (
-                f"{name} differs between the schedules eager and lazy in {counted(len(differ), 'byte')}, the first at "
-                f"byte {int(differ[0])}: the kernel reads or overwrites what a copy or a product still works on"
+                f"{name} differs between the schedules eager and lazy in {counted(len(differ), 'byte')}, the "
+                f"first at byte {int(differ[0])}: the kernel reads or overwrites bytes that a copy or product is "
+                "still using"
             )
             found.append(finding("schedules differ", text, facts={"argument": name, "byte": int(differ[0])}))
     return found

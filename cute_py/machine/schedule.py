@@ -439,7 +439,7 @@ class Machine:
 
         def what() -> str:
             lines = f"lines {self.code.instructions[pc].line} to {self.code.instructions[at].line}"
-            return f"run the loop of {lines}, in which nothing changes"
+            return f"run the loop of {lines}, which changes nothing"
 
         self.wait(Waiting(frame, pc, at, ready, what, looks=True, on=LoopWait(pc, at)))
         return True
@@ -515,7 +515,7 @@ class Machine:
         one = self.code.instructions[block.start]
         inner = max((b for b in self.code.blocks if b is not None), key=lambda b: b.threads)
         lines = f"lines {self.code.instructions[inner.start].line} to {self.code.instructions[inner.after - 1].line}"
-        text = f"{self.limit} instructions were executed (limit); most often {lines}; here {frame.text()}"
+        text = f"{self.limit} instructions were executed (the limit); most often {lines}; now at {frame.text()}"
         facts: dict[str, Any] = {"limit": self.limit, "loop": lines}
         return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
 

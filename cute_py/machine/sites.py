@@ -88,7 +88,7 @@ class Site:
                     break
                 self.used[place] = True
                 return KINDS[word]
-        raise Refused(f"{self.one.opcode} has no type that is known here")
+        raise Refused(f"{self.one.opcode} has an unknown type")
 
     def first_kind(self) -> Kind:
         """The first modifier that is a type and was not taken."""
@@ -96,7 +96,7 @@ class Site:
             if word in KINDS and not self.used[place]:
                 self.used[place] = True
                 return KINDS[word]
-        raise Refused(f"{self.one.opcode} has no type that is known here")
+        raise Refused(f"{self.one.opcode} has an unknown type")
 
     def finish(self, operands: int | tuple[int, ...] | None = None) -> None:
         """Refuse modifiers that were not asked for, and another number of operands."""
@@ -136,7 +136,7 @@ class Site:
             key = self.key(one.base, KINDS["pred"])
             return lambda f: ~f.get(key)
         if one.kind is not OperandKind.REGISTER:
-            raise Refused(f"the operand {one.text} of {self.one.opcode} is no register")
+            raise Refused(f"the operand {one.text} of {self.one.opcode} is not a register")
         if one.base in ("WARP_SZ",):
             value = wanted.dtype.type(32)
             return lambda f: value
@@ -155,7 +155,7 @@ class Site:
             key = self.key(name, kind)
             return lambda f: f.get(key)
         if bits < kind.bits:
-            raise Refused(f"the register {name} has {bits} bits; {self.one.opcode} reads {kind.bits}")
+            raise Refused(f"the register {name} has {bits} bits, but {self.one.opcode} reads {kind.bits}")
         return _narrowed(16 * self.slot(name) + _UNSIGNED[max(bits, 16)], kind.dtype)
 
     def write(self, operand: WrittenOperand | str, kind: Kind | str) -> Writer:
@@ -165,15 +165,15 @@ class Site:
         if one.kind is OperandKind.SINK:
             return lambda f, value: None
         if one.kind is not OperandKind.REGISTER or self.code.register(self.function, one.base) is None:
-            raise Refused(f"the operand {one.text} of {self.one.opcode} is no register that is declared")
+            raise Refused(f"the operand {one.text} of {self.one.opcode} is not a declared register")
         bits = max(self.bits_of(one.base), 16) if wanted.bits != 1 else self.bits_of(one.base)
         if bits < wanted.bits:
-            raise Refused(f"the register {one.base} has {bits} bits; {self.one.opcode} writes {wanted.bits}")
+            raise Refused(f"the register {one.base} has {bits} bits, but {self.one.opcode} writes {wanted.bits}")
         if bits == wanted.bits:
             key = 16 * self.slot(one.base) + wanted.code
             return lambda f, value: f.put(key, value)
         if wanted.letter == "p":
-            raise Refused(f"the register {one.base} of {self.one.opcode} is no predicate")
+            raise Refused(f"the register {one.base} of {self.one.opcode} is not a predicate")
         table = _SIGNED if wanted.letter == "s" else _UNSIGNED
         key = 16 * self.slot(one.base) + table[bits]
         narrow = wanted.dtype
@@ -190,14 +190,14 @@ class Site:
         """The width of a register."""
         found = self.code.register(self.function, name)
         if found is None:
-            raise Refused(f"{name} is no register that is declared")
+            raise Refused(f"{name} is not a declared register")
         return 1 if found == "pred" else KINDS[found].bits
 
     def key(self, name: str, kind: Kind) -> int:
         """The key of a register's row, read as a kind of its own width."""
         bits = self.bits_of(name)
         if (bits == 1) != (kind.bits == 1) or (bits != kind.bits and max(bits, 16) != max(kind.bits, 16)):
-            raise Refused(f"the register {name} has {bits} bits; {self.one.opcode} takes {kind.bits}")
+            raise Refused(f"the register {name} has {bits} bits, but {self.one.opcode} takes {kind.bits}")
         return 16 * self.slot(name) + kind.code
 
     def predicate(self, place: int) -> Reader:
@@ -223,7 +223,7 @@ class Site:
     def address_of(self, one: WrittenOperand) -> Address:
         """An address operand, of a tensor too."""
         if one.kind not in (OperandKind.ADDRESS, OperandKind.TENSOR):
-            raise Refused(f"the operand {one.text} of {self.one.opcode} is no address")
+            raise Refused(f"the operand {one.text} of {self.one.opcode} is not an address")
         name = one.base
         register = self.code.register(self.function, name)
         if register is not None:
@@ -267,7 +267,7 @@ class Site:
         if build is None and name.startswith("%envreg"):
             build = self.code.specials["%envreg0"]
         if build is None:
-            raise Refused(f"{name} is not declared, and no special register that is emulated")
+            raise Refused(f"{name} is not declared, and is not an emulated special register")
         reader: Reader = build(self, kind)
         return reader
 
@@ -306,7 +306,7 @@ def constant(one: WrittenOperand, kind: Kind) -> Any:
         return wide.view(np.float64).astype(kind.dtype) if kind.letter == "f" else wide.astype(kind.dtype)
     number = float_immediate(text)
     if number is None:
-        raise Refused(f"{text} is no constant that is known")
+        raise Refused(f"{text} is not a known constant")
     if kind.letter == "f":
         return kind.dtype.type(number)
     if kind.bits == 64:

@@ -69,7 +69,7 @@ class Warps:
         else:
             held = np.frombuffer(shared, np.uint8) if isinstance(shared, bytes) else as_array(shared, "shared memory")
             if held.dtype != np.uint8 or held.ndim != 1 or held.size > MAX_SHARED:
-                text = f"shared memory is a number of bytes, or bytes; got {held.dtype} of the shape {held.shape}"
+                text = f"shared memory must be a number of bytes, or bytes; got {held.dtype} of shape {held.shape}"
                 raise InvalidTypeError(text)
             self.shared = held.copy()
         self.threads = LANES * self.warps
@@ -92,7 +92,10 @@ class Warps:
         prefix = expect(name, str, "the name of registers")
         held = as_array(words, "what registers hold")
         if held.dtype.kind not in "iuf" or held.shape[:1] != (self.threads,) or held.ndim > 2:
-            text = f"registers of {self.threads} threads are ({self.threads}, n) words, got {held.dtype} {held.shape}"
+            text = (
+                f"the registers of {self.threads} threads must be ({self.threads}, n) words, got {held.dtype} "
+                f"{held.shape}"
+            )
             raise InvalidTypeError(text)
         wide = np.uint64 if held.dtype in (np.dtype(np.uint64), np.dtype(np.float64)) else np.uint32
         raw = held.view(wide) if held.dtype.kind == "f" and held.dtype.itemsize >= 4 else held.astype(wide)
@@ -234,4 +237,4 @@ def as_array(value: ArrayLike, what: str) -> Array:
     try:
         return np.asarray(value)
     except (ValueError, TypeError):
-        raise InvalidTypeError(f"{what} is an array, got {given(value)}") from None
+        raise InvalidTypeError(f"{what} must be an array, got {given(value)}") from None

@@ -123,19 +123,19 @@ def reshard(
     expect(force, bool, "force")
     stored = [stored_file(path) for path in plan.source.files]
     names = list(stored[0].tensors)
-    refuse(FileFormatError, _missing(plan.source, stored), "not every file has every tensor")
+    refuse(FileFormatError, _missing(plan.source, stored), "some files lack some of the tensors")
     weights = scaled_weights(stored)
     plan = placed_with_weights(plan, weights)
-    refuse(InvalidValueError, _unplaced(plan, stored[0]), "tensors that no pattern matches; nothing is written")
+    refuse(InvalidValueError, _unplaced(plan, stored[0]), "no pattern matches these tensors; nothing is written")
     works = [_work(plan, name, [one.tensors[name] for one in stored]) for name in names]
     cuts = check_scaled(weights, {work.name: (work.ours, work.theirs) for work in works})
-    refuse(LayoutError, cuts, "cuts inside a block of a block-scaled weight; nothing is written")
+    refuse(LayoutError, cuts, "a cut falls inside a block of a block-scaled weight; nothing is written")
     judged = judge([_weight(plan, work) for work in works])
     alike = [found for work, one in zip(works, judged, strict=True) for found in _check_alike(work, one)]
     if alike and not force:
         named = {one.argument for one in alike}
         others = [found for one in judged for found in one.warnings if found.argument not in named]
-        refuse(LayoutError, [*alike, *others], "shards of different parts are byte-identical; nothing is written")
+        refuse(LayoutError, [*alike, *others], "shards that should differ are byte-identical; nothing is written")
     metadata = {
         key: value for key, value in stored[0].metadata.items() if all(one.metadata.get(key) == value for one in stored)
     }
@@ -175,7 +175,7 @@ class _Work:
 def _missing(side: MeshSide, stored: list[StoredFile]) -> list[Diagnostic]:
     every = dict.fromkeys(name for one in stored for name in one.tensors)
     return [
-        Diagnostic("reshard-tensor", str(path), text=f"{path} has no {given(name)}")
+        Diagnostic("reshard-tensor", str(path), text=f"{path} has no tensor {given(name)}")
         for path, one in zip(side.files, stored, strict=True)
         for name in every
         if name not in one.tensors
@@ -188,15 +188,21 @@ def _unplaced(plan: ReshardPlan, stored: StoredFile) -> list[Diagnostic]:
     for name in stored.tensors:
         if plan.source.texts(name) is None or plan.destination.texts(name) is None:
             role = role_of(name)
-            fix = f'"{name}" = "{role.placement}"' if role else f'"{name}" = "replicate", if every rank has all of it'
-            found.append(Diagnostic("reshard-placement", name, text=f"no placement for {given(name)}", fixes=(fix,)))
+            fix = (
+                f'"{name}" = "{role.placement}"'
+                if role
+                else (f'"{name}" = "replicate", if every rank holds the whole tensor')
+            )
+            found.append(
+                Diagnostic("reshard-placement", name, text=f"no placement matches {given(name)}", fixes=(fix,))
+            )
     return found
 
 
 def _work(plan: ReshardPlan, name: str, shards: list[StoredTensor]) -> _Work:
     kinds = {shard.dtype.name for shard in shards}
     if len(kinds) > 1:
-        raise LayoutError(f"{given(name)} has elements of several types: {', '.join(sorted(kinds))}")
+        raise LayoutError(f"{given(name)} has several element types: {', '.join(sorted(kinds))}")
     shape = plan.source.shape_of(name, [shard.shape for shard in shards])
     ours, theirs = plan.source.parts(name, shape), plan.destination.parts(name, shape)
     if [part.rows for part in ours] != [part.rows for part in theirs]:
@@ -268,7 +274,7 @@ def _check_alike(work: _Work, judgement: Judgement) -> list[Diagnostic]:
         for group in groups:
             constant = has_one_value(held[group[0]])
             if constant and len(group) < len(held):
-                judgement.not_judged.append(f"equal parts: {label}all elements of several parts have one value")
+                judgement.not_judged.append(f"equal parts: {label}several parts are constant and equal")
             else:
                 found.append(_alike(work, part, group, len(held), constant))
         if not groups:
@@ -284,7 +290,7 @@ def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: b
     distinct = count // len(group)
     fixes: tuple[str, ...] = ()
     if constant:
-        facts["elements"] = "all have one value: a tensor that every rank has, or a part of a constant one"
+        facts["elements"] = "one constant value: the tensor is replicated, or these parts of it are constant"
     if part.label in ("k", "v"):
         fixes = (f"kv_heads={distinct} in fused-qkv",)
     elif len(group) == count:
@@ -294,8 +300,8 @@ def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: b
     return Diagnostic(
         "reshard-alike",
         work.name,
-        text=f"{given(work.name)}{label}: {which} are byte-identical, and the plan divides it; fits: "
-        f"{' or '.join(fixes) or 'another placement'}; --force takes them as parts",
+        text=f"{given(work.name)}{label}: {which} are byte-identical, but the plan divides the tensor; possible "
+        f"placements: {' or '.join(fixes) or 'another placement'}; --force takes the shards as parts",
         facts=facts,
         fixes=fixes,
         severity="error",
@@ -309,7 +315,7 @@ def _lost_metadata(stored: list[StoredFile], kept: Mapping[str, str]) -> list[Di
         Diagnostic(
             "reshard-metadata",
             key,
-            text=f"metadata {given(key)} is not the same in all files; not written",
+            text=f"metadata {given(key)} differs between files, so it is not written",
             severity="warning",
         )
         for key in lost
@@ -341,8 +347,8 @@ def _written(work: _Work, shards: list[StoredTensor], memory: int, progress: Pro
     before, after = before & _WORD, after & _WORD
     if before != after:
         raise FileFormatError(
-            f"{given(work.name)}: checksum {before:016x} of what was read, {after:016x} of what was written",
-            hint="a file changed meanwhile, or the disk is full; nothing was renamed",
+            f"{given(work.name)}: checksum {before:016x} when reading, {after:016x} after writing",
+            hint="a file changed in the meantime, or the disk is full; no output was renamed into place",
         )
     return after
 
@@ -357,7 +363,7 @@ def _checksum(work: _Work, part: RowSpan, shards: list[StoredTensor], memory: in
     except FileFormatError as error:
         role = role_of(work.name)
         fits = role is not None and WHOLE not in role.divisions
-        hint = f"a placement that divides it; {role.placement} fits its name" if role and fits else None
+        hint = f"use a placement that divides it; {role.placement} matches its name" if role and fits else None
         raise FileFormatError(error.headline, error.facts, error.hint or hint) from None
 
 

@@ -34,7 +34,7 @@ def from_partition_spec(
     for name in names:
         expect(name, str, "an axis of the mesh")
         if names.count(name) > 1:
-            raise InvalidValueError(f"axis_names: {given(name)} is named twice", {"axis_names": tuple(names)})
+            raise InvalidValueError(f"axis_names has {given(name)} twice", {"axis_names": tuple(names)})
     entries = expect_items(spec, "spec")
     mesh = expect_integers((mesh_shape,) if is_integer(mesh_shape) else mesh_shape, "mesh_shape", 1, count=len(names))
     of_dimension: list[list[int]] = []
@@ -44,7 +44,7 @@ def from_partition_spec(
         for axis in axes:
             known = isinstance(axis, str) and axis in names
             if not known or axis in used:
-                why = "is named twice" if known else "is no axis of the mesh"
+                why = "is used twice" if known else "is not an axis of the mesh"
                 raise InvalidValueError(f"spec[{i}]: {given(axis)} {why}", {"axis_names": tuple(names)})
             used.add(axis)
         of_dimension.append([names.index(axis) for axis in axes])
@@ -65,6 +65,15 @@ def from_dtensor(tensor: Any) -> ShardedLayout:
 
     Raises:
         InvalidTypeError: no DTensor, or a placement of another kind.
+
+    >>> from types import SimpleNamespace
+    >>> class Shard:
+    ...     dim = 0
+    ...     def is_shard(self, dim=None):
+    ...         return True
+    >>> mesh = SimpleNamespace(shape=(2,))
+    >>> from_dtensor(SimpleNamespace(shape=(8, 4), placements=(Shard(),), device_mesh=mesh)).local_shape(0)
+    (4, 4)
     """
     expect_having(tensor, ("shape", "placements", "device_mesh"), "a DTensor")
     placements = [_placement(one) for one in tensor.placements]
@@ -81,4 +90,6 @@ def _placement(one: Any) -> Placement:
         return Replicate()
     if kind in ("Partial", "_Partial"):
         return Partial(str(one.reduce_op))
-    raise InvalidTypeError(f"no placement: {kind} {given(one)}", hint="Shard, _StridedShard, Replicate, Partial")
+    raise InvalidTypeError(
+        f"{kind} {given(one)} is not a supported placement", hint="Shard, _StridedShard, Replicate, Partial"
+    )

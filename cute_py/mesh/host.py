@@ -249,10 +249,10 @@ def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, on
     found: list[Diagnostic] = []
     for device in arrays:
         if not is_integer(device) or not 0 <= device < side.devices:
-            text = f"{what} has an array of device {given(device)}; the mesh has 0 to {side.devices - 1}"
+            text = f"{what} has an array for device {given(device)}; the mesh has devices 0 to {side.devices - 1}"
             found.append(Diagnostic("mesh-device", what, text=text))
         elif only is not None and device != only:
-            text = f"{what} has an array of device {device}; this process is rank {only}, and gives its own alone"
+            text = f"{what} has an array for device {device}; this process is rank {only}, and passes only its own"
             found.append(Diagnostic("mesh-device", what, text=text))
     for device in range(side.devices) if only is None else [only] if only < side.devices else []:
         if device not in arrays and elements_of(side, device):
@@ -269,14 +269,14 @@ def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Descr
         found.append(Diagnostic("mesh-dtype", name, text=text))
     if math.prod(one.shape) != wanted:
         shape: dict[str, object] = {"shape": one.shape, "expected": side.local_shape(device)}
-        needs = f"be {wanted}, the reach of its local layout"
+        needs = f"be {wanted}, the extent of its local layout"
         found.append(Diagnostic("mesh-size", name, math.prod(one.shape), "elements", needs, facts=shape))
     elif len(one.shape) > 1 and side._local == "row" and _long(one.shape) != _long(side.local_shape(device)):
-        text = f"{name} has the shape {one.shape}; must be {side.local_shape(device)}, or of one dimension"
+        text = f"{name} has the shape {one.shape}; must be {side.local_shape(device)}, or one-dimensional"
         found.append(Diagnostic("mesh-shape", name, text=text))
     own = side._local not in ("row", "column")
     if what != "sources" and wanted and own and not is_injective(side.local_layout(device)):
-        text = f"{name}: its local layout {side.local_layout(device)} puts two elements at one offset"
+        text = f"{name}: its local layout {side.local_layout(device)} maps two elements to one offset"
         found.append(Diagnostic("mesh-injective", name, text=text))
     if not one.contiguous:
         text = f"{name} has gaps or another order; must be C-contiguous"
@@ -302,7 +302,9 @@ def elements_of(side: ShardedLayout, device: int) -> int:
     first, last = _reach(layout)
     if first < 0:
         facts = {"layout": str(layout)}
-        raise LayoutError(f"the part of device {device} begins at offset {first}, before its memory", facts)
+        raise LayoutError(
+            f"the part of device {device} begins at offset {first}, before the start of its memory", facts
+        )
     return last + 1
 
 

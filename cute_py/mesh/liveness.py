@@ -78,7 +78,7 @@ class Watch:
     def __init__(self, transport: Transport, seconds: float) -> None:
         self.transport = transport
         self.seconds = seconds
-        self.outcome = "the destinations are as they were"
+        self.outcome = "the destinations are unchanged"
         """State of the destinations, for the text of an error."""
         self._every = seconds / 16
         self._gathered = 0
@@ -206,17 +206,17 @@ class Watch:
                 moved = now if before != after or after[-1:] == ["waits"] else last.moved
                 seen[rank] = last = _Seen(text, now, moved)
             if now - last.alive > limit:
-                self._raise_lost(rank, f"gave no sign of life for {now - last.alive:.1f} s")
+                self._raise_lost(rank, f"sent no heartbeat for {now - last.alive:.1f} s")
             if now - last.moved > limit:
-                self._raise_lost(rank, f"is alive, and made no step for {now - last.moved:.1f} s")
+                self._raise_lost(rank, f"is alive, but made no progress for {now - last.moved:.1f} s")
         if time.monotonic() - began > SILENT * self.seconds and ranks:
-            self._raise_lost(next(iter(ranks)), f"is alive, and sent nothing for {SILENT * self.seconds:g} s")
+            self._raise_lost(next(iter(ranks)), f"is alive, but sent nothing for {SILENT * self.seconds:g} s")
 
     def _raise_lost(self, rank: int, why: str, known: bool = False) -> NoReturn:
         if not known:
             self._put("lost", json.dumps([rank, why]))
         facts = {"found by": f"rank {self.transport.rank}", "destinations": self.outcome}
-        raise RankError(f"rank {rank} {why}", facts, "make a new communicator without it", rank)
+        raise RankError(f"rank {rank} {why}", facts, "make a new communicator without this rank", rank)
 
     def _put(self, key: str, value: str) -> None:
         self._call(self.transport.put, f"{self._name}/{key}", value)

@@ -94,7 +94,7 @@ class GpuElements(NumpyElements):
             raise InvalidTypeError(f"{what} must be {self.kind}, got {type(array).__name__}")
         view = array_view(array)
         if view.device is None:
-            raise InvalidTypeError(f"{what} must be {self.kind}; it is in host memory")
+            raise InvalidTypeError(f"{what} must be {self.kind}, but it is in host memory")
         self.views[what] = view
         steps = zip(view.shape, view.strides, row_major(view.shape), strict=True)
         compact = not view.count or all(n == 1 or a == b for n, a, b in steps)
@@ -367,7 +367,9 @@ class Pushes:
                     break
         with self._one_launch:
             if self._failed:
-                raise DeviceError("a launch failed before: the devices do not meet any more", hint="prepare it anew")
+                raise DeviceError(
+                    "an earlier launch failed, so the devices are out of step", hint="prepare the redistribution again"
+                )
             _, context = api.cuCtxGetCurrent()
             try:
                 _make(self._calls.get((int(context), key, nodes)) or self._ordered(int(context), key, nodes))
@@ -443,7 +445,9 @@ class Pushes:
         context = call("asking for the device of a stream", driver().cuStreamGetCtx, handle)
         owner = self._owners.get(int(context))
         if owner is None:
-            raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*self._default]})
+            raise InvalidValueError(
+                "the stream belongs to no device of this redistribution", {"devices": [*self._default]}
+            )
         return {owner: handle}
 
     def check(self, stream: int | None = None) -> None:
@@ -529,7 +533,7 @@ class PeerRedistribution:
     def _why_no_access(self, here: int, there: int) -> str:
         if (here, there) not in self._access:
             self._access[here, there] = has_peer_access(self._devices[here], self._devices[there])
-        return "" if self._access[here, there] else f"no peer access between devices {here} and {there}"
+        return "" if self._access[here, there] else f"devices {here} and {there} have no peer access to each other"
 
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
         """Enqueue all copies, and return; with staged ones wait for them. The streams are those of `Pushes.launch`."""
@@ -634,8 +638,8 @@ def _new_part(plan: Plan, sources: Mapping[int, Any], device: int) -> Any:
     library = type(like).__module__.partition(".")[0]
     if like is None or library not in ("torch", "cupy"):
         raise InvalidValueError(
-            f"destinations[{device}] is missing, and none can be made like {type(like).__name__}",
-            hint="give destinations, on the GPU that each of them belongs to",
+            f"destinations[{device}] is missing, and none can be made for a {type(like).__name__}",
+            hint="pass destinations, each on the GPU of its device",
         )
     with device_of_array(like, array_view(like).device):
         return like.new_zeros(extents) if library == "torch" else sys.modules[library].zeros(extents, like.dtype)

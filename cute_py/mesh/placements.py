@@ -118,7 +118,9 @@ class SectionedShard:
     def pieces(self, size: int, parts: int, part: int) -> Column:
         size, parts, part = _checked(size, parts, part)
         if sum(expect_integers(self.sections, "sections", 0)) != size:
-            raise InvalidValueError(f"sections of {sum(self.sections)} elements; the dimension has {size}")
+            raise InvalidValueError(
+                f"the sections have {sum(self.sections)} elements; must have {size}, as the dimension"
+            )
         found = numpy.array([_chunks(n, parts, part)[0] for n in self.sections], numpy.int64).reshape(-1, 2)
         found[:, 0] += numpy.cumsum((0, *self.sections))[:-1]
         return found
@@ -126,12 +128,22 @@ class SectionedShard:
 
 @record
 class Replicate:
-    """The devices along this mesh mode hold the same elements."""
+    """The devices along this mesh mode hold the same elements.
+
+    >>> import cute_py as cute
+    >>> held = cute.mesh.distribute((8, 4), (2, 2), (cute.mesh.Shard(0), Replicate()))
+    >>> held.local_shape(0), held.replicas
+    ((4, 4), Layout((2,), (1,)))
+    """
 
 
 @record
 class Partial:
-    """The devices along this mesh mode hold summands: the tensor is their sum."""
+    """The devices along this mesh mode hold summands: the tensor is their sum.
+
+    >>> Partial("sum")
+    Partial(reduction='sum')
+    """
 
     reduction: str = "sum"
 
@@ -139,7 +151,7 @@ class Partial:
 def _dealt(size: int, parts: int, part: int, block: int) -> Column:
     if size // (parts * block) > MOST_BLOCKS:
         raise InvalidValueError(
-            f"{size // (parts * block)} blocks of {block} elements for each device; must be at most {MOST_BLOCKS}"
+            f"each device would get {size // (parts * block)} blocks of {block} elements; must be at most {MOST_BLOCKS}"
         )
     start = numpy.arange(part * block, size, parts * block)
     return numpy.stack([start, numpy.minimum(block, size - start)], axis=1)
@@ -186,5 +198,5 @@ def parse_placement(text: str, what: str = "a placement") -> Placement:
         return kind(*map(ast.literal_eval, call.args), **named)
     except (CuteError, SyntaxError, KeyError, AttributeError, TypeError, ValueError, RecursionError, MemoryError):
         raise InvalidValueError(
-            f"{what}: no placement {given(text)}", hint=f"{', '.join(KINDS)}, written as 'Shard(0)'"
+            f"{what}: {given(text)} is not a placement", hint=f"{', '.join(KINDS)}, written as 'Shard(0)'"
         ) from None

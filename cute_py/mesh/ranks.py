@@ -106,7 +106,7 @@ class RankRedistribution:
             RankError: a rank ended, stalled or failed; all other ranks raise it.
         """
         with self._watch.together():
-            self._watch.outcome = "the destinations are as they were"
+            self._watch.outcome = "the destinations are unchanged"
             if self._mapped is None:
                 self._watch.gather()
             else:
@@ -183,11 +183,13 @@ def prepare_ranks(
         for rule, message in one["found"]
     ]
     of_all += [
-        Diagnostic("mesh-plan", f"rank {r}", text=f"rank {r} has another redistribution than rank 0: {one['shown']}")
+        Diagnostic(
+            "mesh-plan", f"rank {r}", text=f"rank {r} has a different redistribution than rank 0: {one['shown']}"
+        )
         for r, one in enumerate(reports)
         if one["plan"] != reports[0]["plan"]
     ]
-    refuse(InvalidValueError, of_all, f"{len(of_all)} problems on {transport.ranks} ranks; nothing was moved")
+    refuse(InvalidValueError, of_all, f"{len(of_all)} problems on {transport.ranks} ranks; no data was moved")
     with watch.together():
         return RankRedistribution(plan, watch, sources, destinations or {}, into, sms)
 
@@ -291,7 +293,9 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
     with device.current():
         capable = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
         if not call("asking for an allocation", api.cuPointerGetAttribute, capable, address):
-            raise DeviceError("its memory has no IPC handle: it is of expandable segments, symmetric or a pool's")
+            raise DeviceError(
+                "its memory has no IPC handle, because it comes from expandable segments, symmetric memory or a pool"
+            )
         base, _ = call("asking for an allocation", api.cuMemGetAddressRange, address)
         handle = call("making a handle of memory", api.cuIpcGetMemHandle, base)
     return ctypes.string_at(handle.getPtr(), _HANDLE_BYTES).hex(), address - int(base)
@@ -327,7 +331,7 @@ class MeetingPlace:
             file = os.open(offer["file"], os.O_RDWR)
             try:
                 if os.pread(file, len(token), self._size) != token:
-                    raise OSError("it is of another process")
+                    raise OSError("it belongs to another process")
                 how = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED
                 address = _libc().mmap(None, self._size, *how, file, 0)
                 if address == _MAP_FAILED:
@@ -424,7 +428,7 @@ class MappedRanks:
         here = call("opening a device", api.cuDeviceGet, self._device.ordinal)
         there = call(f"finding the device of rank {rank}", api.cuDeviceGetByPCIBusId, bus.encode())
         if int(here) != int(there) and not int(call("asking for peer access", api.cuDeviceCanAccessPeer, here, there)):
-            raise DeviceError(f"no peer access to rank {rank}")
+            raise DeviceError(f"rank {rank} can't be accessed as a peer")
         return int(there)
 
     @property
@@ -456,7 +460,7 @@ def map_ranks(
     it."""
     rank = watch.transport.rank
     transfers: list[Transfer] = []
-    mine: dict[str, Any] = {"why": "the transport maps no memory"}
+    mine: dict[str, Any] = {"why": "this transport can't map memory"}
     mapped: MappedRanks | None = None
     source: ArrayView | None = None
     goal: ArrayView | None = None
@@ -497,7 +501,7 @@ def _why_messages(
     rank = watch.transport.rank
     arrays = [one[rank] for one in (sources, written) if rank in one]
     if not all(map(on_device, arrays)):
-        return "its memory is the host's"
+        return "its memory is host memory"
     if len({array_view(one).device for one in arrays}) > 1:
         return "its memory is on two devices"
     for number in range(plan.destination.devices):

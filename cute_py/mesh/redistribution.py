@@ -59,6 +59,12 @@ class Redistribution:
     """The transfers that lead from `source` to `destination`. See `redistribute`.
 
     Attributes: `source`, `destination`, `dtype`, `devices_per_host`.
+
+    >>> from cute_py.mesh import Shard, distribute, redistribute
+    >>> rows, columns = (distribute((8, 8), 2, [Shard(dim)]) for dim in (0, 1))
+    >>> plan = redistribute(rows, columns, "float32")
+    >>> plan.bytes_moved, plan.minimum_bytes, len(list(plan.transfers()))
+    (128, 128, 4)
     """
 
     def __init__(self, source: ShardedLayout, destination: ShardedLayout, dtype: DType, devices_per_host: int) -> None:
@@ -68,7 +74,7 @@ class Redistribution:
         self.devices_per_host = expect_integer(devices_per_host, "devices_per_host", 1)
         if source.shape != destination.shape:
             raise LayoutError(
-                "source and destination are tensors of two shapes",
+                "the source and the destination are tensors of different shapes",
                 {"source": source.shape, "destination": destination.shape},
             )
         if len(destination.partial_devices) > 1:
@@ -150,7 +156,7 @@ class Redistribution:
             1        2        2        2        2
             2        2        2        2        2
             3        2        2        2        2
-        96 bytes move between devices, the fewest that can
+        96 bytes move between devices, the minimum
         """
         lines = [str(self.source), f"to {self.destination}"]
         matrix = numpy.zeros((self.source.devices, self.destination.devices), numpy.int64)
@@ -165,7 +171,7 @@ class Redistribution:
             lines += [
                 f"  {n} pairs of {value} elements" for value, n in zip(values.tolist(), counts.tolist(), strict=True)
             ]
-        fewest = "the fewest that can" if self.bytes_moved == self.minimum_bytes else f"at least {self.minimum_bytes}"
+        fewest = "the minimum" if self.bytes_moved == self.minimum_bytes else f"at least {self.minimum_bytes}"
         lines.append(f"{self.bytes_moved} bytes move between devices, {fewest}")
         return "\n".join(lines)
 

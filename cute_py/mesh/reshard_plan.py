@@ -60,10 +60,10 @@ class MeshSide:
         """
         texts = self.texts(name)
         if texts is None:
-            raise InvalidValueError(f"no placement for {given(name)}")
+            raise InvalidValueError(f"no placement matches {given(name)}")
         found = tuple([parse_weight_placement(text, rank, f"{given(name)}") for text in texts])
         if any(isinstance(placement, Partial) for placement in found):
-            raise InvalidValueError(f"{given(name)}: Partial; files hold sums, not summands")
+            raise InvalidValueError(f"{given(name)} is Partial, but files hold sums, not summands")
         return found
 
     def parts(self, name: str, shape: tuple[int, ...]) -> tuple[RowSpan, ...]:
@@ -98,8 +98,8 @@ class MeshSide:
             return parts[0].layout
         if any(part.layout.mesh_shape != self.mesh_shape for part in parts):
             raise LayoutError(
-                f"{given(name)}: ranks share KV heads, and the other side is divided in another way",
-                hint="the same placement on both sides, or 'replicate' on the other side",
+                f"{given(name)}: ranks share KV heads, but the other side is divided differently",
+                hint="use the same placement on both sides, or 'replicate' on the other side",
             )
         sections = SectionedShard(0, tuple([part.rows for part in parts]))
         placements = [sections if isinstance(one, Fused) else one for one in self.placements(name, len(shape))]
@@ -158,7 +158,7 @@ class MeshSide:
             return fused[0]
         if all(isinstance(one, Sections) for one in placements if isinstance(one, Fused)):
             return None
-        raise InvalidValueError("two modes of the mesh divide the rows; only SectionedShard may be one of them")
+        raise InvalidValueError("two modes of the mesh divide the rows, but only SectionedShard may be one of them")
 
     def _section(
         self, section: Section, mode: int, placements: Sequence[WeightPlacement], shape: tuple[int, ...]
@@ -210,7 +210,7 @@ def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     except OSError as error:
         raise FileFormatError(f"{path}: can't be read: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise FileFormatError(f"{path}: no TOML: {shortened(str(error))}") from None
+        raise FileFormatError(f"{path}: not valid TOML: {shortened(str(error))}") from None
     unknown = [key for key in table if key not in ("source", "destination", "placements")]
     if unknown:
         raise FileFormatError(f"{path}: unknown table {given(unknown[0])}; must be source, destination or placements")
@@ -224,7 +224,7 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> MeshSide
         raise FileFormatError(f"{what} is missing")
     for key in ("mesh", "files"):
         if key not in side:
-            raise FileFormatError(f"{what} has no {key!r}")
+            raise FileFormatError(f"{what} has no key {key!r}")
     unknown = [key for key in side if key not in ("mesh", "files", "placements")]
     if unknown:
         raise FileFormatError(f"{what}: unknown key {given(unknown[0])}; must be mesh, files or placements")
@@ -232,26 +232,26 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> MeshSide
     shape = expect_integers(mesh, f"{what} mesh", 1, MOST_DEVICES)
     count = math.prod(shape)
     if not shape or count > MOST_DEVICES:
-        raise FileFormatError(f"{what} mesh = {list(shape)}; must be of 1 to {MOST_DEVICES} devices")
+        raise FileFormatError(f"{what} mesh = {list(shape)}; must have 1 to {MOST_DEVICES} devices")
     files = _files(side["files"], count, what)
     if name == "destination" and len(set(files)) < count:
-        raise FileFormatError(f"{what} files: one file for two devices; must be another for each")
+        raise FileFormatError(f"{what} files names one file for two devices; must name one for each")
     rules = side.get("placements", table.get("placements"))
     if not isinstance(rules, dict) or not rules:
-        raise FileFormatError(f"{what} has no placements: lines pattern = placement, here or in [placements]")
+        raise FileFormatError(f"{what} has no placements; add lines 'pattern = placement' here or in [placements]")
     return MeshSide(shape, tuple([folder / file for file in files]), _rules(rules, len(shape), what))
 
 
 def _files(files: Any, count: int, what: str) -> tuple[str, ...]:
     if isinstance(files, str):
         if count > 1 and "{device}" not in files:
-            raise FileFormatError(f"{what} files = {given(files)} for {count} devices; must have {{device}} in it")
+            raise FileFormatError(f"{what} files = {given(files)} for {count} devices; must contain {{device}}")
         files = [files.replace("{device}", str(device)) for device in range(count)]
     found = expect_items(files, f"{what} files")
     if len(found) != count or not all(isinstance(file, str) for file in found):
-        raise FileFormatError(f"{what} has {len(found)} files for {count} devices; must be one text for each")
+        raise FileFormatError(f"{what} has {len(found)} files for {count} devices; must have one path for each")
     if any("\0" in file for file in found):
-        raise FileFormatError(f"{what} files: the name of a file has no NUL")
+        raise FileFormatError(f"{what} files: a file name can't contain NUL")
     return found
 
 
@@ -260,8 +260,11 @@ def _rules(rules: dict[str, Any], modes: int, what: str) -> tuple[tuple[str, tup
     for pattern, value in rules.items():
         texts = [value] * modes if value == "replicate" else value if isinstance(value, list) else [value]
         if not all(isinstance(text, str) for text in texts):
-            raise FileFormatError(f"{what} placements of {given(pattern)}: {given(value)}; must be texts")
+            raise FileFormatError(f"{what} placements of {given(pattern)} = {given(value)}; must be texts")
         if len(texts) != modes:
-            raise FileFormatError(f"{what} placements of {given(pattern)}: {len(texts)}; a mesh of {modes} modes")
+            raise FileFormatError(
+                f"{what} placements of {given(pattern)} has {len(texts)}; must have one for "
+                f"each of the {modes} modes of the mesh"
+            )
         found.append((pattern, tuple(texts)))
     return tuple(found)

@@ -65,7 +65,7 @@ def check_scaled(weights: Sequence[StoredWeight], parts: Parts) -> list[Diagnost
         if not any(map(_cuts, [*data, *scales])):
             continue
         if str(weight.format.order) != "linear":
-            text = f"{given(weight.name)} has its scales in the order {weight.format.order}, which has no rows to cut"
+            text = f"{given(weight.name)} has its scales in the order {weight.format.order}, which can't be cut by rows"
             fix = "cute-py convert CHECKPOINT --to FORMAT --scales linear"
             found.append(Diagnostic("block_cut", weight.name, text=text, fixes=(fix,)))
             continue

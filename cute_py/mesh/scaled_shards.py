@@ -11,7 +11,7 @@ inside a block is refused, with the nearest sizes. Data and scales move as two t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
 import numpy
@@ -63,11 +63,11 @@ class ScaledSharding:
         self.format = expect(format, Format, "format")
         if len(layout.shape) != 2 or not layout.placements or min(layout.shape) < 1:
             raise InvalidValueError(
-                f"a distribution of shape {layout.shape}; must be of (M, K), made by distribute",
+                f"the distribution has the shape {layout.shape}; must be of (M, K), made by distribute",
                 {"placements": layout.placements},
             )
         if format.transposed or format.packing == "dense":
-            raise InvalidValueError(f"{format}; must be row-major, in bytes or pairs")
+            raise InvalidValueError(f"{format} is not supported; must be row-major, in bytes or pairs")
         M, K = layout.shape
         units = format.blocks(M, K)
         self._units = int(units[0]), int(units[1])
@@ -117,7 +117,7 @@ class ScaledSharding:
             if min(shape) < 1:
                 continue
             if device not in parts:
-                raise InvalidValueError(f"no part of device {device}, which holds {shape}")
+                raise InvalidValueError(f"device {device} has no part, but it holds {shape}")
             self._expect(parts[device], shape)
             total = self._same_total(total, parts[device], device)
             for whole, side, piece in zip((data, grid), (self.data, self.scales), _plain(parts[device]), strict=True):
@@ -166,14 +166,18 @@ class ScaledSharding:
 
     def _expect(self, scaled: ScaledTensor, shape: Sequence[int]) -> None:
         expect(scaled, ScaledTensor, "a part")
-        if scaled.shape != tuple(shape) or replace(scaled.format, scale_rule=self.format.scale_rule) != self.format:
+        names = [one.name for one in fields(Format) if one.name != "scale_rule"]
+        alike = all(getattr(scaled.format, name) == getattr(self.format, name) for name in names)
+        if scaled.shape != tuple(shape) or not alike:
             raise InvalidValueError(
                 f"a tensor of shape {scaled.shape} in {scaled.format}; must be {tuple(shape)} in {self.format}"
             )
 
     def _same_total(self, total: Any, part: ScaledTensor, device: int) -> Any:
         if total is not None and part.tensor_scale != total:
-            raise InvalidValueError(f"device {device} has the tensor scale {part.tensor_scale}; others have {total}")
+            raise InvalidValueError(
+                f"device {device} has the tensor scale {part.tensor_scale}, other devices have {total}; must be equal"
+            )
         return part.tensor_scale
 
     def _made(self, data: Any, grid: Any, total: Any, shape: tuple[int, ...]) -> ScaledTensor:
@@ -211,7 +215,9 @@ def _in_units(placement: Placement, units: tuple[int, int], found: list[Diagnost
     if isinstance(placement, Replicate):
         return placement
     if isinstance(placement, Partial):
-        raise InvalidValueError("Partial: the devices hold summands, and a block has one scale of its sum")
+        raise InvalidValueError(
+            "Partial is not supported: the devices hold summands, but a block has one scale, that of its sum"
+        )
     unit = units[placement.dim % 2]
     if isinstance(placement, BlockCyclic):
         if placement.block % unit:

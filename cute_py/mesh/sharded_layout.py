@@ -88,14 +88,16 @@ class ShardedLayout:
         devices = sorted(self._boxes)
         if devices[0] < 0 or devices[-1] >= self.devices:
             raise LayoutError(
-                f"coordinates lie on devices {devices[0]} to {devices[-1]}; a mesh of {self.devices} has 0 to"
-                f" {self.devices - 1}",
+                f"the coordinates lie on devices {devices[0]} to {devices[-1]}; a mesh of {self.devices} has "
+                f"devices 0 to {self.devices - 1}",
                 {"layout": str(layout), "mesh_shape": self.mesh_shape},
             )
         for device, boxes in self._boxes.items():
             if len(set(boxes)) < len(boxes):
                 facts = {"layout": str(layout), "replicas": str(self.replicas)}
-                raise LayoutError(f"device {device} is a replica of itself; each element is on a device once", facts)
+                raise LayoutError(
+                    f"device {device} is a replica of itself; a device must hold each element once", facts
+                )
 
     @property
     def devices(self) -> int:
@@ -154,7 +156,7 @@ class ShardedLayout:
                 base += found[0].source
         if len(dimensions) != len(self.shape):
             raise LayoutError(
-                f"what device {device} holds has no single layout", {"layout": str(self.layout), "boxes": len(boxes)}
+                f"the part of device {device} has no single layout", {"layout": str(self.layout), "boxes": len(boxes)}
             )
         plain = Layout(*(tuple([unwrap([mode[i] for mode in modes]) for modes in dimensions]) for i in (0, 1)))
         return at_offset(plain, base)
@@ -188,7 +190,9 @@ class ShardedLayout:
             LayoutError: made from a layout.
         """
         if not self.placements:
-            raise LayoutError("a tensor that was made from a layout has no placements", {"layout": str(self.layout)})
+            raise LayoutError(
+                "this tensor was made from a layout, so it has no placements", {"layout": str(self.layout)}
+            )
         return self.placements
 
     def digest(self) -> str:
@@ -272,7 +276,10 @@ class ShardedLayout:
         """Device -> for each of its boxes, the number of the part in each dimension."""
         devices = self._part_devices[..., None] + self._others.ravel()
         if devices.size > MOST_DEVICES:
-            raise LayoutError(f"{devices.size} parts over devices; at most {MOST_DEVICES}", {"shape": self.shape})
+            raise LayoutError(
+                f"the layout covers {devices.size} parts over devices; must cover at most {MOST_DEVICES}",
+                {"shape": self.shape},
+            )
         found: dict[int, list[tuple[int, ...]]] = {}
         indices = numpy.stack(numpy.unravel_index(numpy.arange(devices.size), devices.shape), axis=1)
         for device, parts in zip(devices.ravel().tolist(), indices[:, :-1].tolist(), strict=True):
@@ -334,14 +341,15 @@ def distribute(
     ((256,4),256):((256@1,1@0),1@1)
     >>> uneven = distribute(10, 4, [Shard(0)])
     >>> [uneven.local_shape(d) for d in range(4)], uneven.why_no_layout
-    ([(3,), (3,), (3,), (1,)], 'dimension 0 of 10 is not divided evenly by Shard(dim=0) over 4')
+    ([(3,), (3,), (3,), (1,)], 'Shard(dim=0) over 4 does not divide dimension 0 of 10 evenly')
     """
     extents = _extents(shape, "shape")
     mesh = _mesh(mesh_shape)
     each = expect_items(placements, "placements")
     if len(each) != len(mesh):
         raise InvalidValueError(
-            f"{len(each)} placements; a mesh of {len(mesh)} modes needs {len(mesh)}", {"mesh_shape": mesh}
+            f"placements has {len(each)} entries; must have {len(mesh)}, one for each mode of the mesh",
+            {"mesh_shape": mesh},
         )
     for i, placement in enumerate(each):
         _check_placement(placement, f"placements[{i}]", len(extents))
@@ -434,7 +442,9 @@ def _dimension_of(mode: Layout) -> Dimension:
     """Indices by device of a mode that gives (device, offset)."""
     n = expect_integer(size(mode), "the size of a dimension")
     if n > MOST_INDICES:
-        raise InvalidValueError(f"a dimension of {n} elements in any order; at most {MOST_INDICES} are looked up")
+        raise InvalidValueError(
+            f"the dimension has {n} elements in arbitrary order; at most {MOST_INDICES} can be looked up"
+        )
     table = numpy.asarray(offsets(mode, numpy.arange(n)))
     if table.dtype == object:  # other strides than n@i: sums of them, or a class of the user's
         table = numpy.array([_pair(value, mode) for value in table.tolist()], numpy.int64).reshape(n, 2)
@@ -461,7 +471,9 @@ def _pair(value: Any, mode: Layout) -> tuple[int, int]:
 
 def _no_pair(mode: Layout) -> InvalidTypeError:
     facts = {"mode": str(mode)}
-    return InvalidTypeError("a layout over devices gives (device, offset)", facts, hint="strides n@0 and n@1: E(0) * n")
+    return InvalidTypeError(
+        "a layout over devices must give (device, offset)", facts, hint="use strides n@0 and n@1: E(0) * n"
+    )
 
 
 def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]]) -> tuple[Layout | None, str]:
@@ -475,7 +487,7 @@ def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]])
             return None, why
         layout = _local_layout(made._local or "row", local_shape)
         if isinstance(layout, ComposedLayout):
-            return None, "each device's part is swizzled"
+            return None, "the part of each device is swizzled"
         shape: list[Any] = []
         stride: list[Any] = []
         for extent, device, local in modes:
@@ -503,10 +515,10 @@ def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list
         if not whole or any(
             (pieces_of(placement, held, parts, part)[:, 0] != dealt + part * block).any() for part in range(parts)
         ):
-            return [], f"dimension {dim} of {n} is not divided evenly by {placement} over {parts}"
+            return [], f"{placement} over {parts} does not divide dimension {dim} of {n} evenly"
         modes = _split(modes, block, parts, stride)
         if not modes:
-            return [], f"dimension {dim} of {n}: {placement} over {parts} cuts a block of the placement before"
+            return [], f"dimension {dim} of {n}: {placement} over {parts} cuts a block of the placement before it"
     return modes or [(1, 0, 1)], ""
 
 
@@ -547,7 +559,9 @@ def _local_layout(local: Local, shape: tuple[int, ...]) -> Layout | ComposedLayo
     plain = found.layout_b if isinstance(found, ComposedLayout) else found
     extents = tuple([int(size(plain[i])) for i in range(rank(plain))])
     if extents != shape:
-        raise LayoutError(f"a local layout of extents {extents}; the device holds {shape}", {"layout": str(found)})
+        raise LayoutError(
+            f"a local layout has the extents {extents}; must be {shape}, as the device holds", {"layout": str(found)}
+        )
     return found
 
 
@@ -559,7 +573,7 @@ def _mesh(mesh_shape: int | Sequence[int]) -> tuple[int, ...]:
     mesh = expect_integers((mesh_shape,) if is_integer(mesh_shape) else mesh_shape, "mesh_shape", 1)
     if not mesh or math.prod(mesh) > MOST_DEVICES:
         raise InvalidValueError(
-            f"a mesh of {math.prod(mesh)} devices in {len(mesh)} modes; must be 1 to {MOST_DEVICES}"
+            f"the mesh has {math.prod(mesh)} devices in {len(mesh)} modes; must have 1 to {MOST_DEVICES}"
         )
     return mesh
 

@@ -120,8 +120,8 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
     except Exception as error:  # SafetensorError does not derive from a Python error
         lacks = truncated(os.fspath(file))
         raise FileFormatError(
-            f"{path}: no .safetensors file: {lacks or shortened(str(error))}",
-            hint="the file is cut off" if lacks else None,
+            f"{path}: not a .safetensors file: {lacks or shortened(str(error))}",
+            hint="the file is truncated" if lacks else None,
         ) from None
 
 
@@ -251,7 +251,7 @@ def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, f
             value = _weighted(shard, weights, memory // 4)
             if found.setdefault(box, (value, shard.path))[0] != value:
                 first = found[box][1]
-                raise FileFormatError(f"{given(shard.name)}: {shard.path} and {first} hold the same part, and differ")
+                raise FileFormatError(f"{given(shard.name)}: {shard.path} and {first} hold the same part, but differ")
     return sum(value for value, _ in found.values()) & _WORD
 
 
@@ -271,11 +271,13 @@ def _weighted(shard: StoredTensor, weights: list[NDArray[numpy.uint64]], memory:
     words = max(1, size // 8)
     inner = numpy.ones(words, numpy.uint64) if words == 1 else _weights(63, numpy.arange(words))
     outer = numpy.ones(1, numpy.uint64)
-    for i, one in enumerate(reversed(weights)):  # the rows: as many dimensions inside as fit
-        if len(inner) * len(one) * 24 > memory and i:
-            outer = numpy.multiply.outer(one, outer).ravel()
-        else:
+    fits = True
+    for i, one in enumerate(reversed(weights)):  # the rows: as many dimensions inside as fit, all others outside
+        fits = fits and (len(inner) * len(one) * 24 <= memory or i == 0)
+        if fits:
             inner = numpy.multiply.outer(one, inner).ravel()
+        else:
+            outer = numpy.multiply.outer(one, outer).ravel()
     total, rows = 0, max(1, memory // (24 * len(inner)))
     for start in range(0, len(outer), rows):
         count = min(rows, len(outer) - start)

@@ -33,7 +33,7 @@ class TorchTransport(Transport):
         self._torch, self._dist = torch, torch.distributed
         if not self._dist.is_available() or not self._dist.is_initialized():
             raise DeviceError(
-                "torch.distributed is not initialised", hint="torchrun, and torch.distributed.init_process_group()"
+                "torch.distributed is not initialised", hint="use torchrun, and torch.distributed.init_process_group()"
             )
         self._group = self._dist.group.WORLD if group is None else group
         self.rank, self.ranks = self._dist.get_rank(self._group), self._dist.get_world_size(self._group)

@@ -30,6 +30,12 @@ class Transfer:
         modes: extents and the strides on both sides, in elements: the longest runs first.
         source_swizzle, destination_swizzle: the layout behind the offsets, where a device's part is swizzled.
         adds: the elements are summands, and not the first ones: they are added to the present values.
+
+    >>> from cute_py.mesh import Shard, distribute, redistribute
+    >>> rows, columns = (distribute((8, 8), 2, [Shard(dim)]) for dim in (0, 1))
+    >>> one = next(iter(redistribute(rows, columns, "float32").transfers(0)))
+    >>> one.source_device, one.destination_device, one.elements
+    (0, 0, 16)
     """
 
     source_device: int

@@ -48,7 +48,7 @@ class Section:
         if self.repeats and ranks % self.heads == 0:
             return (self.heads, ranks // self.heads), (Shard(0), Replicate())
         needs = "a multiple of the ranks, or a divisor" if self.repeats else "a multiple of the ranks"
-        raise InvalidValueError(f"{self.label}: {counted(self.heads, 'head')} over {ranks} ranks; must be {needs}")
+        raise InvalidValueError(f"{self.label}: {counted(self.heads, 'head')} for {ranks} ranks; must be {needs}")
 
 
 @record
@@ -142,7 +142,7 @@ WeightPlacement = Placement | Fused
 def _head_dim(rows: int, heads: int, head_dim: int | None, what: str) -> int:
     if rows % heads or (head_dim is not None and rows != heads * head_dim):
         size = "of one size" if head_dim is None else f"of {head_dim} rows"
-        raise InvalidValueError(f"{rows} rows; must be {what}, {size}")
+        raise InvalidValueError(f"the weight has {rows} rows; must have {what}, {size}")
     return rows // heads
 
 
@@ -171,20 +171,20 @@ NAMED_PLACEMENTS: Mapping[str, NamedPlacement] = {
     row.name: row
     for row in (
         NamedPlacement("replicate", "", "every rank holds the whole weight", lambda rank: Replicate()),
-        NamedPlacement("column-parallel", "", "the outputs are divided: Shard(0)", lambda rank: Shard(0)),
+        NamedPlacement("column-parallel", "", "divides the outputs: Shard(0)", lambda rank: Shard(0)),
         NamedPlacement(
             "row-parallel",
             "",
-            "the inputs are divided: Shard of the last dimension",
+            "divides the inputs: Shard of the last dimension",
             lambda rank: Shard(max(rank, 1) - 1),
         ),
-        NamedPlacement("embedding", "", "the vocabulary is divided: Shard(0)", lambda rank: Shard(0)),
-        NamedPlacement("gate-up", "", "the rows are gate, then up, and each is divided", lambda rank: GateUp()),
+        NamedPlacement("embedding", "", "divides the vocabulary: Shard(0)", lambda rank: Shard(0)),
+        NamedPlacement("gate-up", "", "the rows are gate, then up; divides each", lambda rank: GateUp()),
         NamedPlacement(
             "fused-qkv",
             "heads=32, kv_heads=8, head_dim=128",
-            "the rows are the heads of Q, of K and of V, and each is divided; ranks share a KV head where there are "
-            "more ranks than KV heads",
+            "the rows are the heads of Q, K and V; divides each, and ranks share a KV head when there are more "
+            "ranks than KV heads",
             lambda rank, heads, kv_heads, head_dim=None: FusedQkv(heads, kv_heads, head_dim),
             ("heads", "kv_heads", "head_dim"),
             1,
@@ -192,7 +192,7 @@ NAMED_PLACEMENTS: Mapping[str, NamedPlacement] = {
         NamedPlacement(
             "kv-heads",
             "kv_heads=4, head_dim=128",
-            "the rows are KV heads, as in fused-qkv, of K or V alone",
+            "the rows are KV heads of K or V alone, divided as in fused-qkv",
             lambda rank, kv_heads, head_dim=None: KvHeads(kv_heads, head_dim),
             ("kv_heads", "head_dim"),
             1,
@@ -221,7 +221,7 @@ def parse_weight_placement(text: str, rank: int, what: str = "a placement") -> W
     ...     parse_weight_placement("row_parallel", 2)
     ... except InvalidValueError as error:
     ...     print(error.headline, "-", error.hint)
-    a placement: no placement 'row_parallel' - row-parallel
+    a placement: 'row_parallel' is not a placement - row-parallel
     """
     found = _CALL.fullmatch(expect(text, str, what))
     row = NAMED_PLACEMENTS.get(found["name"]) if found is not None else None
@@ -235,7 +235,7 @@ def parse_weight_placement(text: str, rank: int, what: str = "a placement") -> W
         facts = known_names(name.replace("_", "-") if name.islower() else name, names)
         near = facts.get("nearest", "").split(", ")[0]
         hint = NAMED_PLACEMENTS[near].form if near in NAMED_PLACEMENTS else "Shard(0)" if near == "Shard" else None
-        raise InvalidValueError(f"{what}: no placement {given(text)}", facts, hint) from None
+        raise InvalidValueError(f"{what}: {given(text)} is not a placement", facts, hint) from None
     return Sections(made.sections) if isinstance(made, SectionedShard) and made.dim == 0 else made
 
 

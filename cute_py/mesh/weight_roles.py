@@ -110,7 +110,7 @@ ROLES: tuple[WeightRole, ...] = (
         (ROWS, QKV),
         "column-parallel",
         _MEGATRON,
-        note="the rows are Q, K and V in turn for each group of heads (column-parallel), or all Q first (fused-qkv)",
+        note="the rows are Q, K and V alternating by group of heads (column-parallel), or all of Q first (fused-qkv)",
     ),
     WeightRole(
         ("linear_fc1",),
@@ -118,7 +118,7 @@ ROLES: tuple[WeightRole, ...] = (
         (GATE_UP, ROWS),
         "gate-up",
         _MEGATRON,
-        note="the rows are gate and up (gate-up) in a gated network, and one block (column-parallel) in another",
+        note="the rows are gate and up in a gated network (gate-up), or one block in another network (column-parallel)",
     ),
     WeightRole(("fc1", "dense_h_to_4h"), (INTERMEDIATE, HIDDEN), (ROWS,), "column-parallel", _OPT),
     WeightRole(("fc2", "dense_4h_to_h", "linear_fc2"), (HIDDEN, INTERMEDIATE), (COLUMNS,), "row-parallel", _OPT),
@@ -372,29 +372,31 @@ def _judged(
     if weight.here == ONE_DEVICE:
         found.judged.append("source: one device")
     elif confirmed and plan:
-        found.warnings.append(_warning(weight, role, f"as the plan says, {'; '.join(plan)}", ()))
+        found.warnings.append(_warning(weight, role, f"the plan says {'; '.join(plan)}", ()))
     elif confirmed:
         found.judged.append(f"placement by name: {role.placement}")
     elif weight.here == SEVERAL and not plan:
-        found.not_judged.append("placement by name: several modes of the mesh divide it")
+        found.not_judged.append("placement by name: several modes of the mesh divide the weight")
     elif assumed is not None and usual and not plan:
         confirmed = True
         found.judged.append(f"placement by shape: {weight.shape} fits; {assumed} of {role.placement} does not")
     elif by_rows and weight.here == ROWS and role.divisions[0] in (QKV, GATE_UP):
         confirmed = True
-        found.judged.append("placement by the weights beside it: all are divided by rows")
+        found.judged.append("placement by neighbouring weights: all are divided by rows")
     elif weight.here == WHOLE and not plan:
         confirmed = True
-        found.judged.append("placement by data: every rank holds the same")
+        found.judged.append("placement by data: every rank holds the same data")
     else:
         said = "; ".join(plan) or "its shape does not decide"
-        fits = f"; as {role.placement} its shape is {assumed}, which fits" if plan and assumed and not usual else ""
-        text = f"as the plan says, its shape is {weight.shape}: {said}; its name is that of {role.kind}{fits}"
+        fits = f"; with {role.placement} its shape is {assumed}, which fits" if plan and assumed and not usual else ""
+        text = (
+            f"with the placement of the plan its shape is {weight.shape}: {said}; its name is that of {role.kind}{fits}"
+        )
         found.warnings.append(_warning(weight, role, text, _offers(weight, role, known, scopes)))
     if not plan and _is_known(role, weight, known, scopes):
-        found.judged.append("shape by the weights beside it")
+        found.judged.append("shape by neighbouring weights")
     if not _destination_fits(weight, role, confirmed, destination_divides):
-        text = f"the destination divides it by {weight.there}; its name is that of {role.kind}"
+        text = f"the destination divides it by {weight.there}, but its name is that of {role.kind}"
         found.warnings.append(_warning(weight, role, text, _offers(weight, role, known, scopes)))
     return found
 

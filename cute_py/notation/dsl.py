@@ -62,7 +62,7 @@ def _layout(layout: Layout | ComposedLayout) -> str:
     parts = (layout.offset, layout.inner) if isinstance(layout, ComposedLayout) else (layout,)
     if not all(is_static(part) for part in parts):
         facts = {"layout": layout}
-        raise LayoutError("CuTe DSL prints ? for a number that is known at run time only", facts, "cute.static(layout)")
+        raise LayoutError("CuTe DSL prints ? for a number that is known only at run time", facts, "cute.static(layout)")
     return _STATIC.sub("", str(layout)).replace("Sw<", "S<")
 
 
@@ -120,9 +120,9 @@ def type_name(element: ElementType | None) -> str:
                 return name
         except CuteError:
             pass
-    text = f"CuTe DSL has no name for {given(element if element is None else element.name)} alone"
-    facts = {"integers": "have no sign there: int8 and uint8 are i8"}
-    raise LayoutError(text, facts, "an atom of a type of the same width that has one")
+    text = f"CuTe DSL has no name for the element type {given(element if element is None else element.name)}"
+    facts = {"integers": "CuTe DSL does not distinguish signs here: int8 and uint8 are both i8"}
+    raise LayoutError(text, facts, "use an atom of a type of the same width that has a name")
 
 
 def from_dsl(text: str, *, dtype: DTypeLike | None = None) -> DslObject:

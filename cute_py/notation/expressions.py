@@ -80,7 +80,7 @@ def read_expression(text: str, symbols: Symbols) -> Value:
     M + 2
     """
     if len(text) > MAX_CHARACTERS:
-        raise InvalidValueError(f"an expression of {len(text)} characters; at most {MAX_CHARACTERS} are read")
+        raise InvalidValueError(f"the expression has {len(text)} characters; must have at most {MAX_CHARACTERS}")
     shown = repr(text[:40])
     try:
         with warnings.catch_warnings():
@@ -111,7 +111,7 @@ def _check_depth(expression: sympy.Expr) -> None:
         level = list({part for node in level for part in node.args})
         if not level:
             return
-    raise InvalidValueError(f"an expression nested deeper than {MAX_DEPTH} levels")
+    raise InvalidValueError(f"the expression nests more than {MAX_DEPTH} levels")
 
 
 class _Reader:
@@ -136,7 +136,7 @@ class _Reader:
             return self.bounded(self.binary(node))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
             if node.keywords:
-                raise InvalidValueError(f"{node.func.id} takes no names of arguments")
+                raise InvalidValueError(f"{node.func.id} takes no keyword arguments")
             return self.bounded(self.function(node.func.id, [self.read(a) for a in node.args]))
         raise InvalidValueError(f"{ast.unparse(node)[:40]!r} is not a number")
 
@@ -181,28 +181,28 @@ class _Reader:
     def power(self, base: _Read, exponent: _Read) -> _Read:
         number = exponent.value
         if not number.is_Integer:
-            raise InvalidValueError("an exponent is not an integer")
+            raise InvalidValueError("the exponent is not an integer")
         if base.value.is_Rational:
             largest = max(abs(base.value.p), base.value.q)
             if largest > 1 and abs(int(number)) * (largest.bit_length() - 1) > MAX_INTEGER.bit_length():
-                raise InvalidValueError("a power has a result beyond 2**128")
+                raise InvalidValueError("the power exceeds 2**128")
             if base.value.is_zero and number < 0:
                 raise InvalidValueError("division by zero")
         elif abs(number) > MAX_EXPONENT:
-            raise InvalidValueError(f"an exponent is {integer_text(int(number))}; must be at most {MAX_EXPONENT}")
+            raise InvalidValueError(f"the exponent is {integer_text(int(number))}; must be at most {MAX_EXPONENT}")
         size = abs(int(number)) if base.terms > 1 else 1
         return _Read(base.value**number, min(comb(base.terms + size - 1, size), MAX_TERMS + 1), base.levels)
 
     def function(self, name: str, parts: list[_Read], make: Callable[..., sympy.Expr] | None = None) -> _Read:
         """A function whose arguments sympy compares, or expands to find common factors."""
         if not parts:
-            raise InvalidValueError(f"{name} of nothing")
+            raise InvalidValueError(f"{name} needs at least one operand")
         large = max(part.terms for part in parts)
         if large > MAX_TERMS:
             raise InvalidValueError(f"an operand of {name} expands to more than {MAX_TERMS} terms")
         levels = max(part.levels for part in parts)
         if levels >= MAX_LEVELS:
-            raise InvalidValueError(f"{name} within more than {MAX_LEVELS} levels of //, % and functions")
+            raise InvalidValueError(f"{name} is nested in more than {MAX_LEVELS} levels of //, % and functions")
         values = [part.value for part in parts]
         if make is None:
             kind: type[sympy.Expr] = getattr(self.sympy, name)
@@ -224,7 +224,9 @@ class _Reader:
         for part in (read.value, *read.value.args):
             if part.is_Rational and max(abs(part.p), part.q) > MAX_INTEGER:
                 shown = integer_text(int(part.p if abs(part.p) > MAX_INTEGER else part.q))
-                raise InvalidValueError(f"a number is {shown}; must be at most 2**128 in magnitude")
+                raise InvalidValueError(f"the number is {shown}; must be at most 2**128 in magnitude")
             if part.is_Pow and part.exp.is_Integer and abs(part.exp) > MAX_EXPONENT:
-                raise InvalidValueError(f"an exponent is {integer_text(int(part.exp))}; must be at most {MAX_EXPONENT}")
+                raise InvalidValueError(
+                    f"the exponent is {integer_text(int(part.exp))}; must be at most {MAX_EXPONENT}"
+                )
         return read

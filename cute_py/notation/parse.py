@@ -70,10 +70,10 @@ def check_length(text: str) -> None:
 
     >>> check_length("4:1," * 20_000)
     Traceback (most recent call last):
-    cute_py.errors.InvalidValueError: a text of 80000 characters; must be at most 65536
+    cute_py.errors.InvalidValueError: the text has 80000 characters; must have at most 65536
     """
     if len(text) > MOST_TEXT:
-        raise InvalidValueError(f"a text of {len(text)} characters; must be at most {MOST_TEXT}")
+        raise InvalidValueError(f"the text has {len(text)} characters; must have at most {MOST_TEXT}")
 
 
 def failure(text: str, position: int, expected: str) -> ParseError:
@@ -97,7 +97,7 @@ def read_integer(text: str, position: int, digits: str) -> int:
     shown = shortened(digits, _SHOWN)
     if shown != digits:
         shown += f" ({len(digits)} characters)"
-    raise failure(text, position, f"an integer is {shown}; must be at most 2**128 in magnitude")
+    raise failure(text, position, f"the integer is {shown}; must be at most 2**128 in magnitude")
 
 
 def leaf_end(text: str, begin: int) -> int:
@@ -146,7 +146,10 @@ def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ra
         return ratio(numerator, denominator)
     if token.startswith("?"):
         raise failure(
-            text, begin, f"{shown} is a number that the DSL knows only at run time; write the number, or a symbol"
+            text,
+            begin,
+            f"{shown} stands for a number that the DSL knows only at run time; replace it by the "
+            "number, or by a symbol",
         )
     if _FLOAT.match(token):
         raise failure(text, begin, f"{shown} is not an integer")
@@ -417,11 +420,11 @@ class _Reader:
         while isinstance(total, (ScaledBasis, ArithTuple)) and (sign := self.found(_SIGN)):
             terms += 1
             if terms > MAX_TERMS:
-                raise failure(self.text, sign.start(), f"a linear combination of more than {MAX_TERMS} terms")
+                raise failure(self.text, sign.start(), f"the linear combination has more than {MAX_TERMS} terms")
             at = self.at
             term = self.term()
             if not isinstance(term, ScaledBasis):
-                raise failure(self.text, at, "expected a basis element, as in 2@1")
+                raise failure(self.text, at, "expected a basis element such as 2@1")
             combined = operator.add if sign[1] == "+" else operator.sub
             total = self.built(functools.partial(combined, total, term), begin)
         return total
@@ -452,7 +455,7 @@ class _Reader:
             while self.taken("@"):
                 digits = self.found(_MODE)
                 if digits is None:
-                    raise failure(self.text, self.at, "expected the number of a mode after @")
+                    raise failure(self.text, self.at, "expected a mode number after @")
                 modes.append(self.number(digits, 0))
             modes.reverse()
         return self.built(lambda: ScaledBasis(value, *modes), begin) if modes else value
@@ -478,7 +481,7 @@ class _Reader:
         if found := self.found(_TMEM):
             lane, column = int(found[2], 16), int(found[3], 16)
             if column >= 1 << 16:
-                raise failure(self.text, begin, "a column of tensor memory is beyond 16 bits")
+                raise failure(self.text, begin, "the column of tensor memory does not fit into 16 bits")
             kind = self.dtype or self.type_of(self.number(found, 1), begin)
             return self.built(lambda: make_tmem_ptr(lane << 16 | column, kind), begin)
         if found := self.found(_COUNTING):
@@ -496,7 +499,7 @@ class _Reader:
         """The unsigned integer of a width, or the first type that has it."""
         rows = sorted([d for d in DTYPES if d.bits == bits], key=lambda d: d.kind != "uint")
         if not rows:
-            raise failure(self.text, begin, f"no element type has {bits} bits")
+            raise failure(self.text, begin, f"there is no element type of {bits} bits")
         return rows[0]
 
     def pointer(self, found: re.Match[str], swizzle: Swizzle | None, begin: int) -> Pointer | SmemPtrFlag:
@@ -533,10 +536,12 @@ def _joined(parts: list[Parsed], reader: _Reader) -> Parsed:
         inner: Any = _joined(parts[1:], reader)
         return Tensor(engine if _is_engine(engine) else make_inttuple_iter(engine), inner)
     if len(parts) % 2 == 0:
-        raise failure(reader.text, reader.at, "a composed layout has three parts: outer o offset o inner")
+        raise failure(reader.text, reader.at, "expected a composed layout with three parts: outer o offset o inner")
     offset: Any = parts[1]
     if isinstance(offset, tuple):
         offset = make_inttuple_iter(offset).coord
     elif not isinstance(offset, (int, Int)) and not hasattr(offset, "free_symbols"):
-        raise failure(reader.text, reader.at, f"the offset between two functions is an integer, got {given(offset)}")
+        raise failure(
+            reader.text, reader.at, f"the offset between two functions must be an integer, got {given(offset)}"
+        )
     return ComposedLayout(parts[0], offset, _joined(parts[2:], reader))  # type: ignore[arg-type]

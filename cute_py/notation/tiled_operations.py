@@ -135,7 +135,7 @@ def _parsed_mma_atom(text: str, dtype: DType | None) -> MmaAtom:
     if dtype is not None:
         found = [a for a in found if _stored(a) == dtype]
     if not found:
-        raise _failure(text, fields["ThrID"][1], "no MMA atom of CuTe has these layouts")
+        raise _failure(text, fields["ThrID"][1], "CuTe has no MMA atom with these layouts")
     return found[0]
 
 
@@ -207,7 +207,7 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
         own = (atom.thr_id, atom.layout_src_TV, atom.layout_dst_TV, atom.layout_ref_TV)
         if key == tuple(map(str, own[: len(key)])):  # CuTe DSL does not print the reference
             return atom
-    raise _failure(text, fields["ThrID"][1], f"no copy atom of CuTe has these layouts of {element.bits}-bit values")
+    raise _failure(text, fields["ThrID"][1], f"CuTe has no copy atom with these layouts of {element.bits}-bit values")
 
 
 def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:

@@ -94,19 +94,19 @@ class TritonLayout:
         for name, size in self.out_dims:
             expect_integer(size, f"the size of {name}", 1, 1 << _MOST_BITS)
             if size & (size - 1):
-                raise InvalidValueError(f"the size of {name} is {size}; must be a power of two")
+                raise InvalidValueError(f"the size of {name} is {size}; must be a power of 2")
         if prod(self.shape) > 1 << _MOST_BITS:
-            raise InvalidValueError(f"a tile of {prod(self.shape)} elements; must be at most 2**{_MOST_BITS}")
+            raise InvalidValueError(f"the tile has {prod(self.shape)} elements; must have at most 2**{_MOST_BITS}")
         for names, what in ((self.sizes, "in"), (dict(self.out_dims), "out")):
             if len(names) != len(self.bases if what == "in" else self.out_dims):
-                raise InvalidValueError(f"an {what} dim has one entry", {f"{what} dims": ", ".join(names)})
+                raise InvalidValueError(f"each {what} dim must be listed once", {f"{what} dims": ", ".join(names)})
         for name, own in self.bases:
             if len(own) > _MOST_BITS:
-                raise InvalidValueError(f"{name} has {len(own)} bits; must be at most {_MOST_BITS}")
+                raise InvalidValueError(f"{name} has {len(own)} bits; must have at most {_MOST_BITS}")
             for i, basis in enumerate(own):
                 what = f"the basis of {name}={1 << i}"
                 if len(basis) != rank:
-                    raise InvalidValueError(f"{what} is {given(basis)}; must have {rank} entries, one an out dim")
+                    raise InvalidValueError(f"{what} is {given(basis)}; must have {rank} entries, one for each out dim")
                 for entry, (dim, size) in zip(basis, self.out_dims, strict=True):
                     expect_integer(entry, f"{what}, along {dim}", 0, size - 1)
 
@@ -127,7 +127,9 @@ class TritonLayout:
             InvalidValueError: no such in dim, or an index beyond it.
         """
         if unknown := [name for name in place if name not in self.sizes]:
-            raise InvalidValueError(f"{given(unknown[0])} is not an in dim", {"in dims": ", ".join(self.sizes)})
+            raise InvalidValueError(
+                f"{given(unknown[0])} is not an in dim of this layout", {"in dims": ", ".join(self.sizes)}
+            )
         found = [0] * len(self.out_dims)
         for name, own in self.bases:
             index = expect_integer(place.get(name, 0), name, 0, (1 << len(own)) - 1)
@@ -155,8 +157,8 @@ class TritonLayout:
             return self._shared()
         if not names <= set(_DISTRIBUTED):
             shown = ", ".join(self.sizes)
-            facts = {"in dims": shown, "those of threads": ", ".join(_DISTRIBUTED), "of shared memory": "offset, block"}
-            raise LayoutError("a layout of CuTe is of threads and values, or of shared memory", facts)
+            facts = {"in dims": shown, "of threads": ", ".join(_DISTRIBUTED), "of shared memory": "offset, block"}
+            raise LayoutError("CuTe can express only a layout of threads and values, or of shared memory", facts)
         size = self.sizes
         shape = [size.get("lane", 1) * size.get("warp", 1), size.get("register", 1)]
         shape += [size["block"]] if size.get("block", 1) > 1 else []
@@ -166,10 +168,12 @@ class TritonLayout:
     def _shared(self) -> Layout | ComposedLayout:
         if self.sizes.get("block", 1) > 1:
             facts = {"blocks": self.sizes["block"]}
-            raise LayoutError("a layout of CuTe is of one shared memory; each block has its own", facts)
+            raise LayoutError(
+                "CuTe can express the shared memory of one block only; this layout has several blocks", facts
+            )
         inverse = LinearLayout(self.sizes["offset"], self._columns("offset")).inverse()
         if len(inverse.columns) != _bits(prod(self.shape)):
-            text = "the offsets do not reach every element once"
+            text = "the offsets do not reach every element exactly once"
             raise LayoutError(text, {"offsets": self.sizes["offset"], "tile": self.shape})
         return LinearLayout(self.shape, inverse.columns).to_layout()
 
@@ -181,7 +185,7 @@ class TritonLayout:
         """
         names = _SHARED if "offset" in self.sizes else _DISTRIBUTED
         if not set(self.sizes) <= set(names):
-            raise LayoutError("an attribute has fixed in dims", {"in dims": ", ".join(self.sizes)})
+            raise LayoutError("this attribute can't express these in dims", {"in dims": ", ".join(self.sizes)})
         all_of = dict(self.bases)
         shown = [f"{name} = {[list(b) for b in all_of.get(name, ())]}" for name in names]
         if names is _DISTRIBUTED:

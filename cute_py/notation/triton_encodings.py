@@ -387,7 +387,12 @@ class DotOperandEncoding(_Encoding):
 
 @dataclass(frozen=True, slots=True)
 class SliceEncoding(_Encoding):
-    """Layout that remains when one dimension of the tile is reduced: threads along it hold the same."""
+    """Layout that remains when one dimension of the tile is reduced: threads along it hold the same.
+
+    >>> parent = BlockedEncoding((1, 4), (8, 4), (4, 1), (1, 0))
+    >>> SliceEncoding(0, parent).dim
+    0
+    """
 
     NAME = "slice"
     dim: int

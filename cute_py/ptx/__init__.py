@@ -1,6 +1,6 @@
 """PTX: the instruction table with its verdicts, rendering, parsing, and the assembler."""
 
-from cute_py.deprecations import export_public, renamed
+from cute_py.deprecations import export_public
 from cute_py.ptx.catalog import FORMS as FORMS
 from cute_py.ptx.catalog import form as form
 from cute_py.ptx.check import *
@@ -14,5 +14,3 @@ from cute_py.ptx.reasons import *
 from cute_py.ptx.render import ptx as ptx
 
 export_public(__name__)
-
-__getattr__ = renamed(__name__, {"Examination": "ParsedInstruction"})

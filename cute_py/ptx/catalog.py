@@ -25,9 +25,10 @@ FORMS: tuple[InstructionForm, ...] = (
 """Every row of the table."""
 
 ABSENT: dict[str, str] = {
-    "multimem.cp.async.bulk": "ptxas 13.0.88 knows no instruction of that name (PTX ISA 9.1 documents it)",
-    "multimem.cp.reduce.async.bulk": "ptxas 13.0.88 knows no instruction of that name (PTX ISA 9.1 documents it)",
-    "barrier.cluster.sync": "there is no barrier.cluster.sync: arrive, then wait",
+    "multimem.cp.async.bulk": "ptxas 13.0.88 has no instruction of that name (PTX ISA 9.1 documents it)",
+    "multimem.cp.reduce.async.bulk": "ptxas 13.0.88 has no instruction of that name (PTX ISA 9.1 documents it)",
+    "barrier.cluster.sync": "barrier.cluster.sync does not exist: use barrier.cluster.arrive, then "
+    "barrier.cluster.wait",
 }
 """Instruction names that the measured assembler refuses on every architecture, with the reason."""
 

@@ -56,19 +56,19 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
     if bits is None:
         if immediate(got.base) is not None:
             allowed = kind is OperandClass.ANY_ADDRESS
-            return ("" if allowed else f"{operand.name} {got.text}: a number is not an address here", Targets.ANY)
+            return ("" if allowed else f"{operand.name} {got.text}: expected an address, got a number", Targets.ANY)
         space = _space(got.base, symbols)
         if kind.space:
             wrong = space is not None and space != kind.space
         else:
             wrong = kind is OperandClass.GENERIC_ADDRESS and space == "param"
-        return (f"{operand.name} {got.text}: the symbol is in .{space}" if wrong else "", Targets.ANY)
+        return (f"{operand.name} {got.text}: this symbol is in the state space .{space}" if wrong else "", Targets.ANY)
     if bits not in (32, 64):
-        return (f"{operand.name} {got.text}: an address is in an integer register of 32 or 64 bits", Targets.ANY)
+        return (f"{operand.name} {got.text}: an address must be in an integer register of 32 or 64 bits", Targets.ANY)
     if bits == 64 or (bits == 32 and kind is OperandClass.SHARED_ADDRESS):
         return ("", Targets.ANY)
     if operand.narrow is Narrow.REFUSED:
-        return (f"{operand.name} {got.text}: a generic address is 64 bits wide", Targets.ANY)
+        return (f"{operand.name} {got.text}: a generic address must have 64 bits", Targets.ANY)
     # A narrow register is widened by a move that the consumer Blackwell targets refuse.
     return ("", Targets.NOT_CONSUMER if operand.narrow is Narrow.NOT_CONSUMER else Targets.ANY)
 
@@ -85,16 +85,16 @@ def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | 
     if got.kind is not (OperandKind.TENSOR if tensor else OperandKind.VECTOR):
         return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"
     if len(got.elements) != count:
-        return f"{operand.name} {got.text}: {len(got.elements)} elements; expected {count}"
+        return f"{operand.name} {got.text}: the vector has {len(got.elements)} elements; expected {count}"
     sinks = operand.written and operand.kinds[0] is OperandClass.VECTOR  # all but one may be left out with _
     for element in got.elements:
         if element == "_" and sinks and set(got.elements) != {"_"}:
             continue
         width = register_bits(element)
         if width is None and immediate(element) is None:
-            return f"{operand.name}: {element!r} is neither a register nor a number"
+            return f"{operand.name}: {element!r} must be a register or a number"
         if width not in widths:
-            return f"{operand.name}: {element} is not a {widths[0]}-bit register"
+            return f"{operand.name}: {element} must be a {widths[0]}-bit register"
     return ""
 
 
@@ -104,11 +104,11 @@ def _value(operand: Operand, got: WrittenOperand) -> str:
         if operand.kinds[0] is not OperandClass.F32 or number is None:
             return f"{operand.name} {got.text}: expected an integer"
         # The one float of the table is a fraction of the accesses.
-        return "" if 0 < number <= 1 else f"{operand.name} = {number}; expected more than 0 and at most 1"
+        return "" if 0 < number <= 1 else f"{operand.name} = {number}; expected a value above 0 and at most 1"
     if operand.kinds[0] is OperandClass.F32:
         return f"{operand.name} {got.text}: expected a floating-point constant"
     if operand.written:
-        return f"{operand.name} is a result; got the number {got.text}"
+        return f"{operand.name} receives a result, so it must be a register, got the number {got.text}"
     if operand.values and got.value not in operand.values:
         low, high = operand.values[0], operand.values[-1]
         steps = {b - a for a, b in itertools.pairwise(operand.values)}
@@ -135,7 +135,7 @@ def _one(  # noqa: C901 - each rule of a form is a case
             if got.kind is not OperandKind.TENSOR:
                 return mismatch, Targets.ANY
             if got.offset:
-                return f"{got.text}: no offset beside coordinates", Targets.ANY
+                return f"{got.text}: an address with coordinates takes no offset", Targets.ANY
             error = _elements(operand, got, coordinate_count(chosen), 32, None)
             return (error, Targets.ANY) if error else _address(operand, OperandClass.GLOBAL_ADDRESS, got, symbols)
         case OperandClass.OFFSETS:
@@ -169,7 +169,9 @@ def _one(  # noqa: C901 - each rule of a form is a case
                 wanted = chosen.get("spaces", "shared").partition("::")[0]
                 space = _space(got.base, symbols)
                 right = space in (None, wanted)
-                return ("" if right else f"{operand.name} {got.text}: the symbol is in .{space}"), Targets.ANY
+                return (
+                    "" if right else f"{operand.name} {got.text}: this symbol is in the state space .{space}"
+                ), Targets.ANY
             fits = bits == kind.bits and not got.offset
         case _:  # an address in one of the state spaces
             bare = operand.bare and got.kind is OperandKind.REGISTER and "." not in got.base  # not %tid.x
@@ -202,6 +204,11 @@ class ParsedInstruction:
     """One instruction text matched with its row of the table.
 
     errors: reasons why no architecture takes it (empty if some does). requirements: what it needs of a target.
+
+    >>> from cute_py.ptx import examine
+    >>> found = examine("mbarrier.init.shared::cta.b64 [a], 1;")
+    >>> found.canonical, found.errors
+    (True, ())
     """
 
     text: str
@@ -249,7 +256,12 @@ class ParsedInstruction:
             return [Diagnostic("instruction", text=error) for error in self.errors]
         found = []
         if target.floor is None:
-            found.append(("assembler", f"{arch} is text only: the assembler (ptxas 13.0) no longer knows it"))
+            found.append(
+                (
+                    "assembler",
+                    f"{arch} can only be rendered as text, because its assembler (ptxas 13.0) no longer supports it",
+                )
+            )
         for need in (Requirement(arch, Targets.ANY, target.floor or (1, 0)), *self.requirements):
             if not need.targets.has(target):
                 found.append(("target", f"{need.what} needs {need.targets.value}; got {arch}"))
@@ -265,6 +277,10 @@ class Verdict:
 
     assembles: ptxas takes it. canonical: its modifiers are in the ISA's order. min_version: the first PTX version
     that takes it on this architecture. reasons: why not, one line each. advice: performance advisories of ptxas.
+
+    >>> from cute_py.ptx import verdict
+    >>> verdict("fence.proxy.async.global;", "sm_80").assembles
+    False
     """
 
     text: str
@@ -299,7 +315,7 @@ def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str,
         elif f"{chosen.get(slot.name)}.{modifier}" in slot.choices:
             chosen[slot.name] += f".{modifier}"
         elif slot.name in chosen:
-            errors.append(f".{modifier} after .{chosen[slot.name]}: one {slot.name} at most")
+            errors.append(f".{modifier} after .{chosen[slot.name]}: at most one {slot.name} is allowed")
         else:
             chosen[slot.name] = modifier
     for slot in form.slots:
@@ -337,7 +353,7 @@ def _match(
     if best is not None:
         return best
     names = ", ".join(f"{operand.name}?" if operand.optional else operand.name for operand in expected) or "none"
-    return (), [f"{len(written)} operands; expected {names}"], []
+    return (), [f"got {len(written)} operands; expected {names}"], []
 
 
 def _applies(rule: FormRule, matched: Matched) -> bool:
@@ -402,7 +418,7 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstru
     >>> examine("tcgen05.cp.cta_group::1.32x128b [%r1], %rd2;").errors
     ('no multicast with .32x128b; must be .warpx4',)
     >>> examine("tcgen05.wait::cp.sync.aligned;").errors
-    ('ptxas 13.0.88 knows no instruction tcgen05.wait::cp.sync.aligned',)
+    ('ptxas 13.0.88 has no instruction tcgen05.wait::cp.sync.aligned',)
     """
     found = parse_instruction(text)
     named: Mapping[str, str] = {} if symbols is None else expect(symbols, Mapping, "symbols")  # type: ignore[type-abstract]
@@ -414,11 +430,11 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstru
     absent = next((why for prefix, why in ABSENT.items() if f"{name}.".startswith(f"{prefix}.")), None)
     forms = forms_of_opcode(found.parts)
     if absent is None and not forms and found.parts[0] in COMPLETE:
-        absent = f"ptxas 13.0.88 knows no instruction {name}"
+        absent = f"ptxas 13.0.88 has no instruction {name}"
     if absent is not None:
         return ParsedInstruction(text, None, {}, False, "", (absent,), ())
     if not forms:
-        raise UnknownFactError(f"no row of the instruction table has the opcode of {name}", {"instruction": text})
+        raise UnknownFactError(f"the instruction table has no row with the opcode of {name}", {"instruction": text})
     best = min((_match_form(form, found, table) for form in forms), key=lambda one: len(one.errors))
     if best.errors and all(form.partial for form in forms):
         facts = {"instruction": text, "row": forms[0].name}
@@ -432,7 +448,10 @@ _ADVISED = tuple(row.name for row in ARCHITECTURES if Targets.ONLY_90A.has(row) 
 def _advice(examined: ParsedInstruction, arch: str) -> tuple[str, ...]:
     """ptxas's performance advisories. Source: measured with ptxas 13.0.88."""
     if examined.chosen.get("multicast") == "multicast::cluster" and arch not in _ADVISED:
-        return (f".multicast::cluster is meant for {', '.join(_ADVISED)}; ptxas expects it to be slow on {arch}",)
+        return (
+            f".multicast::cluster is optimised for {', '.join(_ADVISED)}; the PTX documentation expects it "
+            f"to be slow on {arch}",
+        )
     return ()
 
 

@@ -18,7 +18,11 @@ from cute_py.ptx.render import Modifier, Value, operand_text, ptx
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
-    """One entry point: its name, the form and modifiers that it emits, its parameters in order."""
+    """One entry point: its name, the form and modifiers that it emits, its parameters in order.
+
+    >>> ENTRY_POINTS[0].name, ENTRY_POINTS[0].form
+    ('SM90_TMA_LOAD_1D', 'load')
+    """
 
     name: str
     form: str

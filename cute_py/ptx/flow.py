@@ -122,12 +122,11 @@ class Tally:
         self._count[noun, reason] += len(listed) if count is None else count
         self._lines[noun, reason] += listed
 
-    @property
-    def not_judged(self) -> tuple[str, ...]:
-        """A text for each kind and reason, in alphabetic order."""
+    def not_judged(self, nouns: Sequence[str] | None = None) -> tuple[str, ...]:
+        """A text for each kind and reason, in alphabetic order; of these kinds alone, if they are given."""
         listed = []
         for (noun, reason), count in sorted(self._count.items()):
-            if count:
+            if count and (nouns is None or noun in nouns):
                 where = lines_text(self._lines[noun, reason])
                 said = reason.replace("{lines}", where) if "{lines}" in reason else f"{reason}; {where}"
                 listed.append(f"{counted(count, noun)}: {said}")
@@ -248,11 +247,11 @@ class Flow:
         names = frozenset() if tensor is None else self.values.symbols(tensor)
         places = [i for i, name in enumerate(self.function.parameters) if name in names]
         if len(names) != 1 or not places:
-            return None, "their tensor map is at an address that is known at run time"
+            return None, "the address of the tensor map is known only at run time"
         if places[0] not in self.maps:
             return None, (
-                f"their bytes are in the tensor map of parameter {places[0]}, which was not given "
-                f"(--map {places[0]}=FILE, maps={{{places[0]}: ...}})"
+                f"the byte count is in the tensor map of parameter {places[0]}, which was not given (--map "
+                f"{places[0]}=FILE, maps={{{places[0]}: ...}})"
             )
         return self.maps[places[0]], ""
 
@@ -260,13 +259,15 @@ class Flow:
         """The bytes that one load brings, or the reason why they are not known."""
         if one.row == "bulk.load":
             size = one.constant("size")
-            return size, "" if size is not None else "their number of bytes is known at run time"
+            return size, "" if size is not None else "the number of bytes is known only at run time"
         passed, why = self.map_of(one)
         if passed is None:
             return None, why
         mode = one.chosen.get("mode") or "tile"
         size = unless_refused(transaction_bytes, passed) if mode in _MEASURED_MODES else None
-        return size, "" if size is not None else "what a load in their mode, or with their map, brings was not measured"
+        return size, "" if size is not None else (
+            "it was not measured how many bytes a load in this mode, or with this map, delivers"
+        )
 
 
 def shared_roots(flow: Flow, value: Value | None) -> frozenset[str]:

@@ -51,8 +51,8 @@ FENCE_FORMS = (
         name="fence.proxy.async::generic",
         since=(8, 6),
         rules=(
-            forbid(f"acquire goes with {_CLUSTER}", sem="acquire", restrict=_CTA),
-            forbid(f"release goes with {_CTA}", sem="release", restrict=_CLUSTER),
+            forbid(f"acquire requires {_CLUSTER}", sem="acquire", restrict=_CTA),
+            forbid(f"release requires {_CTA}", sem="release", restrict=_CLUSTER),
         ),
     ),
     _fence(
@@ -68,9 +68,9 @@ FENCE_FORMS = (
         since=(6, 0),
         rules=(
             needs(Targets.FROM_90, (7, 8), scope="cluster"),
-            forbid(f"{_CTA} goes with release", restrict=_CTA, sem=("", "sc", "acq_rel", "acquire")),
-            forbid(f"{_CLUSTER} goes with acquire", restrict=_CLUSTER, sem=("", "sc", "acq_rel", "release")),
-            forbid("sync_restrict goes with the scope cluster", restrict=RESTRICTIONS, scope=("cta", "gpu", "sys")),
+            forbid(f"{_CTA} requires release", restrict=_CTA, sem=("", "sc", "acq_rel", "acquire")),
+            forbid(f"{_CLUSTER} requires acquire", restrict=_CLUSTER, sem=("", "sc", "acq_rel", "release")),
+            forbid("sync_restrict requires the scope cluster", restrict=RESTRICTIONS, scope=("cta", "gpu", "sys")),
             RESTRICTION_NEEDS,
         ),
     ),
@@ -89,7 +89,9 @@ _SPACE_RULES = (needs(since=(7, 8), spaces="shared::cta"),)
 _CLUSTER_RULES = (*_SPACE_RULES, needs(Targets.FROM_90, (8, 0), spaces="shared::cluster"))
 _RELAXED_LATE = needs(Targets.FROM_90, (8, 6), sem="relaxed")
 _SINK_RULE = forbid(
-    "a barrier of another CTA returns no state: write the sink _", given=("state",), spaces="shared::cluster"
+    "an arrival on the barrier of another CTA returns no state: write the sink _",
+    given=("state",),
+    spaces="shared::cluster",
 )
 
 
@@ -105,8 +107,8 @@ def _order_rules(order: str) -> tuple[FormRule, ...]:
     """A memory order needs a scope and a scope needs an order; the cluster scope needs a cluster."""
     named = (order, "relaxed")
     return (
-        forbid("a memory order is written with its scope, .cta or .cluster", sem=named, scope=""),
-        forbid("a scope is written with its memory order", sem="", scope=("cta", "cluster")),
+        forbid("a memory order requires a scope, .cta or .cluster", sem=named, scope=""),
+        forbid("a scope requires a memory order", sem="", scope=("cta", "cluster")),
         needs(since=(8, 0), sem=named),
         needs(Targets.FROM_90, (8, 0), scope="cluster"),
     )
@@ -147,7 +149,7 @@ def _arrivals(name: str, sink: tuple[FormRule, ...]) -> tuple[InstructionForm, .
                 *_SPACE_RULES,
                 *_order_rules("release"),
                 *sink,
-                forbid("noComplete goes with the scope cta alone", scope="cluster"),
+                forbid("noComplete requires the scope cta", scope="cluster"),
             ),
         ),
     )
@@ -237,9 +239,9 @@ TENSORMAP_FORMS = (
         targets=Targets.SPECIFIC_FROM_90,
         since=(8, 3),
         rules=(
-            forbid("global_address and global_stride are written as .b64", field=WIDE_FIELDS, type="b32"),
+            forbid("global_address and global_stride require .b64", field=WIDE_FIELDS, type="b32"),
             forbid(
-                "this field is written as .b32",
+                "this field requires .b32",
                 field=tuple(name for name in REPLACE_FIELDS if name not in WIDE_FIELDS),
                 type="b64",
             ),
@@ -275,7 +277,7 @@ TENSORMAP_FORMS = (
         name="prefetch.tensormap",
         rules=(
             forbid(
-                "tensormap is prefetched from the generic, .param or .const space",
+                "tensormap requires the generic, .param or .const space",
                 spaces=("global", "local", "shared", "shared::cta"),
             ),
         ),

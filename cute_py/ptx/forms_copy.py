@@ -23,7 +23,7 @@ TO_GROUP = "completion=bulk_group"
 MULTICAST = "multicast?=multicast::cluster"
 MASK = operand("mask", "b16", multicast="multicast::cluster")
 CTA_IS_ALONE = forbid(
-    "multicast::cluster needs the destination shared::cluster",
+    "multicast::cluster requires the destination shared::cluster",
     spaces="shared::cta.global",
     multicast="multicast::cluster",
 )
@@ -58,7 +58,7 @@ _HALVES = ("f16", "bf16")
 def _type_rules(table: dict[str, tuple[str, ...]]) -> tuple[FormRule, ...]:
     return tuple(
         forbid(
-            f"{op} takes the types {', '.join(types)} here",
+            f"{op} takes only the types {', '.join(types)} here",
             op=op,
             type=("", *(t for t in _ALL_TYPES if t not in types)),
         )
@@ -108,10 +108,10 @@ BULK_FORMS = (
         name="bulk.reduce",
         rules=(
             *_type_rules(REDUCE_TYPES_GLOBAL),
-            forbid("add of f16 or bf16 is written with .noftz", op="add", type=_HALVES, noftz=""),
-            forbid("noftz goes with add only", op=REDUCE_KINDS[1:], noftz="noftz"),
+            forbid("add of f16 or bf16 requires .noftz", op="add", type=_HALVES, noftz=""),
+            forbid("noftz requires add", op=REDUCE_KINDS[1:], noftz="noftz"),
             forbid(
-                "noftz goes with f16 and bf16 only",
+                "noftz requires f16 or bf16",
                 op="add",
                 type=tuple(t for t in _ALL_TYPES if t not in _HALVES),
                 noftz="noftz",
@@ -147,9 +147,9 @@ _SOURCE = operand("source", "shared", bare=True)
 _OFFSETS = operand("offsets", "offsets", mode=IM2COL_MODES)
 
 _SHAPE_RULES = (
-    forbid("the im2col modes are for 3d to 5d", mode=(*IM2COL_MODES, "im2col_no_offs"), dim=DIMS[:2]),
+    forbid("the im2col modes require 3d to 5d", mode=(*IM2COL_MODES, "im2col_no_offs"), dim=DIMS[:2]),
     forbid(
-        "tile::gather4 and tile::scatter4 are 2d only", mode=("tile::gather4", "tile::scatter4"), dim=("1d", *DIMS[2:])
+        "tile::gather4 and tile::scatter4 require 2d", mode=("tile::gather4", "tile::scatter4"), dim=("1d", *DIMS[2:])
     ),
 )
 _SCATTER = needs(Targets.TMA_FULL, (8, 6), mode="tile::scatter4")

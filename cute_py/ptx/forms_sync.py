@@ -57,7 +57,7 @@ CACHE_FORMS = (
         name="prefetch.line",
         rules=(
             needs(Targets.FROM_80, (7, 4), level=PRIMARY[:2]),
-            forbid("an eviction priority is for .global, not for .local", level=PRIMARY[:2], spaces="local"),
+            forbid("an eviction priority requires .global, not .local", level=PRIMARY[:2], spaces="local"),
         ),
     ),
 )
@@ -75,11 +75,11 @@ WARPGROUP_FORMS = (
             operand("response", "b128"),
         ),
         rules=(
-            forbid("is_canceled answers with a .pred", query="is_canceled", result="b32"),
-            forbid("is_canceled answers with a .pred", query="is_canceled", vector="v4"),
-            forbid("get_first_ctaid answers with .b32", query=("get_first_ctaid", *_AXES), result="pred"),
-            forbid("get_first_ctaid answers with .v4.b32", query="get_first_ctaid", vector=""),
-            forbid("get_first_ctaid::x, ::y and ::z answer with one .b32", query=_AXES, vector="v4"),
+            forbid("is_canceled returns a .pred", query="is_canceled", result="b32"),
+            forbid("is_canceled returns a .pred", query="is_canceled", vector="v4"),
+            forbid("get_first_ctaid returns .b32", query=("get_first_ctaid", *_AXES), result="pred"),
+            forbid("get_first_ctaid returns .v4.b32", query="get_first_ctaid", vector=""),
+            forbid("get_first_ctaid::x, ::y and ::z return one .b32", query=_AXES, vector="v4"),
         ),
     ),
     *(

@@ -110,8 +110,8 @@ _MOVES = (
         f"{_OPTIONAL} shape=32x32b|16x32bx2 num={'|'.join(COUNTS[1:])} op=min|max abs?=abs NaN?=NaN type=u32|s32|f32",
         (replace(_REGISTERS, written=True), operand("reduced", "b32 f32", written=True), _TADDR, _HALF),
         (
-            *(forbid(f".abs with .{type_}; only .f32 has it", type=type_, abs="abs") for type_ in ("u32", "s32")),
-            *(forbid(f".NaN with .{type_}; only .f32 has it", type=type_, NaN="NaN") for type_ in ("u32", "s32")),
+            *(forbid(f".abs with .{type_}; only .f32 supports it", type=type_, abs="abs") for type_ in ("u32", "s32")),
+            *(forbid(f".NaN with .{type_}; only .f32 supports it", type=type_, NaN="NaN") for type_ in ("u32", "s32")),
         ),
         targets=Targets.TMEM_REDUCING,
     ),
@@ -142,7 +142,7 @@ def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> Instructio
         (*_FACTORS, _LANES, _ENABLE, last),
         (
             forbid(
-                ".ashift takes .collector::a::lastuse or .collector::a::discard alone",
+                ".ashift takes only .collector::a::lastuse or .collector::a::discard",
                 ashift="ashift",
                 collector=("collector::a::fill", "collector::a::use"),
             ),
@@ -150,7 +150,7 @@ def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> Instructio
             forbid("kind::f8f6f4 has no input scale", given=("input_scale",), kind="kind::f8f6f4"),
             needs(Targets.TMEM_INPUT_SCALE, given=("input_scale",)),
             forbid(
-                "a sparse kind::i8 has either disabled lanes or a last number",
+                "a sparse kind::i8 takes either disabled lanes or a last number, not both",
                 given=("disabled_lanes", "last"),
                 sparse="sp",
             ),

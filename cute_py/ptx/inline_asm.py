@@ -39,7 +39,11 @@ def mcast_opnum(rank: int, im2col_count: int) -> int:
 
 
 def ch_opnum(rank: int, im2col_count: int, multicast: bool) -> int:
-    """Operand number of the cache policy of a load: one more than the mask's if there is a mask, else the mask's."""
+    """Operand number of the cache policy of a load: one more than the mask's if there is a mask, else the mask's.
+
+    >>> ch_opnum(2, 0, True), ch_opnum(2, 0, False)
+    (6, 5)
+    """
     return mcast_opnum(rank, im2col_count) + int(expect(multicast, bool, "multicast"))
 
 
@@ -55,7 +59,11 @@ class AsmOperand:
 
 @record
 class InlineAsm:
-    """An asm statement: `template` with %n, its operands in order; `text` is CUDA C++."""
+    """An asm statement: `template` with %n, its operands in order; `text` is CUDA C++.
+
+    >>> InlineAsm("fence.proxy.async;", ()).text
+    'asm volatile("fence.proxy.async;"\\n             ::  : "memory");'
+    """
 
     template: str
     operands: tuple[AsmOperand, ...]

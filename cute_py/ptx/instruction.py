@@ -191,6 +191,10 @@ class InstructionForm:
     name: the key that `ptx()` takes. family: the group that it is counted in. opcode: the text before the
     modifiers. slots, operands: in the ISA's order. targets, since: where the plain form exists. section: heading
     of the PTX ISA 9.0. assembled, executed: the evidence. partial: the opcode has modifiers that the row leaves out.
+
+    >>> from cute_py.tmem import FORMS_TABLE
+    >>> [form.name for form in FORMS_TABLE][:2]
+    ['tcgen05.alloc', 'tcgen05.dealloc']
     """
 
     name: str

@@ -81,7 +81,7 @@ def ptxas_version() -> str:
 def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     ptxas = find_ptxas()
     if ptxas is None:
-        text = "no ptxas: neither on PATH nor in an nvidia-cuda-nvcc wheel"
+        text = "ptxas was not found on PATH or in an nvidia-cuda-nvcc wheel"
         raise DeviceError(text, {"needed for": "assembling PTX"})
     try:
         return subprocess.run(
@@ -93,7 +93,7 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
             timeout=TIME_LIMIT_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        text = f"ptxas did not end within {TIME_LIMIT_SECONDS} s"
+        text = f"ptxas did not finish within {TIME_LIMIT_SECONDS} s"
         raise DeviceError(text, {"arguments": " ".join(arguments)}) from None
 
 
@@ -141,7 +141,9 @@ def disassemble(cubin: bytes) -> str:
     """
     tool = find_disassembler()
     if tool is None:
-        text = "machine code is read by nvdisasm, of the package nvidia-cuda-nvdisasm or of a CUDA toolkit on PATH"
+        text = (
+            "reading machine code needs nvdisasm, from the package nvidia-cuda-nvdisasm or from a CUDA toolkit on PATH"
+        )
         raise MissingPackageError(text, hint="pip install 'cute-py[sass]'")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"

@@ -80,6 +80,11 @@ class ProgramReport:
 
     found: every broken rule; severity 'warning' where the text leaves a doubt. counts: the instructions that were
     judged by themselves, by their row of the table. scope: what the rules judged, and what they left with the reason.
+
+    >>> from cute_py.ptx import check_program
+    >>> report = check_program(".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }")
+    >>> report.target, report.found
+    ('sm_90a', ())
     """
 
     target: str
@@ -93,7 +98,9 @@ class ProgramReport:
         """The findings that hold on every path."""
         return tuple(one for one in self.found if one.severity == "error")
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The counts and the findings, without the scope."""
         judged = sum(self.counts.values())
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
         lines = [f"{self.target}: {counted(judged, 'instruction')} of the rules" + (f" ({kinds})" if kinds else "")]
@@ -105,7 +112,10 @@ class ProgramReport:
         if not self.found:
             sound = "no rule is broken" if judged else "nothing to judge: no instruction that the rules are about"
             lines += [sound if self.scope.complete else "no broken rule found in what was judged"]
-        return "\n".join([*lines, str(self.scope)])
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return f"{self.summary}\n{self.scope}"
 
 
 _ALIGNED: Final = {
@@ -471,6 +481,7 @@ def check_program(
     *,
     maps: Mapping[int, TensorMap | HasRequest] | None = None,
     assemble: bool = False,
+    launched: bool = False,
 ) -> ProgramReport:
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
@@ -479,6 +490,8 @@ def check_program(
         maps: number of a kernel's parameter -> the tensor map (or atom) that is passed there, for the bytes of loads.
         assemble: offer a changed line (the fact `change` of a finding) only if ptxas takes the module with it. A change
             that was not assembled is listed in the scope.
+        launched: `run_ptx` judges a launch of the module too. The scope then leaves out what a run shows: bytes,
+            phases, arrivals, order, and fences of the memory that it executes.
     Raises:
         ParseError: not a PTX module.
         InvalidValueError: no such architecture. InvalidTypeError: not numbers, or not maps.
@@ -499,16 +512,21 @@ def check_program(
         raise InvalidTypeError(f"maps are given by the number of their parameter, got {given(maps)}")
     made = {expect_integer(i, "the number of a parameter", 0): request_of(one) for i, one in (maps or {}).items()}
     expect(assemble, bool, "assemble")
+    expect(launched, bool, "launched")
     judged = _judge_module(text, arch, made)
     for number in [i for i, one in enumerate(judged.found) if EDITS in one.facts]:
         tried = number < MOST_TRIED
         judged.found[number] = _with_change(judged.found[number], text, judged, made, assemble, tried=tried)
+    left = (_ORDER,) if judged.counts and not launched else ()
     scope = Scope(
         (counted(sum(judged.counts.values()), "instruction"), *judged.tally.judged),
-        (*judged.tally.not_judged, *((_ORDER,) if judged.counts else ())),
+        (*judged.tally.not_judged(_NO_RUN_SHOWS if launched else None), *left),
     )
     return ProgramReport(judged.target, judged.version, tuple(judged.found), dict(judged.counts), scope)
 
+
+_NO_RUN_SHOWS: Final = ("instruction", "change", "tensor map use", "tensormap.replace")
+"""Kinds of what the rules leave, of which a run says nothing."""
 
 MOST_TRIED: Final = 8
 """Findings, from the first on, whose change is tried."""

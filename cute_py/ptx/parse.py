@@ -225,7 +225,7 @@ def parse_instruction(text: str) -> Instruction:
         ParseError: the text is not an instruction (an operand that can't be read, unbalanced brackets).
     """
     if len(expect(text, str, "the text of an instruction")) > MAX_CHARACTERS:
-        raise ParseError(f"an instruction of {len(text)} characters; must be at most {MAX_CHARACTERS}")
+        raise ParseError(f"the instruction has {len(text)} characters; must have at most {MAX_CHARACTERS}")
     body = re.sub(r"//[^\n]*|/\*.*?(?:\*/|\Z)", " ", text, flags=re.DOTALL)
     body = " ".join(body.split()).rstrip(";").strip()
     predicate, name, tail = split_head(body)

@@ -40,9 +40,9 @@ def check_expected_bytes(flow: Flow) -> Iterator[Diagnostic]:
     for one in members:
         count = one.constant("bytes")
         if one.row in EXPECTS and count is not None and not 0 <= count <= MAX_TRANSACTION_BYTES:
-            text = f"expects {count} bytes; a phase of a barrier counts to {MAX_TRANSACTION_BYTES}"
+            text = f"the barrier expects {count} bytes; a phase can count at most {MAX_TRANSACTION_BYTES}"
             yield flow.broken(
-                "expect_tx_range", one, text, "mbarrier: tx-count", fix="split the copies over two barriers"
+                "expect_tx_range", one, text, "mbarrier: tx-count", fix="split the copies between two barriers"
             )
     for barriers in _sets(flow, members):
         yield from _judge(flow, barriers)
@@ -118,9 +118,12 @@ def _judge(flow: Flow, members: list[Known]) -> Iterator[Diagnostic]:
         return
     blocks = {(one.event.block, one.event.statement.predicate) for one in members}
     if len(blocks) > 1:
-        why = "used in blocks at {lines}, whose bytes balance only if branches not decided here go together"
+        why = (
+            "used in blocks at {lines}; its bytes balance only if branches that were not decided here are taken "
+            "together"
+        )
     else:
-        why = "used at {lines}, with addresses that are known at run time"
+        why = "used at {lines}, with addresses known only at run time"
     flow.leave("barrier", why, members, barriers)
 
 
@@ -130,21 +133,21 @@ def _unknown(
     """The reason why the bytes of a set can't be compared, and the instructions that cause it."""
     others = [one for one in members if one.row in _OTHERS]
     if others:
-        return "instructions at {lines} complete bytes that are not counted here", others
+        return "instructions at {lines} complete bytes that this check does not count", others
     if not loads:
-        return "bytes are expected at {lines}, and no copy of the function is known to complete on it", expects
+        return "bytes are expected at {lines}, but no copy in the function is known to complete on it", expects
     if not expects:
-        return "copies at {lines} complete on it, and no instruction of the function expects their bytes", loads
+        return "copies at {lines} complete on it, but no instruction in the function expects their bytes", loads
     if not flow.function.entry:
-        return "used at {lines} in a function whose callers may expect or bring bytes", members
+        return "used at {lines} in a function whose callers may expect or deliver bytes", members
     if flow.calls:
-        return "used at {lines} in a kernel that calls functions, which may expect or bring bytes", members
+        return "used at {lines} in a kernel that calls functions, which may expect or deliver bytes", members
     varied = [one for one in expects if one.constant("bytes") is None]
     if varied:
-        return "the number of bytes expected at {lines} is known at run time", varied
+        return "the number of bytes expected at {lines} is known only at run time", varied
     shared = [one for one in loads if "multicast" in one.chosen]
     if shared:
-        return "copies at {lines} bring bytes to barriers of several CTAs (multicast)", shared
+        return "copies at {lines} deliver bytes to barriers of several CTAs (multicast)", shared
     return None
 
 
@@ -153,7 +156,7 @@ def _partial_bytes(flow: Flow, members: list[Known], expects: list[Known]) -> It
     alone = len({(one.event.block, one.event.statement.predicate, one.value("barrier")) for one in members}) == 1
     total = sum(one.constant("bytes") or 0 for one in expects)
     if alone and total % STORE_UNIT:
-        text = f"the barrier expects {total} bytes; the bytes that the loads on it bring are a multiple of {STORE_UNIT}"
+        text = f"the barrier expects {total} bytes, but its loads deliver a multiple of {STORE_UNIT} bytes"
         yield flow.broken("expect_tx", expects[0], text, _SOURCE, fix="expect the bytes of the boxes")
 
 
@@ -200,8 +203,8 @@ def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
     for (total, real, _), ones in whole.items():
         first, places = ones[0], [one.expects[0] for one in ones]
         count = len(first.loads)
-        bring = "1 load on it brings" if count == 1 else f"{counted(count, 'load')} on it bring"
-        text = f"the barrier expects {total} bytes; {bring} {real}; it {_verb(total - real)}{also_at(places)}"
+        bring = "its 1 load delivers" if count == 1 else f"its {counted(count, 'load')} deliver"
+        text = f"the barrier expects {total} bytes, but {bring} {real}; it {_verb(total - real)}{also_at(places)}"
         edits = {one.expects[0].line: _bytes_edit(one, real) for one in ones if len(one.expects) == 1}
         facts = {**line_facts(places), **({EDITS: edits} if len(edits) == len(ones) else {})}
         yield flow.broken("expect_tx", places[0], text, _SOURCE, fix=f"expect {real} bytes", facts=facts)
@@ -218,8 +221,8 @@ def _imbalance(flow: Flow, sums: dict[_Key, _Sum], more: bool, bound: str, numbe
     loads = [one for held in sums.values() for one in held.loads]
     expects = sorted((one for held in sums.values() for one in held.expects), key=lambda one: one.line)
     text = (
-        f"the loads at {lines_text(one.line for one in loads)} bring {bound} {number:.0f} bytes "
-        f"{'fewer' if more else 'more'} than the barrier expects, on every path; it {_verb(1 if more else -1)}"
+        f"on every path the loads at {lines_text(one.line for one in loads)} deliver {bound} {number:.0f} "
+        f"bytes {'fewer' if more else 'more'} than the barrier expects; it {_verb(1 if more else -1)}"
     ).replace("bring  ", "bring ")
     balance = int(number) if more else -int(number)
     real = (expects[0].constant("bytes") or 0) - balance if not bound and len(expects) == 1 else 0
@@ -323,8 +326,8 @@ def _unreachable(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
         if total and not _is_sum(total, sizes):
             bring = " or ".join(map(str, sorted(sizes)))
             text = (
-                f"the barrier expects {total} bytes, with one arrival a phase; the loads that may complete on it bring "
-                f"{bring} each, and no number of them brings {total}"
+                f"the barrier expects {total} bytes with one arrival per phase; each load that may complete on "
+                f"it delivers {bring}, and no number of these loads gives {total}"
             )
             yield flow.broken("expect_tx", one, text, _SOURCE, fix="expect the bytes of the loads of one phase")
 
@@ -395,8 +398,9 @@ def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:
     if found:
         at = [wait for wait, _ in found]
         text = (
-            "the first wait on a barrier waits for parity 1, the phase before the first one, and passes at once; the "
-            f"bytes that {lines_text(one.line for _, one in found)} expect may not have landed{also_at(at)}"
+            "the first wait on a barrier waits for parity 1, which is the phase before the first one, so it "
+            f"returns at once; the bytes expected at {lines_text((one.line for _, one in found))} may not have "
+            f"landed yet{also_at(at)}"
         )
         facts = line_facts(at)
         yield flow.broken(

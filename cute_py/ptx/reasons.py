@@ -27,7 +27,12 @@ __all__ = ["CAPABILITIES", "Capability", "VARIANTS", "Variant", "capability", "c
 
 @record
 class Variant:
-    """A form with the modifiers that decide where it exists; `text` is an instruction with default operands."""
+    """A form with the modifiers that decide where it exists; `text` is an instruction with default operands.
+
+    >>> from cute_py.ptx import VARIANTS
+    >>> VARIANTS[0].form
+    'load'
+    """
 
     name: str
     form: str
@@ -36,7 +41,12 @@ class Variant:
 
 @record
 class Capability:
-    """accepted_from: the first PTX version that takes the variant on this architecture, or None and `why_not`."""
+    """accepted_from: the first PTX version that takes the variant on this architecture, or None and `why_not`.
+
+    >>> from cute_py.ptx import capability
+    >>> capability("mbarrier.init", "sm_80")
+    Capability(accepted_from=(7, 8), why_not=None)
+    """
 
     accepted_from: Version | None
     why_not: str | None

@@ -56,7 +56,7 @@ def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
         if is_integer(value):
             expect_integer(value, name)
         elif not (value is None or isinstance(value, bool | str)):
-            raise InvalidTypeError(f"{name} must be a text, an integer or a bool, got {given(value)}")
+            raise InvalidTypeError(f"{name} must be a str, an integer or a bool, got {given(value)}")
 
 
 def operand_text(value: Value, what: str) -> str:
@@ -71,7 +71,7 @@ def operand_text(value: Value, what: str) -> str:
     if is_integer(value):
         return str(expect_integer(value, what))
     if not isinstance(value, str):
-        raise InvalidTypeError(f"{what} must be a text or an integer, got {type(value).__name__} {given(value)}")
+        raise InvalidTypeError(f"{what} must be a str or an integer, got {type(value).__name__} {given(value)}")
     return value
 
 
@@ -82,7 +82,7 @@ def _choice(form: InstructionForm, slot: Slot, value: Modifier) -> str:
     if value is True:
         if len(slot.choices) == 1:
             return slot.choices[0]
-        text = "True; must name its choice"
+        text = "True; a slot with several choices needs the name of one"
     else:
         text = operand_text(value, slot.name).removeprefix(".")
         for candidate in (text, f"{text}d" if slot.name == "dim" else "", f"{slot.name}::{text}"):
@@ -149,13 +149,13 @@ def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
     """The reasons why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
     >>> print(*check_cluster_mask(0b10011, cluster_size=4))
-    multicast mask 0x13 names CTA 4; the cluster has 4 CTAs
+    the multicast mask 0x13 names CTA 4, but the cluster has 4 CTAs
     """
     limit = MAX_CLUSTER if cluster_size is None else cluster_size
     if mask <= 0:
-        text = f"multicast mask {integer_text(mask)} names no CTA"
+        text = f"the multicast mask {integer_text(mask)} names no CTA"
     elif mask >> limit:
-        text = f"multicast mask {mask:#x} names CTA {mask.bit_length() - 1}; the cluster has {limit} CTAs"
+        text = f"the multicast mask {mask:#x} names CTA {mask.bit_length() - 1}, but the cluster has {limit} CTAs"
     else:
         return []
     return [Diagnostic("multicast mask", text=text)]
@@ -172,7 +172,7 @@ def _check_width(value: Value, what: str, bits: int) -> None:
 def _counted(form: InstructionForm, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
     if len(texts) != count:
         mode = chosen.get("mode", "tile")
-        raise EmissionError(f"{form.name}: {len(texts)} {what}; .{chosen.get('dim')} in mode {mode} takes {count}")
+        raise EmissionError(f"{form.name} has {len(texts)} {what}; .{chosen.get('dim')} in mode {mode} takes {count}")
     return "{" + ", ".join(texts) + "}"
 
 
@@ -269,7 +269,7 @@ def ptx(
     check_modifiers(modifiers)
     expect(canonical, bool, "canonical")
     if not _PREDICATE.fullmatch(expect(predicate, str, "predicate")):
-        raise EmissionError(f"predicate {given(predicate)}; must be such as @%p1 or @!%p1")
+        raise EmissionError(f"predicate = {given(predicate)}; must be a predicate such as @%p1 or @!%p1")
     if cluster_size is not None:
         size = expect_integer(cluster_size, "cluster_size")
         if not 1 <= size <= MAX_CLUSTER:
@@ -308,7 +308,7 @@ def _mnemonic(name: str, modifiers: tuple[tuple[str, str], ...]) -> str:
     rows = forms_named(name)
     if len(rows) != 1:
         known = ", ".join(row.name for row in FORMS if row.family == "tcgen05")
-        raise EmissionError(f"no instruction {given(name)}", {"known": known})
+        raise EmissionError(f"{given(name)} is not an instruction", {"known": known})
     chosen = _chosen(rows[0], dict(modifiers))
     for rule in rows[0].rules:
         if rule.forbid and not rule.given and holds(rule.condition, chosen):
@@ -343,7 +343,7 @@ def _write(
     extra = [name for name in operands if name not in names]
     if extra:
         facts = {"operands": ", ".join(sorted(names))}
-        raise EmissionError(f"{row.name} has no operand {', '.join(extra)} here", facts)
+        raise EmissionError(f"{row.name} has no operand {', '.join(extra)} with these modifiers", facts)
     kept = [operand for operand in expected if not operand.optional or operand.name in operands]
     texts = [_written(row, operand, chosen, operands, cluster_size) for operand in kept]
     text = f"{predicate} {_joined(row, chosen, canonical)} {', '.join(texts)}".strip() + ";"

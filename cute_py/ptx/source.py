@@ -235,7 +235,7 @@ def read_tolerantly(text: str, naming: Naming, *, tolerant: bool = True) -> Modu
         ParseError: as `read_module`, without what a tolerant reader passes over.
     """
     if len(expect(text, str, "the text of a PTX module")) > MAX_BYTES:
-        raise ParseError(f"a PTX module of {len(text)} characters; must be at most {MAX_BYTES}")
+        raise ParseError(f"the PTX module has {len(text)} characters; must have at most {MAX_BYTES}")
     return _Reader(text, naming, tolerant=tolerant).read()
 
 
@@ -246,7 +246,7 @@ def read_body(text: str) -> SourceFunction:
         ParseError: no PTX.
     """
     if len(expect(text, str, "PTX")) > MAX_BYTES:
-        raise ParseError(f"PTX of {len(text)} characters; must be at most {MAX_BYTES}")
+        raise ParseError(f"the PTX has {len(text)} characters; must have at most {MAX_BYTES}")
     reader = _Reader(text + "\n;}")
     reader.body = _Body(SourceFunction("", 1, True, "", (), (), {}), scoped_name)
     reader.scan()
@@ -311,19 +311,19 @@ class _Body:
             many = _RANGE.fullmatch(name)
             if many is None:
                 if _DECLARED.fullmatch(name) is None:
-                    raise ParseError(f"line {line}: {given(name)} is no name of a register")
+                    raise ParseError(f"line {line}: {given(name)} is not the name of a register")
                 self.registers[self.named(name, kind)] = kind
                 continue
             count = immediate(many[2])
             if count is None or not 0 <= count <= MAX_REGISTERS:
-                raise ParseError(f"line {line}: {many[2]} registers; must be 0 to {MAX_REGISTERS}")
+                raise ParseError(f"line {line}: {many[2]} registers are declared; must be 0 to {MAX_REGISTERS}")
             self.counted[self.named(many[1], kind, prefix=True)] = (kind, count)
 
     def find(self, name: str, scopes: tuple[int, ...], line: int) -> int:
         for scope in reversed(scopes):
             if (scope, name) in self.labels:
                 return self.labels[scope, name]
-        raise ParseError(f"line {line}: branch to {given(name)}; no label of this function has that name")
+        raise ParseError(f"line {line}: branch to {given(name)}, but the function has no such label")
 
     def finished(self, *, tolerant: bool) -> SourceFunction:
         made = []
@@ -350,7 +350,7 @@ class _Body:
         mark, opcode, tail = split_head(text)
         if not opcode:
             if not tolerant:
-                raise ParseError(f"line {line}: {given(shortened(text, 80))} is no instruction")
+                raise ParseError(f"line {line}: {given(shortened(text, 80))} is not an instruction")
             opcode, _, tail = text.partition(" ")
         predicate = (mark[2:], True) if mark[1:2] == "!" else (mark[1:], False) if mark else None
         targets: tuple[int, ...] = ()
@@ -403,7 +403,7 @@ class _Reader:
             text.encode()
         except UnicodeEncodeError as error:
             raise ParseError(
-                f"character {error.start} of a PTX module is one half of a surrogate pair; must be text"
+                f"character {error.start} of the PTX module is half of a surrogate pair; the module must be valid text"
             ) from None
         self.naming = naming
         self.tolerant = tolerant
@@ -433,13 +433,17 @@ class _Reader:
     def read(self) -> Module:
         missing = next((name for name, line in _LINE_OF.items() if line.search(self.text) is None), None)
         if missing is not None:
-            raise ParseError(f"not a PTX module: no .{missing} line", {"begins": given(self.text.strip()[:60])})
+            raise ParseError(
+                f"not a PTX module: the .{missing} line is missing", {"begins": given(self.text.strip()[:60])}
+            )
         self.scan()
         if self.body is not None:
             raise ParseError(f"line {self.body.head.line}: the brace that opens this function is never closed")
         if self.version is None or not self.target:
             missing = ".version" if self.version is None else ".target"
-            raise ParseError(f"not a PTX module: no {missing} line", {"begins": given(self.text.strip()[:60])})
+            raise ParseError(
+                f"not a PTX module: the {missing} line is missing", {"begins": given(self.text.strip()[:60])}
+            )
         return Module(self.version, self.target, self.address_size, self.variables, self.functions, self.files)
 
     def scan(self) -> None:
@@ -463,15 +467,15 @@ class _Reader:
 
     def opened(self, start: int) -> None:
         if self.body is None:
-            raise self.error(start, "a brace without a function")
+            raise self.error(start, "found a brace outside a function")
         if len(self.body.scopes) > MAX_DEPTH:
-            raise self.error(start, f"braces deeper than {MAX_DEPTH}")
+            raise self.error(start, f"braces nest deeper than {MAX_DEPTH}")
         self.body.open()
         self.at = start + 1
 
     def closed(self, start: int) -> None:
         if self.body is None:
-            raise self.error(start, "a brace that nothing opened")
+            raise self.error(start, "found a closing brace without an opening one")
         if len(self.body.scopes) > 1:
             self.body.close()
         else:
@@ -483,7 +487,7 @@ class _Reader:
     def instruction(self, start: int) -> None:
         body = self.body
         if body is None:
-            raise self.error(start, f"{given(self.text[start : start + 40])} is no directive")
+            raise self.error(start, f"{given(self.text[start : start + 40])} is not a directive")
         label = _LABEL.match(self.text, start)
         if label is not None:
             body.labels[body.scopes[-1], label[1]] = len(body.steps)
@@ -497,7 +501,7 @@ class _Reader:
         found = form.match(self.text, start)
         if found is None:
             written = self.text[start : start + 60].partition("}")[0].strip()
-            raise self.error(start, f"{given(shortened(written, 60))} without a semicolon")
+            raise self.error(start, f"{given(shortened(written, 60))} has no semicolon")
         self.at = found.end()
         return found[0][:-1].strip()
 
@@ -528,7 +532,7 @@ class _Reader:
         elif name in SPACES or name in ("extern", "visible", "weak", "common"):
             self.variable(said, start)
         else:
-            self.doubt(start, f"the directive .{name} is not known")
+            self.doubt(start, f"the directive .{name} is unknown")
 
     def margin(self, name: str, rest: str, start: int) -> None:
         said = rest.strip().rstrip(";").strip()
@@ -542,7 +546,7 @@ class _Reader:
         elif name == "version":
             found = re.fullmatch(r"([0-9]{1,4}\.[0-9]{1,4})(.*)", said)
             if found is None or found[2]:
-                self.doubt(start, f"{given(said)} is no .version")
+                self.doubt(start, f"{given(said)} is not a .version")
             self.version = version_of(found[1]) if found is not None else self.version
         elif name == "target":
             self.target = said.split(",")[0].strip()
@@ -559,12 +563,12 @@ class _Reader:
             self.at = brace.end()
             if depth <= 0:
                 return
-        raise self.error(start, "a section without its braces")
+        raise self.error(start, "the section has no braces")
 
     def registers(self, said: str, start: int) -> None:
         parts = re.match(r"\.reg\s+(?:\.align\s+\d+\s+)?(\.v[24]\s+)?\.(\w+)\s+(.*)", said, re.DOTALL)
         if parts is None or parts[2] not in _TYPES or parts[1] or self.body is None:
-            self.doubt(start, f"{given(shortened(said, 60))} declares no registers that are known")
+            self.doubt(start, f"{given(shortened(said, 60))} is not a known declaration of registers")
         if parts is not None and self.body is not None:
             try:
                 self.body.declare(parts[2], parts[3], self.line(start))
@@ -574,7 +578,7 @@ class _Reader:
 
     def function(self, start: int, head: re.Match[str]) -> None:
         if self.body is not None:
-            raise self.error(start, "a function inside a function")
+            raise self.error(start, "found a function inside a function")
         header = _HEADER.match(self.text, head.end())
         end = head.end() if header is None else header.end()
         while _PRAGMA.search(self.text, head.end(), end) and self.text[end : end + 1] == ";":
@@ -660,18 +664,20 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
         elif plain in (*SPACES, "reg") and not space:
             space = plain
     if found is None or not kind or not space:
-        raise ParseError(f"line {line}: {given(shortened(text, 80))} declares no variable that is known")
+        raise ParseError(f"line {line}: {given(shortened(text, 80))} is not a known declaration of a variable")
     count = vector
     for size in re.findall(r"\[([^\]]*)\]", found[2]):
         number = immediate(size) if size.strip() else 0
         if number is None or number < 0:
-            raise ParseError(f"line {line}: {given(size)} is no size of an array")
+            raise ParseError(f"line {line}: {given(size)} is not the size of an array")
         count *= number
     if count * max(_TYPES[kind] // 8, 1) > MAX_VARIABLE_BYTES:
-        raise ParseError(f"line {line}: a variable of {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes")
+        raise ParseError(
+            f"line {line}: the variable has {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes"
+        )
     natural = max(_TYPES[kind] // 8, 1) * vector
     if align and (align & align - 1 or align > 1 << 20):
-        raise ParseError(f"line {line}: .align {align}; must be a power of two")
+        raise ParseError(f"line {line}: .align {align}; must be a power of 2")
     initial = () if value is None else _initial(value, line)
     if initial and count == 0:
         count = len(initial)
@@ -693,6 +699,6 @@ def _initial(text: str, line: int) -> tuple[int | str | tuple[str, int, bool], .
         else:
             symbol = _SYMBOLIC.fullmatch(word)
             if symbol is None:
-                raise ParseError(f"line {line}: the initial value {given(shortened(word, 60))} is not known")
+                raise ParseError(f"line {line}: the initial value {given(shortened(word, 60))} is unknown")
             made.append((symbol[2], int(symbol[3] or 0), bool(symbol[1])))
     return tuple(made)

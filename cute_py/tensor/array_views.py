@@ -129,7 +129,7 @@ class ArrayView:
         """Bytes of one element. Raises InvalidValueError for elements narrower than a byte."""
         if self.dtype.bits % 8:
             raise InvalidValueError(
-                f"{self.dtype} has {self.dtype.bits} bits an element; a copy moves whole bytes",
+                f"{self.dtype} has {self.dtype.bits} bits per element; a copy moves whole bytes",
                 hint="pass a view of dtype uint8",
             )
         return self.dtype.bits // 8
@@ -150,7 +150,7 @@ def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
     if (lanes, bits, DLPACK_KINDS.get(code)) == (PAIRS_LANES, 4, "float4_e2m1fn"):
         return as_dtype("uint8")  # a byte with two elements, as `formats` packs them
     if lanes != 1:
-        raise InvalidTypeError(f"DLPack elements of {lanes} lanes; must be 1")
+        raise InvalidTypeError(f"the DLPack elements have {lanes} lanes; must have 1")
     if code == 6:
         return as_dtype("bool")
     if code in DLPACK_KINDS:
@@ -163,7 +163,7 @@ def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
 def _typestr_dtype(text: str) -> DType:
     order, kind, size = text[0], text[1], int(text[2:])
     if order == ">":
-        raise InvalidValueError(f"element type {text!r} is big-endian; GPUs are little-endian")
+        raise InvalidValueError(f"element type {text!r} is big-endian; must be little-endian, as on a GPU")
     if kind == "b":
         return as_dtype("bool")
     if kind not in _TYPESTR:
@@ -195,7 +195,7 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
 def no_export(array: object, problem: Exception) -> InvalidValueError:
     """The error for an array that does not export its memory."""
     return InvalidValueError(
-        f"{type(array).__name__} does not export its memory by DLPack", {"cause": first_line(problem)}
+        f"{type(array).__name__} does not export its memory through DLPack", {"cause": first_line(problem)}
     )
 
 
@@ -276,7 +276,7 @@ def stream_handle(stream: StreamLike) -> int:
     if protocol is not None:
         found = protocol() if callable(protocol) else protocol
         if not isinstance(found, tuple) or len(found) != 2:
-            raise InvalidTypeError(f"__cuda_stream__ of {type(stream).__name__} gives no version and handle")
+            raise InvalidTypeError(f"__cuda_stream__ of {type(stream).__name__} must return a version and a handle")
         if found[0] != 0:
             raise InvalidTypeError(f"__cuda_stream__ version {given(found[0])}; must be 0")
         return _handle(found[1])

@@ -57,6 +57,10 @@ class ArrayEngine:
     `flat` is a one-dimensional view that reaches from the lowest to the highest element; `origin` is the index of
     the element at offset 0 (above 0 where a stride is negative). `dtype` is the element type, if the array's own type
     differs (a tfloat32 is stored as float32). The view keeps the memory alive.
+
+    >>> engine = ArrayEngine(numpy.arange(10), 4)
+    >>> engine[0], engine[-2]
+    (np.int64(4), np.int64(2))
     """
 
     __slots__ = ("dtype", "flat", "origin")
@@ -86,11 +90,11 @@ class ArrayEngine:
 
     def _index(self, offset: SupportsIndex) -> int:
         if not is_integer(offset):
-            raise InvalidTypeError(f"an array is addressed by integer offsets, got {_shown(offset)}", {"engine": self})
+            raise InvalidTypeError(f"an array needs integer offsets, got {_shown(offset)}", {"engine": self})
         i = self.origin + operator.index(offset)
         if not 0 <= i < len(self.flat):
             raise TensorAccessError(
-                f"element offset {integer_text(operator.index(offset))} lies outside the array",
+                f"the element offset {integer_text(operator.index(offset))} lies outside the array",
                 {"offsets": f"{-self.origin} .. {len(self.flat) - self.origin - 1}", "engine": self},
             )
         return i
@@ -112,20 +116,22 @@ class ArrayEngine:
         """
         refuse_mask(value, "the element")
         if value is None or isinstance(value, (str, bytes)):  # numpy reads numbers from texts, and NaN from None
-            raise TensorAccessError(f"{given(value)} is no {self.dtype}: must be a number", {"engine": self})
+            raise TensorAccessError(f"{given(value)} is not a valid {self.dtype}: must be a number", {"engine": self})
         if not self.flat.flags.writeable:
             raise TensorAccessError("the array is read-only", {"engine": self, "value": value})
         index = self._index(offset)
         reason = _beyond_range(self.dtype, value)
         if reason is not None:
-            raise TensorAccessError(f"{given(value)} is no {self.dtype}: {reason}", {"engine": self})
+            raise TensorAccessError(f"{given(value)} is not a valid {self.dtype}: {reason}", {"engine": self})
         try:
             if self.dtype.name == "uint128":
                 self.flat.view("V16")[index] = operator.index(value).to_bytes(16, "little")  # type: ignore[arg-type]
             else:
                 self.flat[index] = value
         except (ValueError, TypeError, OverflowError) as refusal:
-            raise TensorAccessError(f"{given(value)} is no {self.dtype}: {refusal}", {"engine": self}) from None
+            raise TensorAccessError(
+                f"{given(value)} is not a valid {self.dtype}: {refusal}", {"engine": self}
+            ) from None
 
     def __add__(self, offset: SupportsIndex) -> ArrayEngine:
         if not is_integer(offset):
@@ -143,8 +149,8 @@ class ArrayEngine:
         for kind in (self.dtype, new):
             if kind.bits % 8:
                 raise InvalidTypeError(
-                    f"an array can't be recast from {self.dtype} to {new}: {kind} has {kind.bits} bits",
-                    {"rule": "numpy keeps one element in one byte, so its bytes are not the elements' in memory"},
+                    f"numpy can't recast an array from {self.dtype} to {new}: {kind} has {kind.bits} bits",
+                    {"rule": "numpy stores each such element in a byte of its own, so its bytes differ from the GPU's"},
                 )
         size = new.bits // 8
         start = self.origin * (self.dtype.bits // 8)
@@ -153,7 +159,7 @@ class ArrayEngine:
         count = (len(octets) - phase) // size
         if count < 1:
             raise InvalidValueError(
-                f"no element of {new.bits} bits lies in an array of {len(octets)} bytes from byte {phase} on",
+                f"the array of {len(octets)} bytes has no room for an element of {new.bits} bits from byte {phase} on",
                 {"engine": self, "element type": new},
             )
         return ArrayEngine(octets[phase : phase + count * size].view(new.numpy), (start - phase) // size, new)
@@ -245,7 +251,7 @@ def host_engine(array: NDArray[numpy.generic], dtype: DType | None = None) -> tu
     kind = as_dtype(array.dtype) if dtype is None else dtype
     if array.dtype.itemsize != kind.numpy.itemsize:
         raise InvalidTypeError(
-            f"an array of {array.dtype} ({array.dtype.itemsize} bytes) does not hold {kind}",
+            f"an array of {array.dtype} ({array.dtype.itemsize} bytes) can't hold {kind}",
             {"stored as": f"{kind.numpy} ({kind.numpy.itemsize} bytes)"},
         )
     if array.dtype != kind.numpy:
@@ -283,8 +289,8 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
         with _describes_an_array(type(source).__name__, "__array_interface__"):
             return host_engine(numpy.asarray(source), dtype)
     raise InvalidTypeError(
-        f"no engine and no array: {type(source).__name__} {given(source)}",
-        {"engines": "iterators, pointers, numpy arrays, objects with __dlpack__ or __cuda_array_interface__"},
+        f"expected an engine or an array, got {type(source).__name__} {given(source)}",
+        {"engines": "iterators, pointers, numpy arrays, and objects with __dlpack__ or __cuda_array_interface__"},
     )
 
 
@@ -315,13 +321,13 @@ def _from_cuda_interface(source: Any, info: Interface, dtype: DType | None) -> t
     if missing:
         raise InvalidTypeError(f"__cuda_array_interface__ has no {missing[0]!r}", {"keys": ", ".join(sorted(info))})
     if info.get("mask") is not None:
-        raise InvalidTypeError("a masked array has no layout", {"object": type(source).__name__})
+        raise InvalidTypeError("a masked array can't be described by a layout", {"object": type(source).__name__})
     stored = numpy.dtype(expect(info["typestr"], str, "the typestr of a __cuda_array_interface__"))
     if dtype is None:  # What a typestr can't name is bytes there, as bfloat16 is '<V2'; the object knows the type.
         dtype = _named(source.dtype) if stored.kind == "V" and hasattr(source, "dtype") else as_dtype(stored)
     kind = dtype
     if stored.itemsize != kind.numpy.itemsize:
-        raise InvalidTypeError(f"typestr {info['typestr']!r} does not hold {kind}")
+        raise InvalidTypeError(f"the typestr {info['typestr']!r} does not match {kind}")
     shape = tuple(int(n) for n in info["shape"])
     strides = info.get("strides")
     facts = {"shape": info["shape"], "strides": strides, "typestr": info["typestr"]}
@@ -333,7 +339,8 @@ def _in_elements(strides: Sequence[int], size: int, facts: Mapping[str, object])
     for axis, step in enumerate(strides):
         if int(step) % size:
             raise InvalidValueError(
-                f"stride {int(step)} bytes of axis {axis} is not a multiple of the element's {size} bytes", facts
+                f"axis {axis} has a stride of {int(step)} bytes; must be a multiple of the element's {size} bytes",
+                facts,
             )
     return tuple(int(step) // size for step in strides)
 
@@ -348,8 +355,8 @@ def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointe
     for asked, fix in (("is_conj", "resolve_conj"), ("is_neg", "resolve_neg")):
         if getattr(source, asked, bool)():
             raise InvalidTypeError(
-                f"{type(source).__name__} is a view whose values are not those in its memory ({asked})",
-                hint=f"pass its {fix}()",
+                f"{type(source).__name__} is a lazy view, so its values differ from those in memory ({asked})",
+                hint=f"pass {fix}() of it",
             )
     if device in HOST_DEVICES:
         try:
@@ -362,7 +369,7 @@ def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointe
         kind = _named(source.dtype) if dtype is None else dtype
         shape = tuple(int(n) for n in source.shape)
         return _device(source, int(source.data_ptr()), kind, shape, tuple(int(d) for d in source.stride()))
-    raise InvalidTypeError(f"device memory of DLPack type {device} has no address that can be read here")
+    raise InvalidTypeError(f"device memory of DLPack type {device} can't be addressed from here")
 
 
 def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:

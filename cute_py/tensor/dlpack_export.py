@@ -74,9 +74,11 @@ class DlpackArray:
         row = as_dtype(array.dtype) if dtype is None else as_dtype(dtype)
         packed = row.bits == 4 and array.dtype.itemsize == 1
         if row.bits != 8 * array.dtype.itemsize and not (packed and dtype is not None):
-            raise InvalidTypeError(f"elements of {array.dtype} as {row.name}, which has {row.bits} bits")
+            raise InvalidTypeError(
+                f"elements of {array.dtype} can't be exported as {row.name}, which has {row.bits} bits"
+            )
         if not array.flags.writeable:
-            raise InvalidValueError("a read-only array; a consumer may write to it", hint="array.copy()")
+            raise InvalidValueError("the array is read-only, but a consumer may write to it", hint="array.copy()")
         self.array, self.dtype = array, row
 
     def __dlpack_device__(self) -> tuple[int, int]:

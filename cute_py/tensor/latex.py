@@ -35,7 +35,7 @@ from cute_py.tensor.tensor import Tensor, make_identity_layout
 
 __all__ = ["format_latex", "format_latex_tv", "format_layout", "print_latex", "print_latex_tv", "print_layout"]
 
-_TILE_HINT: Final = "print a tile of it: local_tile(layout, tiler, coordinate)"
+_TILE_HINT: Final = "print one tile: local_tile(layout, tiler, coordinate)"
 MAX_CELLS = 1 << 20
 """Most cells of a printed table; more would be hundreds of megabytes of text."""
 
@@ -78,7 +78,7 @@ def table_sizes(layout: LayoutLike, operation: str) -> tuple[int, int]:
             raise InvalidTypeError(
                 f"{operation} needs known sizes, got the symbol {n}",
                 {"layout": layout},
-                "replace the symbols with layout.subs({...}) first",
+                "replace the symbols by numbers with layout.subs({...})",
             )
     rows, columns = (int(n) for n in sizes)
     check_cells((rows, columns), operation, {"layout": layout}, _TILE_HINT)
@@ -90,7 +90,7 @@ def check_integer_offsets(layout: LayoutLike, operation: str) -> None:
     strides = [d for d in leaves(domain_of(layout).stride) if getattr(d, "modes", None)]
     if strides:
         raise InvalidTypeError(
-            f"{operation} shows integer offsets; this layout's are coordinates",
+            f"{operation} shows integer offsets, but the offsets of this layout are coordinates",
             {"layout": layout, "stride": strides[0]},
             "use print_tensor(make_coord_tensor(layout))",
         )
@@ -241,7 +241,30 @@ def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = 
 def print_latex(
     layout: Layout | ComposedLayout, file: TextIO | None = None, color: Callable[[int], str] = grey
 ) -> None:
-    """Print a layout as a TikZ picture, as C++'s print_latex does."""
+    """Print a layout as a TikZ picture, as C++'s print_latex does.
+
+    >>> import cute_py as cute
+    >>> print_latex(cute.parse("(_2,_2):(_1,_2)"))
+    % Layout: (_2,_2):(_1,_2)
+    \\documentclass[convert]{standalone}
+    \\usepackage{tikz}
+    <BLANKLINE>
+    \\begin{document}
+    \\begin{tikzpicture}[x={(0cm,-1cm)},y={(1cm,0cm)},every node/.style={minimum size=1cm, outer sep=0pt}]
+    <BLANKLINE>
+    \\node[fill=black!00] at (0,0) {0};
+    \\node[fill=black!20] at (0,1) {2};
+    \\node[fill=black!40] at (1,0) {1};
+    \\node[fill=black!60] at (1,1) {3};
+    \\draw[color=black,thick,shift={(-0.5,-0.5)}] (0,0) grid (2,2);
+    <BLANKLINE>
+    \\node at (0,-1) {\\Large{\\texttt{0}}};
+    \\node at (1,-1) {\\Large{\\texttt{1}}};
+    \\node at (-1,0) {\\Large{\\texttt{0}}};
+    \\node at (-1,1) {\\Large{\\texttt{1}}};
+    \\end{tikzpicture}
+    \\end{document}
+    """
     out = text_file(file)
     out.write(format_latex(layout, color))
 
@@ -268,7 +291,7 @@ def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable
         raise StaticAssertError("rank(layout_tv) == Int<2>{}", {"layout_tv": layout_tv, "rank": rank})
     tile = product_each(tile_mn)
     if len(tile) != 2:
-        raise InvalidTypeError(f"tile_mn is (M, N), got {len(tile)} modes", {"tile_mn": tile_mn})
+        raise InvalidTypeError(f"tile_mn must be (M, N), got {len(tile)} modes", {"tile_mn": tile_mn})
     rows, columns = table_sizes(Layout(tile), "print_latex_tv")
     threads, values = table_sizes(domain_of(layout_tv), "print_latex_tv")
     if isinstance(layout_tv, Layout) and coprofile(layout_tv) == 0:
@@ -318,8 +341,7 @@ def element_cell(found: Any, thread: int, value: int, rows: int, layout_tv: Layo
     where: Any = as_arith_tuple(found)
     if not isinstance(where, ArithTuple) or len(where) != 2 or any(isinstance(x, ArithTuple) for x in where):
         raise InvalidTypeError(
-            "a picture of threads and values needs coordinates (m,n) or indices; "
-            f"thread {thread}, value {value} is at {where}",
+            f"the picture needs coordinates (m,n) or indices; thread {thread}, value {value} is at {where}",
             {"layout_tv": layout_tv},
         )
     m, n = (known_integer(x, "a coordinate") for x in where)
@@ -329,6 +351,14 @@ def element_cell(found: Any, thread: int, value: int, rows: int, layout_tv: Layo
 def print_latex_tv(
     layout_tv: Layout | Tensor, tile_mn: Shaped, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
 ) -> None:
-    """Print the threads and values of a tile as a TikZ picture, as C++'s print_latex_tv does."""
+    """Print the threads and values of a tile as a TikZ picture, as C++'s print_latex_tv does.
+
+    >>> import io
+    >>> import cute_py as cute
+    >>> file = io.StringIO()
+    >>> print_latex_tv(cute.parse("(_4,_2):(_2,_1)"), (2, 4), file)
+    >>> file.getvalue().splitlines()[0]
+    '% Layout TV: ((1,4),(2,1)):((_2@0,1@1),(_1@0,1@1))'
+    """
     out = text_file(file)
     out.write(format_latex_tv(layout_tv, tile_mn, color))

@@ -15,17 +15,16 @@ A `TiledCopy` (package `atom`) divides tensors by such a layout, and gives each 
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Final
+from typing import Any
 
 from cute_py.argument_checks import expect
-from cute_py.errors import InvalidTypeError, given
+from cute_py.errors import InvalidTypeError
 from cute_py.layout.arguments import Coordinate, Shape, Tiler
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import dice, get_flat_coord
 from cute_py.layout.int_tuple import product_each, product_of
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, Thing, apply_to_inner, domain_of, joined, of_layouts
+from cute_py.layout.layout import Layout, Thing, domain_of
 from cute_py.layout.recast import is_flagged, slice_flagged
 from cute_py.layout.tiling import raked_product, zipped_divide
 from cute_py.layout.trees import check_depth, modes, wholes
@@ -42,7 +41,7 @@ def _sliced(tiled: Thing, coord: Coordinate, half: int) -> Thing:
         if len(coord) > ranks[half]:
             what = ("modes of a tile", "tile modes")[half]
             facts = {"coordinate": coord, "tiled": tiled}
-            raise InvalidTypeError(f"coordinate of rank {len(coord)} for {ranks[half]} {what}", facts)
+            raise InvalidTypeError(f"the coordinate has rank {len(coord)}, but there are {ranks[half]} {what}", facts)
         coord = (*coord, *(None,) * (ranks[half] - len(coord)))
     place = (coord, wholes(ranks[1])) if half == 0 else (wholes(ranks[0]), coord)
     found: Any = tiled
@@ -113,31 +112,3 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], La
     tile = raked_product(threads, values)
     counts = (product_of(threads.shape), product_of(values.shape))
     return product_each(tile), compose_layouts(right_inverse(tile), Layout(counts))
-
-
-_FORMER: Final = "{} is TiledCopy(atom, layout_tv, tiler).{}; it ends with the next release"
-
-
-def thread_value_view(thing: Thing, tiler: Tiler, layout_tv: Layout) -> Thing:
-    """Deprecated: `TiledCopy.tidfrg_S` for a copy of one value. (thread, value, (rest modes)) of a tensor or layout."""
-    warnings.warn(_FORMER.format("thread_value_view", "tidfrg_S(thing)"), DeprecationWarning, 2)
-    return _thread_values(thing, tiler, layout_tv)
-
-
-def thread_view(thing: Thing, tiler: Tiler, layout_tv: Layout, thread: Coordinate) -> Thing:
-    """Deprecated: `ThrCopy.partition_S` for a copy of one value. One thread's part: (value, (rest modes))."""
-    warnings.warn(_FORMER.format("thread_view", "get_slice(thread).partition_S(thing)"), DeprecationWarning, 2)
-    view: Any = _thread_values(thing, tiler, layout_tv)
-    part: Thing = view((thread, None, None))
-    return part
-
-
-@of_layouts
-def _thread_values(thing: Layout, tiler: Tiler, layout_tv: Layout) -> Layout:
-    if type(thing) is not Layout:
-        return apply_to_inner(_thread_values, thing, tiler, layout_tv)
-    if not isinstance(layout_tv, Layout) or len(modes(layout_tv.shape)) != 2:
-        raise InvalidTypeError(f"layout_tv is a layout of (thread, value), got {given(layout_tv)}")
-    tiled = zipped_divide(thing, tiler)
-    whole = compose_layouts(tiled[0], layout_tv)
-    return joined([whole[0], whole[1], tiled[1]])

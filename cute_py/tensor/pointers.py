@@ -99,9 +99,9 @@ class Pointer:
 
     def __getitem__(self, offset: SupportsIndex) -> Never:
         raise TensorAccessError(
-            "a pointer's elements can't be read here",
+            "the elements behind a pointer can't be read from here",
             {"pointer": self, "offset": given(offset)},
-            "make the tensor from a numpy array, or from an object with __dlpack__, to read elements",
+            "make the tensor from a numpy array, or an object with __dlpack__, to read its elements",
         )
 
     def __str__(self) -> str:
@@ -157,7 +157,8 @@ class TmemPointer:
 
     def __getitem__(self, offset: SupportsIndex) -> Never:
         raise TensorAccessError(
-            "a tensor-memory pointer's elements can't be read here", {"pointer": self, "offset": given(offset)}
+            "the elements behind a tensor-memory pointer can't be read from here",
+            {"pointer": self, "offset": given(offset)},
         )
 
     def __str__(self) -> str:

@@ -248,14 +248,14 @@ def python_tensor(tensor: Tensor, header: bool = True) -> str:
     try:
         out += _elements(tensor, rank, sizes)
     except TensorAccessError:
-        out.append("elements not shown: the engine is a pointer, and a pointer's elements can't be read here")
+        out.append("elements not shown: they lie behind a pointer and can't be read from here")
     return "\n".join(out) + "\n"
 
 
 def _elements(tensor: Tensor, rank: int, sizes: list[int]) -> list[str]:
     out: list[str] = []
     if 0 in sizes:
-        return ["no elements: a mode has size 0"]
+        return ["no elements: one mode has size 0"]
     total = prod(sizes[2:])
     shown = [k for k in _kept(total, SLABS) if k is not None]
     hidden = total - len(shown)
@@ -272,14 +272,14 @@ def _elements(tensor: Tensor, rank: int, sizes: list[int]) -> list[str]:
     if hidden:
         notes = [*notes, f"{hidden} of {total} slabs"]
     if notes:
-        out.append(f"left out: {', '.join(notes)}")
+        out.append(f"omitted: {', '.join(notes)}")
     return out
 
 
 STYLES = ("cute", "ostream", "python")
 MAX_ELEMENTS: Final = 1 << 18
 """Most elements of a tensor that are printed; each may take a call of the layout, so this many take seconds."""
-_SHORTER: Final = 'style="python" leaves out the middle of long modes; tensor(0, None) is one row of a matrix'
+_SHORTER: Final = 'style="python" omits the middle of long modes; tensor(0, None) is one row of a matrix'
 
 
 def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[..., str] | None:
@@ -337,7 +337,7 @@ def format_tensor(tensor: Tensor, header: bool = True, style: str = "cute") -> s
         raise InvalidTypeError(
             f"print_tensor needs known sizes, got the symbol {unknown[0]}",
             {"tensor": tensor},
-            "print(tensor) shows it without its elements; layout.subs({...}) replaces symbols",
+            "print(tensor) shows it without its elements; layout.subs({...}) replaces symbols by numbers",
         )
     if not isinstance(style, str) or style not in STYLES:
         raise InvalidValueError(f"unknown style {given(style)}", {"known": ", ".join(STYLES)})

@@ -60,12 +60,12 @@ class Tensor(Immutable):
 
     def __init__(self, engine: Engine, layout: Layout | ComposedLayout) -> None:
         if not isinstance(layout, (Layout, ComposedLayout)):
-            raise InvalidTypeError(f"a tensor takes an engine and a layout, got {given(layout)}")
+            raise InvalidTypeError(f"Tensor takes an engine and a layout, got {given(layout)}")
         if hasattr(engine, "__array__"):
-            raise InvalidTypeError("an array is no engine by itself", hint="use make_tensor(array, layout)")
+            raise InvalidTypeError("an array is not an engine", hint="use make_tensor(array, layout)")
         plain = isinstance(engine, (str, bytes, tuple, list))
         if plain or not hasattr(engine, "__add__") or not hasattr(engine, "__getitem__"):
-            raise InvalidTypeError(f"no engine: {given(engine)} can't be offset and read")
+            raise InvalidTypeError(f"{given(engine)} is not an engine: it can't be offset and read")
         object.__setattr__(self, "engine", engine)
         object.__setattr__(self, "layout", layout)
 
@@ -117,11 +117,11 @@ class Tensor(Immutable):
         store = getattr(self.engine, "store", None)
         if store is None:
             raise TensorAccessError(
-                "the elements of this tensor can't be written",
-                {"engine": self.engine, "rule": "only array tensors hold elements"},
+                "this tensor is read-only",
+                {"engine": self.engine, "rule": "only tensors of arrays hold elements"},
             )
         if has_underscore(coord):
-            raise TensorAccessError("write one element at a time", {"coordinate": coord})
+            raise TensorAccessError("assign one element at a time", {"coordinate": coord})
         store(self.layout(coord), value)
 
     def _vectorizes_with(self, other: Tensor) -> bool:
@@ -146,7 +146,7 @@ class Tensor(Immutable):
     def _max_alignment(self) -> Int:
         """Alignment in bits; the address itself is a run-time number, unknown to C++."""
         if not isinstance(self.engine, (Pointer, ArrayEngine)):
-            raise InvalidTypeError("max_alignment takes tensors of addressed memory", {"tensor": self})
+            raise InvalidTypeError("max_alignment takes tensors of addressable memory", {"tensor": self})
         bits = int(max_alignment(self.layout)) * self.engine.element_type.bits
         swizzle = getattr(self.engine, "swizzle", None)
         return Int(bits if swizzle is None else math.gcd(bits, 8 * int(max_alignment(swizzle))))
@@ -201,10 +201,12 @@ def make_tensor(
     if not isinstance(engine, _ENGINES) and not (hasattr(engine, "__getitem__") and hasattr(engine, "deref")):
         engine, own = engine_and_layout(engine, None if dtype is None else as_dtype(dtype))
     elif dtype is not None:
-        raise InvalidTypeError("make_tensor takes dtype with arrays only", {"engine": engine, "dtype": dtype})
+        raise InvalidTypeError(
+            "make_tensor takes dtype only together with an array", {"engine": engine, "dtype": dtype}
+        )
     if layout is None:
         if own is None:
-            raise InvalidTypeError("make_tensor of this engine needs a layout or a shape", {"engine": engine})
+            raise InvalidTypeError("make_tensor needs a layout or a shape for this engine", {"engine": engine})
         return Tensor(engine, own)
     if not isinstance(layout, (Layout, ComposedLayout)):
         layout = Layout(layout, stride)
@@ -284,7 +286,8 @@ def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
     engine: Any = tensor.engine
     if not isinstance(engine, (Pointer, TmemPointer, ArrayEngine)):
         raise InvalidTypeError(
-            "recast takes tensors of memory; this engine makes its elements", {"tensor": tensor, "new type": dtype}
+            "recast takes tensors of memory, but this engine computes its elements",
+            {"tensor": tensor, "new type": dtype},
         )
     old, new = engine.element_type, as_dtype(dtype)
     if old == new:

@@ -18,7 +18,7 @@ from cute_py.layout.offsets import offsets
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.emulator.geometry import Descriptor
 from cute_py.tma.emulator.memory import Bytes, IntegersLike
-from cute_py.tma.simulate.trace import Trace, byte_difference
+from cute_py.tma.emulator.trace import Trace, byte_difference
 
 Function: TypeAlias = Layout | ComposedLayout | Tensor
 """An object that maps an index to an offset."""

@@ -39,10 +39,20 @@ MAX_LEAVES: Final = 64
 
 
 def flat(tree: Profile) -> list[int]:
+    """The leaves of a shape or coordinate, from left to right.
+
+    >>> flat(((2, 3), 4))
+    [2, 3, 4]
+    """
     return [y for x in tree for y in flat(x)] if isinstance(tree, tuple) else [tree]
 
 
 def fill_profile(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
+    """The tree with each leaf replaced by the next item.
+
+    >>> fill_profile(((2, 3), 4), iter("abc"))
+    (('a', 'b'), 'c')
+    """
     return tuple(fill_profile(t, items) for t in tree) if isinstance(tree, tuple) else next(items)
 
 
@@ -78,6 +88,10 @@ def shapes(
         scalar: whether it may be an integer.
     Raises:
         InvalidTypeError, InvalidValueError: something else.
+
+    >>> from hypothesis import find
+    >>> find(shapes(sizes=(2, 3)), lambda shape: True)
+    2
     """
     return _shapes(*_checked_sizes(sizes, max_rank, depth), expect(scalar, bool, "scalar"))
 
@@ -101,6 +115,10 @@ def strides_for(shape: Profile, kind: str) -> SearchStrategy[Profile]:
 
     Raises:
         InvalidTypeError, InvalidValueError: no shape of at most 64 known sizes, or another kind.
+
+    >>> from hypothesis import find
+    >>> find(strides_for((4, 8), "compact"), lambda stride: True)
+    (1, 4)
     """
     return _strides_for(_checked_shape(shape), expect_choice(kind, KINDS, "the kind of strides"))
 
@@ -138,6 +156,10 @@ def layouts(
         kinds: of strides, as of `strides_for`; sizes, max_rank, depth: as of `shapes`.
     Raises:
         InvalidTypeError, InvalidValueError: something else.
+
+    >>> from hypothesis import find
+    >>> print(find(layouts(sizes=(2, 4)), lambda layout: True))
+    _2:_1
     """
     if not isinstance(kinds, (tuple, list)) or not kinds:
         raise InvalidTypeError(f"kinds must be a tuple of kinds of strides, got {given(kinds)}")
@@ -161,7 +183,12 @@ def _layouts(draw: DrawFn, kinds: tuple[str, ...], shaped: SearchStrategy[Profil
 def injective_layouts(
     sizes: tuple[int, ...] = SIZES, static: bool | None = True, max_rank: int = 3, depth: int = 2
 ) -> SearchStrategy[Layout]:
-    """Layouts whose elements all have distinct offsets; options as for `layouts`."""
+    """Layouts whose elements all have distinct offsets; options as for `layouts`.
+
+    >>> from hypothesis import find
+    >>> print(find(injective_layouts(sizes=(2, 4)), lambda layout: True))
+    _2:_1
+    """
     return layouts(("compact", "gaps"), sizes, static, max_rank, depth)
 
 
@@ -170,6 +197,10 @@ def swizzles(max_bits: int = 3) -> SearchStrategy[Swizzle]:
 
     Raises:
         InvalidTypeError, InvalidValueError: another `max_bits`.
+
+    >>> from hypothesis import find
+    >>> find(swizzles(), lambda swizzle: True)
+    Swizzle(0, 0, 1)
     """
     return _swizzles(expect_integer(max_bits, "max_bits", 0, 4))
 
@@ -186,6 +217,10 @@ def swizzled_layouts(static: bool | None = True) -> SearchStrategy[ComposedLayou
 
     Raises:
         InvalidTypeError: `static` is neither a bool nor None.
+
+    >>> from hypothesis import find
+    >>> type(find(swizzled_layouts(), lambda layout: True)).__name__
+    'ComposedLayout'
     """
     _check_static(static)
     return _swizzled_layouts(static)
@@ -202,6 +237,10 @@ def coordinates_of(shape: Profile) -> SearchStrategy[Profile]:
 
     Raises:
         InvalidTypeError, InvalidValueError: not a shape of at most 64 known sizes.
+
+    >>> from hypothesis import find
+    >>> find(coordinates_of((4, 8)), lambda coord: True)
+    0
     """
     return _coordinates_of(_checked_shape(shape))
 
@@ -218,6 +257,10 @@ def slices_of(shape: tuple[Profile, ...]) -> SearchStrategy[Slice]:
 
     Raises:
         InvalidTypeError, InvalidValueError: no tuple of at most 64 known sizes.
+
+    >>> from hypothesis import find
+    >>> find(slices_of((4, 8)), lambda coord: True)
+    (0, None)
     """
     if not isinstance(shape, tuple) or not shape:
         raise InvalidTypeError(f"slices_of takes a shape with modes, got {type(shape).__name__} {given(shape)}")
@@ -234,5 +277,9 @@ def _slices_of(draw: DrawFn, shape: Profile) -> Slice:
 
 
 def table(layout: Layout | ComposedLayout) -> list[int]:
-    """All offsets in colexicographic order, by calling the layout for each element."""
+    """All offsets in colexicographic order, by calling the layout for each element.
+
+    >>> table(Layout((2, 3), (3, 1)))
+    [0, 3, 1, 4, 2, 5]
+    """
     return [int(layout(i)) for i in range(int(size(layout)))]

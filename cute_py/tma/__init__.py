@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from cute_py.deprecations import no_such_name, renamed
+from cute_py.deprecations import no_such_name
 
 if TYPE_CHECKING:
     from cute_py.copies import *
@@ -97,16 +97,6 @@ _TABLE: Final = {
 
 _PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "gemm", "simulate")
 
-_RENAMED: Final = {
-    "Examination": "ParsedInstruction",
-    "TmaTiledCopy": "cute_py.atom.TiledCopy",
-    "birth_sequence": "init_sequence",
-    "make_tiled_copy": "make_tma_copy_tiled",
-}
-"""Former name -> name today; the former one warns for one release."""
-
-_of_former_name: Final = renamed("cute_py.tma", _RENAMED, stacklevel=3)
-
 _HOME: Final = {name: package for package, names in _TABLE.items() for name in names.split()}
 
 __all__ = sorted(_HOME)
@@ -119,8 +109,6 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
         Raises:
             AttributeError: no such name; the text lists the nearest ones.
         """
-        if name in _RENAMED:
-            return _of_former_name(name)
         if name in _HOME:
             value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
             return value

@@ -3,15 +3,14 @@
 No Blackwell GPU was available: everything here is planned, emulated and assembled, and was never run on one.
 """
 
-import typing
-
 from cute_py.atom.smem_descriptor import DescriptorKind as DescriptorKind
 from cute_py.atom.smem_descriptor import Major as Major
+from cute_py.atom.smem_descriptor import SmemDescriptor as _SmemDescriptor
 from cute_py.atom.smem_descriptor import SmemSwizzle as SmemSwizzle
 from cute_py.atom.smem_descriptor import encode_matrix_descriptor as encode_matrix_descriptor
 from cute_py.atom.smem_descriptor import replace_start_address as replace_start_address
 from cute_py.atom.smem_descriptor import smem_desc_add_16B_offset as smem_desc_add_16B_offset
-from cute_py.deprecations import export_public, renamed
+from cute_py.deprecations import export_public
 from cute_py.machine.tensor_memory.memory import *
 from cute_py.ptx.check import examine as examine
 from cute_py.ptx.check import why_not_instruction as why_not_instruction
@@ -69,18 +68,7 @@ from cute_py.tmem.tile_layout import R as R
 from cute_py.tmem.tile_layout import S as S
 from cute_py.tmem.tile_layout import TileLayout as TileLayout
 
-if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
-    __getattr__ = renamed(
-        __name__,
-        {
-            "CanonicalOperand": "cute_py.atom.SmemOperand",
-            "CopyPlan": "CpPlan",
-            "MatrixDescriptor": "cute_py.atom.SmemDescriptor",
-            "canonical_operand": "cute_py.atom.find_smem_operand",
-            "promised": "expected_tmem",
-        },
-    )
-
+MatrixDescriptor = _SmemDescriptor
 FORMS_TABLE = _TCGEN05_FORMS
 
 export_public(__name__)

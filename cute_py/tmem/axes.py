@@ -71,7 +71,11 @@ def axis_name(axis: Axis | str) -> str:
 
 @record
 class AxisTerm:
-    """`value` steps along the axis named `axis`."""
+    """`value` steps along the axis named `axis`.
+
+    >>> AxisTerm(32, "TLane")
+    32 @ TLane
+    """
 
     value: int
     axis: str

@@ -69,6 +69,10 @@ def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
     Raises:
         TmemError: a column of 32 bits does not hold a whole number of elements, or a stride moves lanes and columns
             at once.
+
+    >>> from cute_py.notation import parse
+    >>> print(from_cute_tmem(parse("(_128,_32):(_65536,_1)"), "float32"))
+    S[(128, 32) : (1 @ TLane, 1 @ TCol)]
     """
     expect(layout, Layout, "a tensor-memory layout")
     lane = _lane_step(dtype)

@@ -18,7 +18,7 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
 from cute_py.machine.tensor_memory.memory import check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
-from cute_py.tmem.cp_plan import CpPlan, as_compat
+from cute_py.tmem.cp_plan import CpPlan
 from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout
@@ -32,6 +32,9 @@ class TmemAllocation:
         n_cols: columns: 32, 64, 128, 256 or 512.
     Raises:
         TmemError: any other number of columns; the error has the number to take.
+
+    >>> TmemAllocation(64)
+    TmemAllocation(n_cols=64, name='tmem_addr')
     """
 
     n_cols: int
@@ -54,6 +57,11 @@ class Buffer:
         align: bytes that a shared buffer is aligned to.
     Raises:
         InvalidValueError: the name is not an identifier, or the alignment is not a power of two of at least 16 bytes.
+
+    >>> from cute_py.tmem.tile_layout import S
+    >>> tile = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
+    >>> tile[0:16, 0:16].region
+    ((0, 16), (0, 16))
     """
 
     name: str
@@ -109,7 +117,13 @@ class Buffer:
 
 @record
 class BufferRegion:
-    """`region[d] = (begin, end)` in each dimension of a buffer."""
+    """`region[d] = (begin, end)` in each dimension of a buffer.
+
+    >>> from cute_py.tmem.tile_layout import S
+    >>> tile = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
+    >>> tile[0:32, 0:8] == BufferRegion(tile, ((0, 32), (0, 8)))
+    True
+    """
 
     buffer: Buffer
     region: tuple[tuple[int, int], ...]
@@ -129,6 +143,11 @@ class CopyRequest:
         compat: which planner (`COMPATS`).
         ldo: leading offset of the descriptor in 16-byte units, in place of the planner's.
         decompress: a source format; no planner supports it.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> request = demonstration_copy().request
+    >>> request.scope, request.cta_group, request.compat
+    ('thread', 1, 'reference')
     """
 
     dst: BufferRegion
@@ -143,7 +162,6 @@ class CopyRequest:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        object.__setattr__(self, "compat", as_compat(self.compat))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +174,11 @@ class Predicate:
 
 @record
 class Dispatch:
-    """One registered implementation of an operation."""
+    """One registered implementation of an operation.
+
+    >>> [(one.variant, one.priority) for one in DISPATCHES]
+    [('smem->tmem', 10)]
+    """
 
     op: str
     target: str
@@ -167,7 +189,13 @@ class Dispatch:
 
 @record
 class CopyAsync:
-    """A copy that was dispatched and planned. It issues the copy only; the caller commits and waits."""
+    """A copy that was dispatched and planned. It issues the copy only; the caller commits and waits.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> copy = demonstration_copy()
+    >>> copy.plan.form.name, copy.plan.count
+    ('32x128b.warpx4', 1)
+    """
 
     request: CopyRequest
     plan: CpPlan

@@ -18,7 +18,11 @@ __all__ = ["COLUMNS", "CpForm", "FORMS", "LANES", "cp_form"]
 
 @dataclass(frozen=True, slots=True)
 class CpForm:
-    """One pair of shape and multicast; `lanes` places the rows, `copies` the multicast, in steps along TLane."""
+    """One pair of shape and multicast; `lanes` places the rows, `copies` the multicast, in steps along TLane.
+
+    >>> [form.name for form in FORMS][:3]
+    ['128x256b', '4x256b', '128x128b']
+    """
 
     shape: str
     multicast: str

@@ -7,7 +7,6 @@ shared address (in 16-byte units) and the tensor-memory address. A tensor-memory
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect_fields, expect_integer, record
@@ -21,14 +20,6 @@ __all__ = ["CpPlan", "MiddleLoop", "Refusal", "Tile"]
 LANE_SHIFT = 16
 
 
-def as_compat(compat: str) -> str:
-    """The planner of that name; "seed" is the former name of "reference", and warns."""
-    if not isinstance(compat, str) or compat != "seed":
-        return compat
-    warnings.warn('compat="seed" is compat="reference"; the old name ends with the next release', DeprecationWarning, 4)
-    return "reference"
-
-
 Refusal = Diagnostic
 """The reason why a copy has no plan, under its earlier name."""
 
@@ -39,7 +30,11 @@ MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
 @record
 class MiddleLoop:
     """`extent` instructions; each moves the shared address by `smem_step` units of 16 bytes and the tensor-memory
-    address by `taddr_step` (columns, or lanes << 16)."""
+    address by `taddr_step` (columns, or lanes << 16).
+
+    >>> MiddleLoop(extent=4, smem_step=32, taddr_step=4)
+    MiddleLoop(extent=4, smem_step=32, taddr_step=4)
+    """
 
     extent: int
     smem_step: int
@@ -48,7 +43,11 @@ class MiddleLoop:
 
 @record
 class Tile:
-    """One instruction: its offset in the tensor-memory address, and in the descriptor in 16-byte units."""
+    """One instruction: its offset in the tensor-memory address, and in the descriptor in 16-byte units.
+
+    >>> Tile(taddr_offset=32 << 16 | 8, smem_offset=64).column
+    8
+    """
 
     taddr_offset: int
     smem_offset: int
@@ -75,6 +74,11 @@ class CpPlan:
         smem_offset: of the first instruction, in 16-byte units from the start of the buffer.
         taddr_offset: of the first instruction, from the allocated address.
         notes: what a stricter planner would refuse.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> plan = demonstration_copy().plan
+    >>> plan.ldo, plan.sdo, plan.row_bytes, plan.count
+    (16, 8, 16, 1)
     """
 
     form: CpForm
@@ -92,7 +96,6 @@ class CpPlan:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        object.__setattr__(self, "compat", as_compat(self.compat))
         if self.bits not in (4, 8, 16, 32):
             raise TmemError(f"elements of {self.bits} bits; must be 4, 8, 16 or 32")
         if any(loop.extent < 1 for loop in self.middle) or self.count > MAX_INSTRUCTIONS:

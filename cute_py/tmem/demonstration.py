@@ -56,7 +56,11 @@ def buffer_bytes(copy: CopyAsync) -> int:
 
 
 def dynamic_shared_bytes(copy: CopyAsync) -> int:
-    """Dynamic shared memory to launch the kernel with: the buffer, and room to align it."""
+    """Dynamic shared memory to launch the kernel with: the buffer, and room to align it.
+
+    >>> dynamic_shared_bytes(demonstration_copy())
+    1535
+    """
     expect(copy, CopyAsync, "a copy")
     return buffer_bytes(copy) + copy.src.align - 1
 
@@ -126,6 +130,9 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
     Raises:
         TmemError: the tensor-memory buffer has no allocation, or the shared one is not aligned to its swizzle.
         InvalidValueError: the name is not an identifier.
+
+    >>> "smem_to_tmem" in emit_kernel(demonstration_copy())
+    True
     """
     expect(copy, CopyAsync, "a copy")
     expect_name(name, "the kernel's name")
@@ -175,6 +182,10 @@ class Demonstration:
         copy: the planned copy.
         tmem: tensor memory after the copy, before it was given back.
         readback: (128, 32) uint32, as the four warps read it.
+
+    >>> shown = demonstrate()
+    >>> shown.readback.shape, shown.copy.plan.count
+    ((128, 32), 1)
     """
 
     copy: CopyAsync
@@ -212,6 +223,9 @@ def demonstration_copy(n_cols: int = 32, cta_group: int = 1) -> CopyAsync:
 
     Raises:
         TmemError: `n_cols` can't be allocated, such as the 16 of the page; the error has the number to take.
+
+    >>> print(demonstration_copy())
+    <CopyAsync A_smem[0:32, 0:16] -> tmem[0:32, 0:16]: 1 x tcgen05.cp.32x128b.warpx4>
     """
     smem = Buffer("A_smem", (ROWS, BYTES), "uint8", "shared", S[(ROWS, BYTES) : (BYTES, 1)])
     layout = S[(ROWS, BYTES) : (1 @ TLane, 1 @ TCol)] + R[4 : 32 @ TLane]

@@ -78,13 +78,23 @@ def _cp_mnemonic(copy: CopyAsync) -> str:
 
 
 def ptx_line(copy: CopyAsync) -> str:
-    """The instruction with its two operands, as inline assembly has it."""
+    """The instruction with its two operands, as inline assembly has it.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> ptx_line(demonstration_copy())
+    'tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;'
+    """
     _checked((copy,))
     return f"{_cp_mnemonic(copy)} [%0], %1;"
 
 
 def emit_tirx(*copies: CopyAsync) -> str:
-    """The trace of one or more copies. It has no commit and no wait: those are the caller's."""
+    """The trace of one or more copies. It has no commit and no wait: those are the caller's.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> print(emit_tirx(demonstration_copy()).splitlines()[-1])
+                     shape="32x128b", cta_group=1, multicast="warpx4")
+    """
     held = _encodings(_checked(copies))
     lines = []
     for variable, first in held.values():
@@ -134,7 +144,12 @@ def _cp_function(copy: CopyAsync) -> str:
 
 
 def device_functions(*copies: CopyAsync) -> str:
-    """Every device function that the calls of these copies need, once each."""
+    """Every device function that the calls of these copies need, once each.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> print(device_functions(demonstration_copy()).splitlines()[0])
+    __device__ __forceinline__ unsigned shared_address(const void* pointer) {
+    """
     compats = {copy.plan.compat for copy in _checked(copies)}
     parts = [SHARED_ADDRESS, ENCODE]
     parts += [ADD_OFFSET] if "reference" in compats else []
@@ -149,6 +164,10 @@ def emit_cuda(*copies: CopyAsync, taddr: str = "tmem_addr", indent: str = "") ->
     Args:
         taddr: the expression that holds the allocated tensor-memory address.
         indent: put before each line.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> print(emit_cuda(demonstration_copy()).splitlines()[-1])
+    tcgen05_cp_cta_group_1_32x128b_warpx4(tmem_addr + 0x0u, smem_desc_add_16B_offset(cp_desc, 0u));
     """
     held = _encodings(_checked(copies))
     expect_expression(taddr, "taddr")

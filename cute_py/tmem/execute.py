@@ -61,6 +61,13 @@ def run(
         smem_address: of the buffer; a multiple of the period of the swizzle.
     Raises:
         TmemError: the buffer is not aligned as the plan needs it.
+
+    >>> import numpy
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> memory = TensorMemory()
+    >>> taddr = memory.alloc(32)
+    >>> run(demonstration_copy().plan, memory, taddr, numpy.arange(512, dtype=numpy.uint8), 0)
+    >>> memory.commit()
     """
     expect(plan, CpPlan, "the plan of a copy")
     expect(tmem, TensorMemory, "tensor memory")
@@ -68,7 +75,7 @@ def run(
     taddr = expect_integer(taddr, "the tensor-memory address")
     period = plan.swizzle.period
     if smem_address % period:
-        raise TmemError(f"shared buffer at address {smem_address}; must be a multiple of {period}")
+        raise TmemError(f"the shared buffer at address {smem_address} must start at a multiple of {period}")
     form = plan.form
     for tile, descriptor in zip(plan.tiles, tile_descriptors(plan, smem_address), strict=True):
         at, group = taddr + tile.taddr_offset, plan.cta_group
@@ -76,7 +83,12 @@ def run(
 
 
 def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint32]:
-    """Columns `taddr` to `taddr + n_cols - 1` of all lanes, as four warps read them: uint32 of shape (128, n_cols)."""
+    """Columns `taddr` to `taddr + n_cols - 1` of all lanes, as four warps read them: uint32 of shape (128, n_cols).
+
+    >>> memory = TensorMemory()
+    >>> read_back(memory, memory.alloc(32), 4).shape
+    (128, 4)
+    """
     expect(tmem, TensorMemory, "tensor memory")
     taddr, n_cols = expect_integer(taddr, "the tensor-memory address"), expect_integer(n_cols, "n_cols")
     if not 0 <= n_cols <= COLUMNS:
@@ -96,7 +108,14 @@ def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint
 def run_pair(
     copy: CopyAsync, tmems: Sequence[TensorMemory], taddr: int, smems: Sequence[NDArray[numpy.uint8]], smem_address: int
 ) -> None:
-    """cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the same offsets."""
+    """cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the same offsets.
+
+    >>> import numpy
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> pair = [TensorMemory(), TensorMemory()]
+    >>> taddr = [memory.alloc(32, 2) for memory in pair][0]
+    >>> run_pair(demonstration_copy(cta_group=2), pair, taddr, [numpy.zeros(512, numpy.uint8)] * 2, 0)
+    """
     expect(copy, CopyAsync, "a copy")
     if copy.plan.cta_group != 2:
         raise TmemError("a pair of CTAs copies with cta_group::2; the plan has cta_group::1")
@@ -121,6 +140,12 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
 
     Raises:
         TmemError: the layouts put two elements of different bytes into one byte, or leave tensor memory.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> request = demonstration_copy().request
+    >>> smem, tmem = (Side(r.buffer.layout, r.buffer.shape, r.region) for r in (request.src, request.dst))
+    >>> expected_tmem(smem, tmem, 8, 0x400)[1, 0].tolist()
+    [1040, 1041, 1042, 1043]
     """
     expect(smem, Side, "the shared side")
     expect(tmem, Side, "the tensor-memory side")
@@ -152,7 +177,13 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
 
 @dataclass(frozen=True, slots=True)
 class S2TDescriptorView:
-    """One descriptor for each instruction of a plan, for a shared buffer at `smem_address` (bytes)."""
+    """One descriptor for each instruction of a plan, for a shared buffer at `smem_address` (bytes).
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> view = S2TDescriptorView(demonstration_copy().plan, 0x400)
+    >>> view.smem_address, view.plan.count
+    (1024, 1)
+    """
 
     plan: CpPlan
     smem_address: int = 0
@@ -203,5 +234,9 @@ def get_copy_s2t_smem_desc(copy: CopyAsync | CpPlan, smem_address: int = 0) -> S
     Raises:
         TmemError: the address is not a multiple of 16.
         InvalidTypeError: no plan, or no address.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> get_copy_s2t_smem_desc(demonstration_copy(), 0x400).smem_address
+    1024
     """
     return S2TDescriptorView(copy.plan if isinstance(copy, CopyAsync) else copy, smem_address)

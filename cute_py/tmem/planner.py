@@ -29,7 +29,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import LayoutError
 from cute_py.tmem import iters
 from cute_py.tmem.cp_forms import FORMS, LANES, WARPX4, CpForm
-from cute_py.tmem.cp_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CpPlan, MiddleLoop, Refusal, as_compat
+from cute_py.tmem.cp_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CpPlan, MiddleLoop, Refusal
 from cute_py.tmem.iters import Iter, Row, canonicalize
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
@@ -44,7 +44,13 @@ UNIT_BITS = 8 * UNIT_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a copy: a buffer's layout, its shape and the region that is copied."""
+    """One side of a copy: a buffer's layout, its shape and the region that is copied.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> request = demonstration_copy().request
+    >>> Side(request.src.buffer.layout, request.src.buffer.shape, request.src.region).shape
+    (32, 16)
+    """
 
     layout: Layout
     shape: tuple[int, ...]
@@ -182,12 +188,18 @@ def plan_form(
     Args:
         bits: bits of one element.
         ldo: in place of the leading offset that the planner would write, in 16-byte units.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> request = demonstration_copy().request
+    >>> smem, tmem = (Side(r.buffer.layout, r.buffer.shape, r.region) for r in (request.src, request.dst))
+    >>> plan_form(WARPX4, smem, tmem, 8).count
+    1
     """
     expect(form, CpForm, "a form of tcgen05.cp")
     expect(smem, Side, "the shared side")
     expect(tmem, Side, "the tensor-memory side")
     bits = expect_integer(bits, "bits of an element")
-    compat = expect_choice(as_compat(compat), COMPATS, "compat")
+    compat = expect_choice(compat, COMPATS, "compat")
     cta_group = expect_integer(cta_group, "cta_group", 1, 2)
     if ldo is not None:
         ldo = expect_integer(ldo, "ldo")

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, SupportsFloat
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from cute_py.torch.arrays import as_numpy, as_torch, torch_dtype, torch_module
 
 if TYPE_CHECKING:
     import torch
+
+    from cute_py.copies.prepared_copy import PreparedCopy
 
     Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -178,12 +180,41 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
 # ---- a device: `cute.copy` on the current stream
 
 
+_CAPTURED: Final[list[PreparedCopy]] = []
+"""Copies that a CUDA graph holds. Its nodes have addresses of their memory, so they live as long as the process."""
+
+
+def _capturing() -> bool:
+    return bool(torch_module("operators of cute_py").cuda.is_current_stream_capturing())
+
+
 def _on_stream(source: Any, destination: Any, device: Any, **options: Any) -> None:
-    torch = torch_module("operators of cute_py")
-    if torch.cuda.is_current_stream_capturing():
-        text = "an operator of cute_py in a CUDA graph: a copy allocates memory of its own, which a capture refuses"
-        raise InvalidValueError(text).of_rule("capture")
-    copy(source, destination, stream=torch.cuda.current_stream(device), **options)
+    """Copy on PyTorch's current stream; one that is being captured gets the kernels as nodes of its graph."""
+    stream = torch_module("operators of cute_py").cuda.current_stream(device)
+    if not _capturing():
+        copy(source, destination, stream=stream, **options)
+        return
+    from cute_py.copies.prepared import prepare_copy  # The host's operators import no code of a GPU.
+    from cute_py.gpu.device import during_capture
+
+    with during_capture():
+        prepared = prepare_copy(source, destination, **options)
+        prepared.launch(stream)
+    _CAPTURED.append(prepared)
+
+
+def _host_scale(total: torch.Tensor | None, form: Format) -> float | None:
+    """The tensor scale as a number of the host; None where the format has none. Waits for one on a device.
+
+    Raises:
+        InvalidValueError: rule 'capture': it is on a device, or must be found there, while a stream is being captured.
+    """
+    if total is None or not form.tensor_scale:
+        return None
+    if total.device.type != "cpu" and _capturing():
+        text = "the tensor scale is on the device, and the host can't read it while a CUDA graph is captured"
+        raise InvalidValueError(text, hint="pass a tensor_scale in host memory").of_rule("capture")
+    return float(total)
 
 
 def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any, Any]:
@@ -196,28 +227,27 @@ def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any
     return data.view(kinds[0]), scales
 
 
-def _view(data: Any, scales: Any, form: Format, total: SupportsFloat | None, shape: Sequence[int]) -> ScaledTensor:
-    said = None if total is None or not form.tensor_scale else np.float32(float(total))
+def _view(data: Any, scales: Any, form: Format, total: float | None, shape: Sequence[int]) -> ScaledTensor:
+    said = None if total is None or not form.tensor_scale else np.float32(total)
     return ScaledTensor(data, scales, form, said, tuple(map(int, shape)))
 
 
-def _scale_of(total: Any, form: Format, device: Any) -> torch.Tensor:
+def _scale_of(total: float | None, device: Any) -> torch.Tensor:
     """The tensor scale as a result on a device: 1 where the format has none."""
     torch = torch_module("operators of cute_py")
-    value = float(total) if total is not None and form.tensor_scale else 1.0
-    made: Any = torch.full((), value, dtype=torch.float32, device=device)
+    made: Any = torch.full((), 1.0 if total is None else total, dtype=torch.float32, device=device)
     return made
 
 
 def _device_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None) -> Triple:
     """A tensor scale that is not given, or that is on the device, is read by the host, which waits for it."""
     form = as_format(format)
-    total = None
-    if form.tensor_scale:
-        total = float(tensor_scale if tensor_scale is not None else x.detach().abs().amax().float() / (448.0 * 6.0))
+    if tensor_scale is None and form.tensor_scale:
+        tensor_scale = x.detach().abs().amax().float() / (448.0 * 6.0)
+    total = _host_scale(tensor_scale, form)
     data, scales = _device_scaled(form, x.shape, x.device)
     _on_stream(x.detach(), _view(data, scales, form, total, x.shape), x.device)
-    return data, scales, _scale_of(total, form, x.device)
+    return data, scales, _scale_of(total, x.device)
 
 
 def _device_dequantize(
@@ -225,7 +255,8 @@ def _device_dequantize(
 ) -> torch.Tensor:
     torch = torch_module("operators of cute_py")
     made: Any = torch.empty(tuple(shape), dtype=dtype, device=data.device)
-    _on_stream(_view(data, scales, as_format(format), total, shape), made, data.device)
+    form = as_format(format)
+    _on_stream(_view(data, scales, form, _host_scale(total, form), shape), made, data.device)
     return made
 
 
@@ -236,9 +267,9 @@ def _device_convert(
     ours, form = as_format(source), as_format(to)
     if not same_bytes(ours, form):
         return _device_quantize(_device_dequantize(data, scales, total, source, shape, torch.float32), to, None)
-    made = _device_scaled(form, shape, data.device)
-    _on_stream(_view(data, scales, ours, total, shape), _view(*made, form, total, shape), data.device)
-    return *made, _scale_of(total, form, data.device)
+    made, scale = _device_scaled(form, shape, data.device), _host_scale(total, ours)
+    _on_stream(_view(data, scales, ours, scale, shape), _view(*made, form, scale, shape), data.device)
+    return *made, _scale_of(scale if form.tensor_scale else None, data.device)
 
 
 # ---- fake implementations: shapes and types alone

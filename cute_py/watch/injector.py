@@ -24,7 +24,11 @@ INSTALL: Final = "pip install 'cute-py[watch]'"
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """library: path for CUDA_INJECTION64_PATH; cupti: the libcupti that it loads."""
+    """library: path for CUDA_INJECTION64_PATH; cupti: the libcupti that it loads.
+
+    >>> Injector(Path("/tmp/libwatch.so"), Path("/usr/lib/libcupti.so")).library.name
+    'libwatch.so'
+    """
 
     library: Path
     cupti: Path

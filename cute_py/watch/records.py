@@ -55,6 +55,9 @@ class WatchedMap:
     call: the driver's function. request: its arguments; None if they are not a request (a null pointer, a rank that no
     map has). result: CUresult, 0 for success. data: the 128 bytes, b'' where it was refused. module: the file of the
     code that called. count: how often; nanoseconds: of all these calls together. kernels: which take the map.
+
+    >>> WatchedMap("cuTensorMapEncodeTiled", None, 1, b"").count
+    1
     """
 
     call: str
@@ -70,7 +73,11 @@ class WatchedMap:
 @record
 class Recording:
     """Record of a program. processes: those that initialised CUDA. refusals: reasons why nothing could be recorded in
-    some. damaged: lines that could not be read."""
+    some. damaged: lines that could not be read.
+
+    >>> Recording((), 0).processes
+    0
+    """
 
     maps: tuple[WatchedMap, ...]
     processes: int
@@ -223,6 +230,11 @@ def read_records(folder: str | Path) -> Recording:
 
     Raises:
         FileFormatError: no such folder, or a file in it can't be read.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(read_records(folder).maps)
+    ()
     """
     place = Path(folder)
     try:

@@ -77,7 +77,11 @@ class JudgedMap:
 
 @record
 class WatchReport:
-    """The maps of a program, judged for `arch`; `notes` names data that could not be recorded."""
+    """The maps of a program, judged for `arch`; `notes` names data that could not be recorded.
+
+    >>> WatchReport("sm_90a", ()).maps
+    ()
+    """
 
     arch: str
     maps: tuple[JudgedMap, ...]

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.test_layers import PACKAGE, import_nodes, modules
+from tests.architecture.sources import source
+from tests.architecture.test_layers import PACKAGE, modules
 
 USES: dict[str, set[str]] = {
     "mesh": set(),
@@ -85,14 +86,14 @@ def imported(path: Path) -> list[tuple[str, bool, list[str]]]:
 
 @functools.cache
 def imports_of(text: str) -> list[tuple[str, bool, list[str]]]:
-    at_once = {ast.dump(node) for node in ast.parse(text).body}
+    parts = source(text)
     found = []
-    for node in import_nodes(text):
+    for node in parts.imports:
         names = [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom) and node.module:
-            found.append((node.module, ast.dump(node) in at_once, names))
+            found.append((node.module, node in parts.imports_at_once, names))
         elif isinstance(node, ast.Import):
-            found += [(name, ast.dump(node) in at_once, []) for name in names]
+            found += [(name, node in parts.imports_at_once, []) for name in names]
     return [row for row in found if row[0].startswith("cute_py")]
 
 

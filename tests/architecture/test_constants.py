@@ -12,6 +12,7 @@ import functools
 from collections import Counter
 from pathlib import Path
 
+from tests.architecture.sources import source
 from tests.architecture.test_layers import PACKAGE
 
 NUMBERS = {5, 16, 256, 1 << 20, 1 << 40}
@@ -74,7 +75,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("tma.descriptor", "base == 16"): "the base of a number in a text",
     ("tma.dialect", "granule == 16"): "bytes of one vector load of threads",
     ("tma.gemm", "MAX_STAGES = 16"): "stages of a ring",
-    ("tma.simulate", "UNIT = 16"): "the unit of a bulk copy in bytes, beside the emulator",
     ("gpu", "WORD = 16"): "bytes of a vector access of threads",
     ("copies", "FOLDED = 1 << 20"): "bytes of a copy, a threshold",
     ("tmem", "align < 16"): "the alignment of a buffer in bytes",
@@ -100,17 +100,17 @@ def number(node: ast.expr) -> int | None:
     return None
 
 
-def facts(source: str) -> Counter[str]:
+def facts(text: str) -> Counter[str]:
     """The constants of a module and the comparisons in it that name one of the numbers, as text."""
-    tree = ast.parse(source)
+    parts = source(text)
     found: Counter[str] = Counter()
-    for node in tree.body:
-        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None and number(node.value) in NUMBERS:
+    for node in parts.constants_at_top:
+        if node.value is not None and number(node.value) in NUMBERS:
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             found[f"{ast.unparse(target)} = {ast.unparse(node.value)}"] += 1
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare) and any(number(side) in NUMBERS for side in (node.left, *node.comparators)):
-            found[ast.unparse(node)] += 1
+    for compare in parts.compares:
+        if any(number(side) in NUMBERS for side in (compare.left, *compare.comparators)):
+            found[ast.unparse(compare)] += 1
     return found
 
 
@@ -160,12 +160,11 @@ def second_sizes(root: Path) -> list[str]:
     for path in sorted(root.rglob("*.py")):
         if path.name == "targets.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            named = {name.id for target in targets for name in ast.walk(target or node) if isinstance(name, ast.Name)}
-            if not (isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Constant | ast.BinOp)):
-                continue
-            if (named & SIZES or number(node.value) in (132, 227 << 10)) and not named & OTHER_NUMBERS:
+        for node in source(path.read_text()).constants:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            named = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+            value = None if node.value is None else number(node.value)
+            if (named & SIZES or value in (132, 227 << 10)) and not named & OTHER_NUMBERS:
                 found.append(f"{path.relative_to(root)}: {ast.unparse(node)}")
     return found
 

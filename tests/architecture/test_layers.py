@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 import collections
-import functools
 from pathlib import Path
 
 import pytest
+
+from tests.architecture.sources import source
 
 PACKAGE = Path(__file__).resolve().parents[2] / "cute_py"
 MAX_LINES = 700
@@ -75,6 +76,7 @@ HALVES: dict[str, str] = {
     "cute_py.copies.host_copy": "the part of a copy that needs nothing of the GPU; benchmarks time it alone",
     "cute_py.cli.copy_command": "one file a command; main imports them by name",
     "cute_py.cli.desc_command": "one file a command; main imports them by name",
+    "cute_py.cli.run_command": "one file a command; main imports them by name",
     "cute_py.cli.tma_command": "one file a command; main imports them by name",
     "cute_py.explanation.ptx_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.explanation.rows.calculators": "the arithmetic of the rows, apart from the engine that finds them",
@@ -102,15 +104,10 @@ def modules(root: Path) -> dict[str, Path]:
     return found
 
 
-@functools.cache
-def import_nodes(text: str) -> list[ast.Import | ast.ImportFrom]:
-    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
-
-
 def imports(path: Path, known: set[str]) -> set[str]:
     """The modules of this package that `path` imports, anywhere in it: for types only, too."""
     found: set[str] = set()
-    for node in import_nodes(path.read_text()):
+    for node in source(path.read_text()).imports:
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names if alias.name in known)
         elif node.module in known:
@@ -188,13 +185,7 @@ def halves(root: Path) -> list[str]:
 
 
 def assert_statements(root: Path) -> list[str]:
-    return [
-        f"{p}:{node.lineno}"
-        for p in sorted(root.rglob("*.py"))
-        if "assert" in p.read_text()
-        for node in ast.walk(ast.parse(p.read_text()))
-        if isinstance(node, ast.Assert)
-    ]
+    return [f"{p}:{line}" for p in sorted(root.rglob("*.py")) for line in source(p.read_text()).asserts]
 
 
 def vague_names(root: Path) -> list[str]:

@@ -6,11 +6,12 @@ pages give, or a helper that its module alone reads. Several definitions in one 
 
 from __future__ import annotations
 
-import ast
+import functools
 from collections import defaultdict
 from pathlib import Path
 
 import cute_py
+from tests.architecture.sources import source
 
 ROOT = Path(cute_py.__file__).parent
 
@@ -29,17 +30,16 @@ REASONS: dict[str, str] = {
 """Name -> what it means in each of the modules that define it."""
 
 
-def definitions(source: str) -> set[str]:
+def definitions(text: str) -> set[str]:
     """The classes and public functions that a module defines."""
-    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    found = {node.name for node in ast.parse(source).body if isinstance(node, kinds)}
-    return {name for name in found if not name.startswith("_")}
+    return {name for name in source(text).definitions if not name.startswith("_")}
 
 
 FRAMEWORKS = ("jax", "torch")
 """Packages that give the same functions to the arrays of one framework each: users of both find one set of names."""
 
 
+@functools.cache
 def homes() -> dict[str, set[str]]:
     """Name -> the modules that define it."""
     found: dict[str, set[str]] = defaultdict(set)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
+from tests.architecture.sources import source
 from tests.architecture.test_layers import PACKAGE
 
 MAX_LINES = 80
@@ -22,16 +22,8 @@ def excuses(root: Path) -> list[str]:
 
 def long_functions(root: Path) -> set[str]:
     """Names of functions with more than MAX_LINES lines."""
-    found = set()
-    for path in root.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                first = node.body[0]
-                text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-                docstring = (first.end_lineno or 0) - first.lineno + 1 if text else 0
-                if (node.end_lineno or 0) - node.lineno + 1 - docstring > MAX_LINES:
-                    found.add(node.name)
-    return found
+    parts = [source(path.read_text()) for path in root.rglob("*.py")]
+    return {name for part in parts for name, lines in part.functions if lines > MAX_LINES}
 
 
 def test_few_functions_are_excused_and_each_says_why() -> None:

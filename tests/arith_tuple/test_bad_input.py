@@ -27,7 +27,7 @@ REFUSED: list[Refusal] = [
     ("huge tile", lambda: cute.format_latex_tv(TV, (2**40, 2**30)), InvalidValueError, "at most 1048576 are shown"),
     ("symbolic table", lambda: cute.format_layout(Layout((N, 4))), InvalidTypeError, "got the symbol N"),
     ("symbolic picture", lambda: cute.format_latex(Layout(N)), InvalidTypeError, "got the symbol N"),
-    ("one mode", lambda: cute.format_latex_tv(TV, 7), InvalidTypeError, "tile_mn is (M, N), got 1 modes"),
+    ("one mode", lambda: cute.format_latex_tv(TV, 7), InvalidTypeError, "tile_mn must be (M, N), got 1 modes"),
     ("counter", lambda: cute.counting_iterator(()), InvalidTypeError, "must be an integer"),
     ("counter of an array", lambda: cute.counting_iterator(np.zeros(3)), InvalidTypeError, "must be an integer"),
     ("flag", lambda: SmemPtrFlag(sympy.I), InvalidTypeError, "must be an integer"),
@@ -36,8 +36,8 @@ REFUSED: list[Refusal] = [
     ("ratio", lambda: Ratio(0, np.array([1, 2])), InvalidTypeError, "the denominator of a ratio must be an integer"),
     ("mode", lambda: E(int), InvalidTypeError, "the basis element's modes[0] must be an integer, got type"),
     ("mode after a bad one", lambda: E(-1, (1, 2)), InvalidValueError, "modes[0] = -1; must be 0 to 4095"),
-    ("array as text", lambda: cute.text(np.array([1, 2])), InvalidTypeError, "one element is printed"),
-    ("date as text", lambda: cute.text(np.datetime64("2020")), InvalidTypeError, "no number to print"),
+    ("array as text", lambda: cute.text(np.array([1, 2])), InvalidTypeError, "print takes one element, got an array"),
+    ("date as text", lambda: cute.text(np.datetime64("2020")), InvalidTypeError, "expected a number to print, got"),
 ]  # fmt: skip
 
 

@@ -66,19 +66,19 @@ def test_the_time_grows_with_the_length(name: str) -> None:
 
 
 LONG: dict[str, str] = {
-    "((((9)**64)**64)**64)**64": "a power has a result beyond 2**128",
-    "(N**64)**64": "an exponent is 4096; must be at most 64",
+    "((((9)**64)**64)**64)**64": "the power exceeds 2**128",
+    "(N**64)**64": "the exponent is 4096; must be at most 64",
     "((2*N)**8)**64": "2**128",
-    "9**64*9**64*9**64": "a power has a result beyond 2**128",
-    f"{2**127}*4": "a number is 680564733841876926926749214863536422912; must be at most 2**128",
+    "9**64*9**64*9**64": "the power exceeds 2**128",
+    f"{2**127}*4": "must be at most 2**128 in magnitude",
     f"{'9' * 60}*N": "must be at most 2**128",
     "(a+b+c+d)**64 % (a+b+e)**60": "an operand of % expands to more than 64 terms",
     "Mod((a+b+c+d+e+f)**30,(a+b+c)**31)": "an operand of Mod expands to more than 64 terms",
-    "%".join(f"a{i}" for i in range(400)): "% within more than 32 levels",
-    "Min(" * 60 + "N" + ",M)//3+1" * 60: "within more than 32 levels",
-    "N" * 3000: "an expression of 3000 characters; at most 2000 are read",
+    "%".join(f"a{i}" for i in range(400)): "levels of //, % and functions",
+    "Min(" * 60 + "N" + ",M)//3+1" * 60: "levels of //, % and functions",
+    "N" * 3000: "the expression has 3000 characters; must have at most 2000",
     "N % 0": "division by zero",
-    "Min()": "Min of nothing",
+    "Min()": "Min needs at least one operand",
     "0**-1": "division by zero",
 }
 
@@ -136,7 +136,7 @@ def test_the_largest_integers() -> None:
     assert cute.parse(f"1:-{2**128}").stride == -(2**128)
     assert cute.parse("0" * 9000 + "7") == 7
     with pytest.raises(
-        ParseError, match=r"an integer is 9{17} \.\.\. 9{17} \(5000 characters\); must be at most 2\*\*128"
+        ParseError, match=r"the integer is 9{17} \.\.\. 9{17} \(5000 characters\); must be at most 2\*\*128"
     ):
         cute.parse(f"(4,{HUGE})")
     with pytest.raises(ParseError) as caught:
@@ -159,36 +159,36 @@ REFUSED: list[Refusal] = [
     ("compositions", lambda: cute.parse("4:1 o 0 o " * 99 + "4:1"), ParseError, "nested deeper than 64 levels"),
     ("mode of a basis", lambda: cute.parse("_1@9999999"), ParseError, "modes[0] = 9999999; must be 0 to 4095"),
     ("mode of E", lambda: E(4096), InvalidValueError, "modes[0] = 4096; must be 0 to 4095"),
-    ("modes of E", lambda: E(*[0] * 65), InvalidValueError, "65 modes within each other; must be at most 64"),
+    ("modes of E", lambda: E(*[0] * 65), InvalidValueError, "a basis element nests 65 modes; must be at most 64"),
     ("explained mode", lambda: cute.explain("_1@1000000"), InvalidTypeError, "must be 0 to 4095"),
-    ("column of tensor memory", lambda: cute.parse("tmem_[32b](0x0.10000)"), ParseError, "beyond 16 bits"),
+    ("column of tensor memory", lambda: cute.parse("tmem_[32b](0x0.10000)"), ParseError, "does not fit into 16 bits"),
     ("bit in whole bytes", lambda: cute.parse("gmem_ptr[16b](0x10.3)"), ParseError, "must be 0 to 0"),
-    ("names of arguments", lambda: cute.parse("Min(N, evaluate=1)"), ParseError, "takes no names of arguments"),
+    ("names of arguments", lambda: cute.parse("Min(N, evaluate=1)"), ParseError, "takes no keyword arguments"),
     ("symbols", lambda: cute.parse("N", symbols=3), InvalidTypeError, "symbols must be a Mapping"),  # type: ignore[arg-type]
     ("name of a symbol", lambda: cute.parse("N", symbols={1: N}), InvalidTypeError, "the name of a symbol"),  # type: ignore[dict-item]
     ("value of a symbol", lambda: cute.parse("N", symbols={"N": 1.5}), InvalidTypeError, "symbols['N'] must be an int"),
-    ("fraction", lambda: cute.parse("N", symbols={"N": sympy.Rational(1, 2)}), InvalidTypeError, "not an integer"),
+    ("fraction", lambda: cute.parse("N", symbols={"N": sympy.Rational(1, 2)}), InvalidTypeError, "expected an"),
     ("type", lambda: cute.parse("4:1", dtype=object()), InvalidTypeError, "not an element type"),
     ("tensor", lambda: cute.format_tensor(counted(10**4, 10**4)), InvalidValueError,
      "print_tensor of 10000 x 10000 cells; at most 262144 are shown"),
-    ("tensor of one mode", lambda: cute.print_tensor(counted(10**8)), InvalidValueError, 'style="python" leaves out'),
+    ("tensor of one mode", lambda: cute.print_tensor(counted(10**8)), InvalidValueError, 'omits the middle'),
     ("slabs", lambda: cute.format_tensor(counted(2, 2, 10**6, 100)), InvalidValueError, "2 x 2 x 1000000 x 100"),
     ("empty slabs", lambda: cute.format_tensor(counted(2, 0, 10**8)), InvalidValueError, "2 x 0 x 100000000"),
     ("on a stream", lambda: cute.format_tensor(counted(10**8), style="ostream"), InvalidValueError, "at most 262144"),
     ("coordinates", lambda: cute.print_tensor(cute.make_identity_tensor((513, 512))), InvalidValueError, "most 262144"),
     ("empty rows", lambda: cute.format_layout(Layout((10**9, 0))), InvalidValueError, "1000000000 x 0 cells"),
-    ("empty columns", lambda: cute.format_latex(Layout((0, 10**9))), InvalidValueError, "print a tile of it"),
+    ("empty columns", lambda: cute.format_latex(Layout((0, 10**9))), InvalidValueError, "print one tile:"),
     ("empty pairs", lambda: cute.format_latex_tv(Layout((0, 10**9), (E(0), E(1))), (2, 2)), InvalidValueError, "most"),
-    ("symbolic strides", lambda: cute.format_latex(Layout(4, N)), InvalidTypeError, "an offset is not known: N"),
-    ("symbolic table", lambda: cute.format_layout(Layout((4, 2), (N, 1))), InvalidTypeError, "an offset is not known"),
+    ("symbolic strides", lambda: cute.format_latex(Layout(4, N)), InvalidTypeError, "an unknown value: N"),
+    ("symbolic table", lambda: cute.format_layout(Layout((4, 2), (N, 1))), InvalidTypeError, "an offset has"),
     ("symbolic elements", lambda: cute.format_tensor(cute.make_tensor(cute.counting_iterator(0), Layout(4, N))),
-     InvalidTypeError, "an element is not known"),
-    ("symbolic pairs", lambda: cute.format_latex_tv(Layout((4, 2), (N * E(1), E(0))), (2, 4)), InvalidTypeError, "not"),
+     InvalidTypeError, "an element has an unknown value: N"),
+    ("symbolic pairs", lambda: cute.format_latex_tv(Layout((4, 2), (N * E(1), E(0))), (2, 4)), InvalidTypeError, ": N"),
     ("style", lambda: cute.format_tensor(counted(2), style=1), InvalidValueError, "unknown style 1"),  # type: ignore[arg-type]
     ("header", lambda: cute.format_tensor(counted(2), header="x"), InvalidTypeError, "header must be a bool"),  # type: ignore[arg-type]
     ("color", lambda: cute.format_latex(Layout(4), 3), InvalidTypeError, "color must be a function"),  # type: ignore[arg-type]
     ("color of pairs", lambda: cute.format_latex_tv(TV, (2, 4), 3), InvalidTypeError, "color must be a function"),  # type: ignore[arg-type]
-    ("text", lambda: cute.text(nested_list(100_000)), InvalidTypeError, "list has no text"),
+    ("text", lambda: cute.text(nested_list(100_000)), InvalidTypeError, "list <list nested too deep to print> can't"),
 ]  # fmt: skip
 
 
@@ -224,7 +224,7 @@ def test_files_and_the_largest_tables() -> None:
     assert cute.format_tensor(counted(1, 1, 1, 2**18), header=False).count("=") == 5 * (2**18 - 1)
     with pytest.raises(InvalidValueError):
         cute.format_tensor(counted(1, 1, 1, 2**18 + 1))
-    assert "left out" in cute.format_tensor(counted(10**9), style="python")
+    assert "omitted" in cute.format_tensor(counted(10**9), style="python")
     assert cute.format_tensor(counted(1, 1, 1, 1, 10**9)).count("\n") == 1  # a header only, as in C++
 
 
@@ -244,7 +244,7 @@ def test_lists_of_modes_are_explained_in_time_of_their_length() -> None:
     assert min(seconds(2000) for _ in range(3)) < 10 * seconds(500) + 0.2
     words = cute.explain(Layout((2,) * 40, (3,) * 40))
     assert "... and 8 more modes" in words
-    assert "left out: a coordinate has more than 32 numbers" in words
+    assert "omitted: a coordinate has more than 32 numbers" in words
     assert "more modes" not in cute.explain(Layout((2,) * 32, (3,) * 32))
     assert "one step in mode 31" in cute.explain(Layout((2,) * 32, (3,) * 32))
 

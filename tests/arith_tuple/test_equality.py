@@ -133,10 +133,10 @@ def test_what_is_no_operand(value: Any, other: Any) -> None:
 
 
 REFUSED: list[Refusal] = [
-    ("basis and exception", lambda: E(0) + Exception(), InvalidTypeError, "only coordinates are added"),
-    ("scaled number", lambda: ScaledBasis(3) + None, InvalidTypeError, "only numbers are added to 3, got NoneType"),
-    ("scaled number and tuple", lambda: ScaledBasis(3).__add__((1,)), LayoutError, "only a static 0 may be added"),
-    ("ratio", lambda: Ratio(1, 2) + None, InvalidTypeError, "_1/_2 + NoneType None: a ratio takes integers only"),
+    ("basis and exception", lambda: E(0) + Exception(), InvalidTypeError, "an arithmetic tuple adds coordinates only"),
+    ("scaled number", lambda: ScaledBasis(3) + None, InvalidTypeError, "3 adds numbers and basis elements only, got"),
+    ("scaled number and tuple", lambda: ScaledBasis(3).__add__((1,)), LayoutError, "adds no number but a static 0,"),
+    ("ratio", lambda: Ratio(1, 2) + None, InvalidTypeError, "_1/_2 + NoneType None is not defined; a ratio takes"),
     ("ratio times", lambda: Ratio(1, 2) * "x", InvalidTypeError, "_1/_2 * str 'x'"),
     ("ratio minus", lambda: Ratio(1, 2) - 1.5, InvalidTypeError, "_1/_2 - float 1.5"),
     ("quotient of a ratio", lambda: (Ratio(1, 2) * E(0)) // 2, InvalidTypeError, "safe_div takes integers"),
@@ -145,7 +145,7 @@ REFUSED: list[Refusal] = [
     ("position", lambda: E(1).at(3, 1), InvalidTypeError, "modes must be a sequence of integers"),  # type: ignore[arg-type]
     ("value at a basis", lambda: cute.basis_get(1.5, (1, 2)), InvalidTypeError, "expected an integer, got float"),
     ("class at a basis", lambda: cute.basis_get(E(1), Layout), InvalidTypeError, "expected an integer, got type"),
-    ("symbol that is none", lambda: cute.counting_iterator(sympy.true), InvalidTypeError, "not an integer"),
+    ("symbol that is none", lambda: cute.counting_iterator(sympy.true), InvalidTypeError, "expected an integer, got"),
     ("far", lambda: cute.counting_iterator(0, "float32") + 10**5000, InvalidValueError, "at most 2**128"),
     ("complex", lambda: cute.counting_iterator(1j, "float32"), InvalidTypeError, "must be a number, got complex"),
     ("space", lambda: Pointer("x", 0, "half"), InvalidValueError, "must be one of 'gmem', 'smem', 'rmem', 'generic'"),  # type: ignore[arg-type]

@@ -103,7 +103,7 @@ def test_a_coordinate_iterator_moves_by_coordinates(bad: Any) -> None:
 
 def test_a_differently_nested_offset_is_refused() -> None:
     offset = (1, 2)
-    with pytest.raises(LayoutError, match="nested differently"):
+    with pytest.raises(LayoutError, match="the coordinates have different profiles"):
         make_inttuple_iter(0, (1, 2)) + offset
 
 

@@ -79,28 +79,28 @@ SPELLINGS = {
 
 REFUSED: dict[str, tuple[int, str]] = {
     "": (0, "found nothing"),
-    "(4,8):(1,?)": (9, "? is a number that the DSL knows only at run time"),
+    "(4,8):(1,?)": (9, "stands for a number that the DSL knows only at run time;"),
     "?{div=4}": (0, "knows only at run time"),
     "(4,8": (4, "expected ',' or ')'"),
     "4:": (2, "found nothing"),
     "(4,8):(1)": (0, "congruent"),
-    "(4,-8):(1,2)": (0, "must not be negative"),
+    "(4,-8):(1,2)": (0, "the shape has the size"),
     "1.5": (0, "is not an integer"),
     "1/0": (0, "division by zero"),
     "_1/_0": (0, "denominator 0"),
     "(4,8):(8,1) x": (12, "expected the end"),
     "Sw<3,4>": (0, "is not a number"),
     "Sw<3,4,1>": (0, "abs(SShift)"),
-    "4@": (2, "the number of a mode"),
+    "4@": (2, "expected a mode number after @"),
     "4:1 o 3": (7, "three parts"),
     "a.b": (0, "is not a number"),
     "f(1)": (0, "is not a number"),
     '__import__("os")': (0, "is not a number"),
-    "M**M": (0, "an exponent is not an integer"),
-    "2**99999999": (0, "a power has a result beyond 2**128"),
+    "M**M": (0, "the exponent is not an integer"),
+    "2**99999999": (0, "the power exceeds 2**128"),
     "9" * 5000: (0, "5000 characters"),
     "ptr[16b](zz)": (0, "expected an address"),
-    "gmem_ptr[13b](0x0)": (0, "no element type has 13 bits"),
+    "gmem_ptr[13b](0x0)": (0, "there is no element type of 13 bits"),
     "(" * 500: (65, "nested deeper than 64"),
 }
 
@@ -194,7 +194,7 @@ def test_linear_combinations(text: str, value: ArithTuple) -> None:
     [
         ("1@0 + 3", "at position 6: expected a basis element"),
         ("1@0 +", "expected a number, found nothing"),
-        ("1@0 + 1@0@0", "the coordinates are nested differently"),
+        ("1@0 + 1@0@0", "the coordinates have different profiles"),
         ("1@0" + " + 1@1" * 64, "more than 64 terms"),
     ],
 )

@@ -194,7 +194,7 @@ def test_thread_value_pictures_are_of_coordinates_or_indices() -> None:
 def test_python_style_says_what_it_left_out() -> None:
     tensor = make_tensor(counting_iterator(0), (25, 17, 7), (1000, 1, 100000))
     out = format_tensor(tensor, style="python")
-    assert out.splitlines()[-1] == "left out: 19 of 25 rows, 11 of 17 columns, 1 of 7 slabs"
+    assert out.splitlines()[-1] == "omitted: 19 of 25 rows, 11 of 17 columns, 1 of 7 slabs"
     assert "slab (_,_,6)" in out
     assert "slab (_,_,3)" not in out
 

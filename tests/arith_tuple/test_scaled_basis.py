@@ -114,7 +114,7 @@ def test_codomain() -> None:
     layout = Layout((4, Int(6)), (E(1), Int(3) * E(0)))
     assert str(coprofile(layout)) == "(Int(0), Int(0))"
     assert coshape(layout) == (16, 4)
-    with pytest.raises(LayoutError, match="hierarchy"):
+    with pytest.raises(LayoutError, match="the strides belong to coordinates of different profiles"):
         coprofile(Layout((4, 6), (E(1), E(1, 0))))
 
 
@@ -161,9 +161,9 @@ def test_two_bases_have_no_product() -> None:
 
 @pytest.mark.parametrize("integer", [Int(1), 1, 0, np.int8(3)])
 def test_an_integer_has_no_position(integer: Any) -> None:
-    with pytest.raises(LayoutError, match="only a static 0"):
+    with pytest.raises(LayoutError, match=r"a basis element adds no number but a static 0, the zero of"):
         E(1) + integer
-    with pytest.raises(LayoutError, match="only a static 0"):
+    with pytest.raises(LayoutError, match=r"a basis element adds no number but a static 0, the zero of"):
         integer + E(1)
     assert E(1) + Int(0) == E(1) == Int(0) + E(1)
 
@@ -178,5 +178,5 @@ def test_incompatible_hierarchies() -> None:
     with pytest.raises(StaticAssertError) as caught:
         E(1) + E(1, 1)
     assert caught.value.condition == "Arithmetic tuple op+ error!"
-    with pytest.raises(LayoutError, match="nested differently"):
+    with pytest.raises(LayoutError, match="the coordinates have different profiles"):
         2 * E(1) + 3 * E(1, 1)

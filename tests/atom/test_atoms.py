@@ -88,12 +88,12 @@ def test_atoms_are_found_by_what_they_are(wanted: dict[str, Any], names: list[st
         (
             lambda: mma_atom("SM80_16x8x16_F32F16F16F32_TT"),
             InvalidValueError,
-            "'SM80_16x8x16_F32F16F16F32_TT' is no MMA operation of CuTe\n  nearest : SM80_16x8x16_F32F16F16F32_TN",
+            "CuTe has no MMA operation named 'SM80_16x8x16_F32F16F16F32_TT'\n  nearest : SM80_16x8x16_F32F16F16F32_TN",
         ),
         (
             lambda: copy_atom("SM75_U32x4_LDSM_X", "half"),
             InvalidValueError,
-            "'SM75_U32x4_LDSM_X' is no copy operation of CuTe\n  nearest : SM75_U32x4_LDSM_N",
+            "CuTe has no copy operation named 'SM75_U32x4_LDSM_X'\n  nearest : SM75_U32x4_LDSM_N",
         ),
         (lambda: mma_atom(3), InvalidTypeError, "mma_atom takes the name of an operation, got int 3"),
         (lambda: mma_atom(f"{GMMA}<K,K,One,One,One>"), InvalidValueError, f"{GMMA} takes 4 template arguments, got 5"),
@@ -101,7 +101,11 @@ def test_atoms_are_found_by_what_they_are(wanted: dict[str, Any], names: list[st
         (lambda: mma_atom(f"{GMMA}<K"), InvalidValueError, "its <...> does not close"),
         (lambda: mma_atom(UMMA), InvalidValueError, "needs the template arguments a_type, b_type, c_type, M, N"),
         (lambda: copy_atom("SM75_U32x4_LDSM_N", "floot"), InvalidValueError, "unknown element type 'floot'"),
-        (lambda: find_mma_atoms(arch="sm91"), InvalidValueError, "no MMA operation of 'sm91'\n  architectures : any,"),
+        (
+            lambda: find_mma_atoms(arch="sm91"),
+            InvalidValueError,
+            "CuTe has no MMA operation for 'sm91'\n  architectures : any,",
+        ),
         (lambda: find_mma_atoms(m=0), InvalidValueError, "an extent of an MMA = 0; must be at least 1"),
         (
             lambda: mma_atom(f"{UMMA}<half,half,float,96,64,K,K>"),

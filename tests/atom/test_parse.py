@@ -58,7 +58,10 @@ def test_a_tiled_mma_does_as_before(name: str, layout: Any) -> None:
     ("text", "expected"),
     [
         ("MMA_Atom\n  ThrID:      _32:_1\n", "expected a line Shape_MNK:"),
-        (str(mma_atom("SM70_8x8x4_F16F16F16F16_TN")).replace("(_4,_2)", "(_2,_4)"), "no MMA atom of CuTe has these"),
+        (
+            str(mma_atom("SM70_8x8x4_F16F16F16F16_TN")).replace("(_4,_2)", "(_2,_4)"),
+            "at position 23: CuTe has no MMA atom with these layouts",
+        ),
         ("TiledCopy\n  Tiler_MN: (_8,_8)\n  TiledLayout_TV: _8\n", "expected a layout"),
         (str(copy_atom("DefaultCopy", "half")).replace("16b", "many"), "expected a width such as 16b"),
         (str(copy_atom("SM75_U32x1_LDSM_N", "half")).replace("_128", "_127").replace("_8)", "_9)"), "no copy atom"),
@@ -76,7 +79,11 @@ TILED_MMA = str(make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN"))
     ("text", "begin", "expected"),
     [
         (TILED_MMA.replace("(_,_,_)", "(_,_,x?)"), "x?", "expected|is not a number"),
-        (TILED_MMA.replace("(_32,_1,", "(_32,_1:"), "(_32,", "is neither an integer nor a stride"),
+        (
+            TILED_MMA.replace("(_32,_1,", "(_32,_1:"),
+            "(_32,",
+            r"at position 27: Layout can't be a stride; a stride needs int \* x and x \+ x",
+        ),
         ("TiledCopy\n  Tiler_MN: (_8,_)\n  TiledLayout_TV: _8:_1\n", "(_8", "expected a tiler of numbers"),
         ("TiledCopy\n  Tiler_MN: (_8,_8)\n  TiledLayout_TV: _8:_1:\n", ":\n", "expected the end"),
     ],

@@ -118,7 +118,7 @@ STRIDE = "Not a canonical UMMA_K Layout: Expected stride failure."
         (Layout((64, 64), (64, 1)), "bfloat16", STRIDE),
         (Layout((60, 64), (64, 1)), "bfloat16", "Not a canonical UMMA_K Layout: Expected MN-size multiple of 8."),
         (Layout((64, 8), (8, 1)), "bfloat16", "64 x 8 elements; K must be a multiple of 16 (32 bytes)"),
-        (Layout((64, 16), (32, 2)), "bfloat16", "the elements of a unit of 16 bytes are not neighbours"),
+        (Layout((64, 16), (32, 2)), "bfloat16", "the elements of a 16-byte unit are not contiguous"),
         (Layout((64, 16), (20, 1)), "bfloat16", "Divisibility condition"),
     ],
 )
@@ -135,7 +135,7 @@ def test_every_form_that_was_tried_is_told() -> None:
     with pytest.raises(TmemError, match="two modes"):
         find_smem_operand(Layout((64, 64, 2)), "bfloat16")
     swizzled = tile(Major.K, SmemSwizzle.B64, 16, (64, 64))
-    with pytest.raises(TmemError, match="the layout has the swizzle B64, not B32"):
+    with pytest.raises(TmemError, match="the layout has the swizzle B64; must have B32"):
         find_smem_operand(swizzled, "bfloat16", major="K", swizzle="B32")
 
 
@@ -149,5 +149,5 @@ def test_the_layouts_that_this_library_makes(major: str, name: str, swizzle: int
 
 
 def test_the_layout_names_the_width_of_its_elements() -> None:
-    with pytest.raises(TmemError, match="float32 has 32 bits; the layout is one of 16-bit elements"):
+    with pytest.raises(TmemError, match="float32 has 32 bits, but the layout has 16-bit elements"):
         find_smem_operand(make_smem_layout("K", "128B", "float16", (64, 64)), "float32")

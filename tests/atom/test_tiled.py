@@ -137,9 +137,17 @@ def test_a_cotiled_copy_takes_what_is_contiguous() -> None:
             StaticAssertError,
             "TiledMMA requires independent permutations of MNK.",
         ),
-        (lambda: make_tiled_mma(MMA, None, ("a",)), InvalidTypeError, "a permutation is None, an extent or a layout"),
-        (lambda: make_tiled_mma("SM80_16x8x17"), InvalidValueError, "is no MMA operation of CuTe"),
-        (lambda: make_tiled_mma(MMA).get_slice(32), InvalidValueError, "thread 32; this tiled MMA has threads 0 to 31"),
+        (
+            lambda: make_tiled_mma(MMA, None, ("a",)),
+            InvalidTypeError,
+            "a permutation must be None, an extent or a layout, got",
+        ),
+        (lambda: make_tiled_mma("SM80_16x8x17"), InvalidValueError, "CuTe has no MMA operation named"),
+        (
+            lambda: make_tiled_mma(MMA).get_slice(32),
+            InvalidValueError,
+            "thread 32 does not exist; this tiled MMA has threads 0 to 31",
+        ),
         (lambda: make_tiled_mma(MMA).get_slice(-1), InvalidValueError, "a thread index = -1; must be at least 0"),
         (lambda: make_tiled_mma(MMA).get_slice("a"), InvalidTypeError, "a thread index must be an integer"),
         (lambda: make_tiled_mma(MMA).partition_shape_C((16,)), StaticAssertError, "rank(tensor) >= Int<2>"),
@@ -151,12 +159,12 @@ def test_a_cotiled_copy_takes_what_is_contiguous() -> None:
         (
             lambda: make_tiled_copy(VECTOR, Layout((Int(16), Int(8))), Layout((Int(1), Int(8)))).get_slice(128),
             InvalidValueError,
-            "thread 128; this tiled copy has threads 0 to 127",
+            "thread 128 does not exist; this tiled copy has threads 0 to 127",
         ),
         (
             lambda: make_tiled_copy("UniversalCopy<uint128_t>", Layout(Int(16)), Layout(Int(8))),
             InvalidTypeError,
-            "a tiled copy needs the type of its values",
+            "a tiled copy needs an element type",
         ),
     ],
 )

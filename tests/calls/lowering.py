@@ -111,7 +111,11 @@ INSTANCES.update(
 )
 
 add("targets.architecture", Maker.arch)
-add("tma.check_program", program, named={"arch": sm, "maps": "{0: small_request()}", "assemble": "False"})
+add(
+    "tma.check_program",
+    program,
+    named={"arch": sm, "maps": "{0: small_request()}", "assemble": "False", "launched": "True"},
+)
 add("tma.ProgramReport", "'sm_90a'", "(9, 0)", "()", "{'load': 1}")
 add("targets.Target", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
 add("tma.init_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})

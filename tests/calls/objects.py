@@ -71,6 +71,7 @@ __all__ = [
     "warps_that_ran",
     "KERNEL_TEXT",
     "kernel_run",
+    "tensor_run",
     "saved_kernel",
 ]
 
@@ -249,6 +250,27 @@ DONE: ret;
 def kernel_run(count: int) -> Any:
     """A run of a kernel on 32 elements; with a count above 32 it ends out of bounds."""
     return cute.run_ptx(KERNEL_TEXT, args=[np.zeros(32, np.uint32), count], schedule="eager")
+
+
+TENSOR_TEXT = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry fill() .reqntid 128
+{
+  .reg .b32 %r<4>; .reg .pred %p; .shared .align 4 .b32 base;
+  mov.u32 %r1, %tid.x; setp.ge.u32 %p, %r1, 32; @%p bra END;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32; ld.shared.b32 %r2, [base];
+  tcgen05.st.sync.aligned.32x32b.x1.b32 [%r2], {%r1};
+  tcgen05.wait::st.sync.aligned;
+  tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 32;
+END: ret;
+}
+"""
+
+
+def tensor_run() -> Any:
+    """A run of a kernel whose first warp writes a column of tensor memory."""
+    return cute.run_ptx(TENSOR_TEXT, schedule="eager")
 
 
 def saved_kernel() -> str:

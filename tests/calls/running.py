@@ -395,6 +395,7 @@ add("PtxRun", "'k'", "()", "('text',)", "()", "0", "()", "('eager',)")
 method("PtxRun.trace", "kernel_run(32)", lambda m: m.one_of("0", "31"), named={"cta": "0"})
 method("PtxRun.explain", "kernel_run(33)")
 method("PtxRun.timeline", "kernel_run(32)", named={"cta": "0"})
+method("PtxRun.tensor_memory", "tensor_run()", named={"cta": "0"})
 method("PtxRun.raise_for_diagnostics", lambda m: m.one_of("kernel_run(32)", "kernel_run(33)"))
 method(
     "tma.GemmKernel.machine_launches",

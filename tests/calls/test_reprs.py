@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,19 +16,17 @@ from tests.calls.namespace import names
 from tests.calls.registry import registry
 
 MOST = 300
-DRAWS = 4
-"""Calls of each name."""
 ROOMS = ("tma.descriptor", "tma.atom", "tma.dialect", "tma.exports", "tma.gemm", "tma.emulator", "tma.simulate")
 ROOMS += ("ptx", "gpu", "tmem", "draw")
 
 
-def objects(prefix: str) -> Iterator[tuple[str, object]]:
+def objects(prefix: str, draws: Iterable[int]) -> Iterator[tuple[str, object]]:
     """(call, what it returned) of every name under a prefix, where that is an object of one of the rooms."""
     namespace = names()
     for name, entry in registry().items():
         if not name.startswith(prefix) or entry.device:
             continue
-        for number in range(DRAWS):
+        for number in draws:
             call = entry.call(f"repr/{number}")
             arena.reset()
             with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
@@ -62,12 +60,13 @@ def test_a_long_repr_that_is_no_expression_is_found() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("draws", [range(1), pytest.param(range(1, 4), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("prefix", ["tma.", "tmem.", "draw."])
 def test_a_repr_is_short_or_evaluates_to_an_equal_object(
-    prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    prefix: str, draws: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     public = {**vars(cute), **{name: getattr(cute.tma, name) for name in cute.tma.__all__}, **vars(cute.tmem)}
-    found = list(objects(prefix))
+    found = list(objects(prefix, draws))
     assert found
     assert not [f"{call}: {repr(made)[:200]}" for call, made in found if not is_short_or_evaluable(made, public)]

@@ -17,7 +17,7 @@ from tests.calls.described import TIMES, normalised
 from tests.calls.outcome import Overtime
 from tests.calls.registry import registry
 from tests.characterisation.commands import printed
-from tests.fuzz.worker import SECONDS, Record, Task, carried_out
+from tests.fuzz.worker import SECONDS, Record, Task, call_of, carried_out
 
 SEED = "characterisation"
 CALLS_OF_A_NAME = 3
@@ -50,13 +50,20 @@ def _refusal(call: Call, namespace: dict[str, Any]) -> Record:
     return {"name": call.name}
 
 
-def refusals() -> dict[str, str]:
-    """Call -> type, text and facts of its error."""
+def wrong_calls(most: int = CALLS_OF_A_NAME) -> list[Task]:
+    """The first so many calls with a wrong argument, of each name. Odd calls have one."""
+    return [Task(name, 2 * i + 1) for name in _steady() for i in range(most)]
+
+
+def texts_of(tasks: list[Task]) -> set[str]:
+    """The calls as they are written."""
     entries = _steady()
-    wrong = [
-        Task(name, 2 * i + 1) for name in entries for i in range(CALLS_OF_A_NAME)
-    ]  # odd calls have a wrong argument
-    records = carried_out(wrong, SEED, entries, _refusal)
+    return {call_of(entries[task.name], SEED, task.number).text for task in tasks}
+
+
+def refusals(tasks: list[Task] | None = None) -> dict[str, str]:
+    """Call -> type, text and facts of its error; of all calls unless some are given."""
+    records = carried_out(wrong_calls() if tasks is None else tasks, SEED, _steady(), _refusal)
     return {str(record["text"]): str(record["said"]) for record in records if record.get("said")}
 
 

@@ -163,7 +163,7 @@ REFUSED = [
     ({"to": "int8"}, "must be a format"),
     ({"to": "nvfp5"}, "no format"),
     ({"to": "nvfp4", "convention": "modelopt"}, "modelopt does not store nvfp4()"),
-    ({"to": "nvfp4", "convention": "gguf"}, "no convention"),
+    ({"to": "nvfp4", "convention": "gguf"}, "unknown convention"),
     ({"to": "bf16", "device": "cuda"}, "must be a format whose blocks"),
     ({"to": "mxfp6", "device": "cuda"}, "e4m3 and e5m2"),
     ({"to": "mxfp6", "convention": "torchao"}, "torchao does not store"),

@@ -49,7 +49,7 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     broken = {
         "512 is the size of 32_4_4": {**good, "a.weight_scale": padded},
         "is a scale, and the file has no a.weight": {"a.weight_scale": good["a.weight_scale"]},
-        "follow no known row": {n: a for n, a in good.items() if n != "a.weight_scale_2"},
+        ") match no known convention": {n: a for n, a in good.items() if n != "a.weight_scale_2"},
         "has the shape (2,) of float32; must be one float32": {**good, "a.weight_scale_2": np.ones(2, np.float32)},
     }
     for text, tensors in broken.items():

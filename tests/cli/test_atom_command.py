@@ -78,9 +78,9 @@ def test_pictures(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ("arguments", "text"),
     [
         (("show", "SM80_16x8x16_F32F16F16F32_TX"), "nearest : SM80_16x8x16_F32F16F16F32_TN"),
-        (("show", "SM75_U32x1_LDSM_N", "--latex"), "--latex is of an MMA"),
+        (("show", "SM75_U32x1_LDSM_N", "--latex"), "--latex needs an MMA atom, but"),
         (("show", "SM75_U32x1_LDSM_N", "--dtype", "complex128"), "CopyOperation is not valid"),
-        (("list", "--family", "sm81"), "no operation has this family"),
+        (("list", "--family", "sm81"), "no operation matches this family and architecture"),
         (("find", "--a", "float17"), "float17"),
     ],
 )

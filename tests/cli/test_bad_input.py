@@ -170,8 +170,8 @@ def test_wrong_arguments_are_one_line_too(capsys: pytest.CaptureFixture[str], ar
             "cute-py copy: error: unrecognized arguments: --swizle 128B; nearest: --swizz",
         ),
         (["other.npy", "--tile", "8x8"], "unrecognized arguments: other.npy (see cute-py copy --help)"),
-        (["--permute", "1,0", "--swizzle", "128B"], "--swizzle is of a copy tile by tile; leave it out with --permute"),
-        (["--permute", "1,0", "--order", "col"], "--order is of a copy tile by tile; leave it out with --permute"),
+        (["--permute", "1,0", "--swizzle", "128B"], "--swizzle needs --tile; omit it with --permute"),
+        (["--permute", "1,0", "--order", "col"], "--order needs --tile; omit it with --permute"),
     ],
 )
 def test_an_option_that_does_not_apply(

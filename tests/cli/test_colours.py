@@ -139,7 +139,7 @@ def test_errors_are_red_with_dim_facts_and_a_green_hint(
     assert ANSI.sub("", coloured) == plain
     assert coloured.startswith("cute-py: \x1b[1;31merror:\x1b[0m \x1b[31mTMA requires ")
     assert "\x1b[2m  shared layout : " in coloured
-    assert "\x1b[32m  hint          : sizes known" in coloured
+    assert "\x1b[32m  hint          : write sizes known" in coloured
     with pytest.raises(SystemExit):
         main(["nothing"])
     assert "\x1b[1;31merror:\x1b[0m" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def test_print_explains(capsys: pytest.CaptureFixture[str], text: str) -> None:
 def test_print_tells_a_file_from_a_layout(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(b"")
     status, _, err = shell(capsys, "print", str(tmp_path / "x.npy"))
-    assert (status, "x.npy is a file; print takes the text of a layout or tensor\n" in err) == (2, True)
+    assert (status, "x.npy is a file; pass the text of a layout or tensor\n" in err) == (2, True)
 
 
 def test_print_of_symbols(capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,7 @@ def test_print_of_symbols(capsys: pytest.CaptureFixture[str]) -> None:
     assert shell(capsys, "print", "(4,8):(n,_1)")[1].startswith("(4,8):(n,_1)\nsize 32, cosize ")
     assert shell(capsys, "print", "ArithTuple(0,0) o (m,n):(_1@0,_1@1)")[::2] == (
         2,
-        "cute-py: error: m*n elements; only a known number of elements can be printed\n",
+        "cute-py: error: m*n elements; must be a known number, as elements can be printed\n",
     )
 
 
@@ -163,7 +163,7 @@ def test_tma_takes_a_printed_tensor(capsys: pytest.CaptureFixture[str]) -> None:
 def test_tma_tells_how_static_sizes_are_written(capsys: pytest.CaptureFixture[str]) -> None:
     status, _, err = shell(capsys, "tma", "(1024,512):(512,_1)", "(128,64):(64,1)")
     assert status == 2
-    assert "hint          : sizes known when compiling are written with _: '(_128,_64):(_64,_1)'" in err
+    assert "hint          : write sizes known at compile time with _: '(_128,_64):(_64,_1)'" in err
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_help_says_what_the_exit_statuses_are(capsys: pytest.CaptureFixture[str]
         main(["--help"])
     out = capsys.readouterr().out
     for line in (
-        "  0    done",
+        "  0    success",
         "  1    the copy is not equal",
         "  2    refused",
         "  130  interrupted",

@@ -142,7 +142,7 @@ def test_swizzle_is_refused_with_boxes_that_work(tmp_path: Path, capsys: pytest.
         ("(8, 4)", ""),
         ("(_8,_4)", ""),
         ("((8),4)", "must be sizes joined by x"),
-        ("4x4x4", "a tile of 3 modes for an array of shape (16, 16)"),
+        ("4x4x4", "the tile has 3 modes; must have at most those of the array, shape (16, 16)"),
         ("1x1x1x1x1x1", "at most 5"),
         ("fourxfour", "must be sizes joined by x"),
         ("", "must be sizes joined by x"),
@@ -167,7 +167,7 @@ def test_tiles(tmp_path: Path, capsys: pytest.CaptureFixture[str], tile: str, wo
         (np.zeros((4, 4), ">f4"), "big-endian"),
         (np.zeros((4, 4), [("a", "f4")]), "elements are records"),
         (np.zeros((4, 4), "S3"), "no GPU element type"),
-        (np.zeros((4, 4), np.complex128), "elements of 16 bytes"),
+        (np.zeros((4, 4), np.complex128), "an element of complex128 has 16 bytes"),
         (np.zeros((4, 4), "V2"), "name it with --dtype"),
     ],
 )

@@ -46,7 +46,7 @@ def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
         assert main(["explain", str(file)]) == 2
         assert "more than 65536 characters" in capsys.readouterr().err
     assert main(["explain", "x" * 65_537]) == 2
-    assert "a text of 65537 characters; must be at most 65536" in capsys.readouterr().err
+    assert "the text has 65537 characters; must have at most 65536" in capsys.readouterr().err
     assert main(["explain", "it does not work"]) == 2
     assert "recognised : nothing" in capsys.readouterr().err
 

@@ -125,7 +125,7 @@ def test_the_text_inside_a_fatbin(capsys: pytest.CaptureFixture[str]) -> None:
     check_sum("add.fatbin", 800, "--arch", "sm_80")
     subprocess.run([str(find_nvcc()), "-arch=sm_90a", "-cubin", "-o", "add.cubin", "add.cu"], check=True)
     assert main(["run", "add.cubin", "--block", "32"]) == 2
-    assert "without PTX in it" in capsys.readouterr().err
+    assert "is a cubin, machine code (SASS) without PTX" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")

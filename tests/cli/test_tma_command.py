@@ -94,7 +94,7 @@ def test_stages(capsys: pytest.CaptureFixture[str], name: str) -> None:
 
 
 def test_options_of_the_stages_are_of_no_other_view(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "are of the view lower, not box" in refused(capsys, "tma", "box", GMEM, SMEM, "--stages")
+    assert "apply to the view lower, not to box" in refused(capsys, "tma", "box", GMEM, SMEM, "--stages")
     assert "the tensor has 64 tiles" in refused(capsys, "tma", GMEM, SMEM, "--at", "(0,9)")
 
 
@@ -108,4 +108,4 @@ def test_a_tile_of_several_boxes(capsys: pytest.CaptureFixture[str]) -> None:
     tile = "(_512,_64):(_64,_1)"
     assert "split_oversize=True" in refused(capsys, "tma", "(1024,1024):(1024,_1)", tile)
     status, out, _ = shell(capsys, "tma", "(1024,1024):(1024,_1)", tile, "--split-oversize")
-    assert status == 0 and "cut to 256: several instructions" in out
+    assert status == 0 and "cut to 256, so a tile takes several instructions" in out

@@ -89,7 +89,7 @@ def test_a_destination_that_no_map_can_have_is_refused(backend: str) -> None:
     atom = atom_of(source, tile_of(32, 32))
     with pytest.raises(TmaLimitError, match="multiple of 16"):
         cute.tma.copy(atom, source, np.zeros((64, 100), np.uint8)[:, :96], backend=backend)
-    with pytest.raises(InvalidValueError, match="not the tensor of the atom"):
+    with pytest.raises(InvalidValueError, match="is not the tensor of this atom"):
         cute.tma.copy(atom, source, np.zeros((96, 64), np.uint8).T, backend=backend)
 
 

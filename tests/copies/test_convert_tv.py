@@ -73,6 +73,17 @@ def test_warps_may_differ() -> None:
         expect_moved(found)
 
 
+def test_warps_that_exchange_all_they_have_need_shared_memory() -> None:
+    """Each lane keeps its place, and its values are those of the lane of another warp."""
+    lanes = (1, 2, 4, 8, 16)
+    source, destination = (Layout(((2,) * 7, 2), ((*lanes, *warps), 32)) for warps in ((64, 128), (128, 64)))
+    found = cute.convert_layout_tv(source, destination)
+    assert found.by == "shared memory"
+    expect_moved(found)
+    with pytest.raises(InvalidValueError, match="elements change the warp"):
+        cute.convert_layout_tv(source, destination, by="shuffles")
+
+
 def test_the_exchange_of_two_lanes_is_one_shuffle() -> None:
     found = cute.convert_layout_tv(*EXCHANGE)
     assert (found.by, found.cost.shuffles, found.cost.selects) == ("shuffles", 1, 4)
@@ -148,9 +159,9 @@ def test_explain() -> None:
         "  to    ((2,16),2):((2,4),1)\n"
         "  cost  5 moves, 4 selects, 1 shuffle, 5.5 cycles\n"
         "  1. move    the thread's number\n"
-        "  2. select  each lane brings its words into the order of the rounds\n"
-        "  3. shuffle 1 word of a lane to another; 1 stay in theirs\n"
-        "  4. select  each lane brings what it got into its own order\n"
+        "  2. select  each lane arranges its words in the order of the rounds\n"
+        "  3. shuffle 1 word move to another lane; 1 stay\n"
+        "  4. select  each lane arranges the received words in its own order\n"
         "  5. move    words to the registers of the destination"
     )
 
@@ -169,22 +180,38 @@ def test_explain() -> None:
             InvalidValueError,
             "8, 16, 32 or 64",
         ),
-        (lambda: cute.convert_layout_tv(Layout(32), Layout((32, 1))), InvalidTypeError, "must be two"),
+        (
+            lambda: cute.convert_layout_tv(Layout(32), Layout((32, 1))),
+            InvalidTypeError,
+            "the source has 1 modes; must have two, thread and value",
+        ),
         (
             lambda: cute.convert_layout_tv(Layout((sympy.Symbol("n"), 2)), Layout((32, 2))),
             InvalidTypeError,
             "the number of threads of the source must be an integer, got Symbol n",
         ),
         (lambda: cute.convert_layout_tv("x", Layout((32, 1))), InvalidTypeError, "layout of"),
-        (lambda: cute.convert_layout_tv(Layout((2048, 1)), Layout((2048, 1))), InvalidValueError, "1..1024"),
-        (lambda: cute.convert_layout_tv(*EXCHANGE, by="moves"), InvalidValueError, "another move"),
+        (
+            lambda: cute.convert_layout_tv(Layout((2048, 1)), Layout((2048, 1))),
+            InvalidValueError,
+            "the source has 2048 threads; must have 1 to 1024",
+        ),
+        (
+            lambda: cute.convert_layout_tv(*EXCHANGE, by="moves"),
+            InvalidValueError,
+            "register moves are not enough: elements change threads, or the threads move their values differently",
+        ),
         (lambda: cute.convert_layout_tv(*EXCHANGE, by="magic"), InvalidValueError, "magic"),
         (
             lambda: cute.convert_layout_tv(Layout((64, 2), (2, 1)), Layout((64, 2), (1, 64)), by="shuffles"),
             InvalidValueError,
-            "change the warp",
+            "shuffles are not enough: elements change warps, elements",
         ),
-        (lambda: cute.convert_layout_tv(*EXCHANGE).run(np.zeros((32, 2))), InvalidTypeError, "values of the source"),
+        (
+            lambda: cute.convert_layout_tv(*EXCHANGE).run(np.zeros((32, 2))),
+            InvalidTypeError,
+            r"the source must have values of shape \(32, 2\) and type float32, got \(32, 2\) of float64",
+        ),
         (
             lambda: cute.convert_layout_tv(Layout((1024, 128), (128, 1)), Layout((1024, 128), (1, 1024))),
             InvalidValueError,

@@ -92,14 +92,14 @@ REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
     ("overlap", lambda: cute.copy(X[:8], X[4:]), InvalidValueError, "overlap"),
     ("itself", lambda: cute.copy(X, (Y, Layout((3, 4), (0, 1)))), InvalidValueError, "overlaps itself"),
     ("read-only", lambda: cute.copy(X, FIXED), InvalidValueError, "read-only"),
-    ("dtype", lambda: cute.copy(X, np.zeros(12)), InvalidValueError, "float32 is not destination dtype float64"),
+    ("dtype", lambda: cute.copy(X, np.zeros(12)), InvalidValueError, "differs from destination dtype"),
     (
         "extent",
         lambda: cute.copy((X, Layout(12, 2)), Y),
         InvalidValueError,
-        "reaches offsets 0 to 22; its memory at",
+        "layout reaches the offsets",
     ),
-    ("negative", lambda: cute.copy((X, Layout(12, -1)), Y), InvalidValueError, "reaches offsets -11 to 0"),
+    ("negative", lambda: cute.copy((X, Layout(12, -1)), Y), InvalidValueError, "layout reaches the offsets"),
     ("sparse", lambda: cute.copy((np.zeros((4, 6))[:, ::2], Layout(12)), Y), InvalidValueError, "not dense"),
     ("no array", lambda: cute.copy(3, Y), InvalidTypeError, "int"),  # type: ignore[arg-type]
     ("no layout", lambda: cute.copy((X, "12:1"), Y), InvalidTypeError, "array, layout"),  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def test_symbols_are_refused() -> None:
     import sympy
 
     n = sympy.Symbol("n", integer=True, positive=True)
-    with pytest.raises(InvalidTypeError, match="not of known integers"):
+    with pytest.raises(InvalidTypeError, match="the source layout must hold known integers, got n"):
         cute.plan_copy(Layout((n, 4)), Layout((n, 4)), "float32")
 
 

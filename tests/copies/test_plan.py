@@ -272,7 +272,7 @@ REFUSED: list[tuple[str, ArrayView, ArrayView, str]] = [
         view("float32", ROW, (256, 2)),
         view("float32", ROW, address=DESTINATION),
         """\
-no mode of the source is contiguous; the innermost mode of a tensor map has a stride of one element
+no mode of the source is contiguous; the innermost mode of a tensor map must have a stride of one element
   strides : 8, 1024 bytes
   element : 4 bytes""",
     ),
@@ -281,9 +281,9 @@ no mode of the source is contiguous; the innermost mode of a tensor map has a st
         view("float32", ROW),
         view("float32", ROW, address=DESTINATION + 4),
         """\
-destination address 0x7f8000000004 is 4 bytes past a multiple of 16
+destination the address 0x7f8000000004 is 4 bytes past a multiple of 16
   source : CUDA driver API, cuTensorMapEncodeTiled
-  hint   : let the destination start at a multiple of 16 bytes""",
+  hint   : make the destination start at a multiple of 16 bytes""",
     ),
     (
         "ragged rows without a gap",
@@ -300,7 +300,7 @@ destination stride = 122 bytes; must be a multiple of 16
         view("float16", (8, 7), (64, 1), DESTINATION),
         """\
 row = 14 bytes (7 elements x 2 bytes); must be at least 16
-  source : a store writes whole 16 bytes, so what lies behind each row would be lost""",
+  source : a store writes units of 16 bytes, so it would overwrite the bytes behind each row""",
     ),
     (
         "source rows between boundaries",

@@ -100,6 +100,32 @@ def test_digits_give_every_scale_and_its_padding_a_place_of_its_own(order: str, 
         assert np.array_equal(found, form.scale_index(M, K)(m, k)), (M, K)
 
 
+@pytest.mark.parametrize("order", [*ORDERS, "deepgemm_sm100", "vllm_v_4x4"])
+def test_four_scales_are_a_word_where_they_follow_each_other(order: str) -> None:
+    """Of the inner axis, that along which a block has most elements: blocks 4 i to 4 i + 3 at places 4 j to 4 j + 3."""
+    forms = [formats.mxfp8(scales=order, axis=axis) for axis in (-1, 0)]
+    forms += [formats.nvfp4(scales=order, block=(16, 16))] if order in ("linear", "mn_major") else []
+    forms += [formats.fp8((1, 128), rule="rceil", scales=order), formats.fp8((1, 32), rule="rceil", scales=order)]
+    for form in forms:
+        for M, K in ((1, 40), (33, 320), (128, 128), (256, 1024), (128, 24), (48, 64)):
+            for exchanged in (False, True):
+                scales = scales_of(form, (M, K), exchanged, 16)
+                (rows, columns), extents = scales.block, scales.extents
+                m, k = np.arange(extents[0]) * rows, np.arange(extents[1]) * columns
+                places = index_by(scales.digits.rows, m)[:, None] + index_by(scales.digits.columns, k)
+                inner = 0 if columns == 1 and rows != 1 else 1
+                along = places if inner else places.T
+                whole = along.shape[1] % 4 == 0
+                grouped = along[:, : along.shape[1] // 4 * 4].reshape(len(along), -1, 4)
+                together = whole and (grouped % 4 == np.arange(4)).all() and (np.diff(grouped, axis=2) == 1).all()
+                wanted = together and form.scale_dtype.bits == 8 and scales.block[inner] <= 32
+                if wanted != scales.words:  # one row of blocks tells nothing of the step to the next
+                    assert wanted and 1 in along.shape, (form, M, K, exchanged)
+                assert not scales_of(form, (M, K), exchanged, 2).words
+                other = scales.digits.rows if inner else scales.digits.columns
+                assert scales.split == (bool(other) and other[0][0] == 32 and dict(other[:2]).get(4) == 4)
+
+
 def _refusals() -> list[tuple[str, Any, type[Exception]]]:
     x, form, ragged = matrix((64, 96)), formats.mxfp8(), formats.mxfp8(scales="ragged((0, 64))")
     out = unset(form, (64, 96))
@@ -111,7 +137,7 @@ def _refusals() -> list[tuple[str, Any, type[Exception]]]:
         ("has the shape", lambda: scaled_work(x[:63], out), InvalidValueError),
         ("cast=True", lambda: scaled_work(x, np.zeros(x.shape, np.float32)), InvalidValueError),
         ("no memory", lambda: scaled_work(x, form), InvalidTypeError),
-        ("another one", lambda: scaled_work(out, unset(formats.mxfp4(), (64, 96))), InvalidValueError),
+        ("a GPU copy does not", lambda: scaled_work(out, unset(formats.mxfp4(), (64, 96))), InvalidValueError),
         ("must be -1 to 63", lambda: scaled_work(x, np.zeros((1, 96), x.dtype), rows=[64]), InvalidValueError),
         ("int32 or int64", lambda: scaled_work(x, x[:1].copy(), rows=np.array([1], np.uint8)), InvalidTypeError),
         ("overlaps", lambda: scaled_work(x, x[:2], rows=[1, 2]), InvalidValueError),

@@ -354,6 +354,31 @@ def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypat
     assert borrowing and refused
 
 
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [((10, 7, 2, 2, 18), (3, 1, 2, 0, 4)), ((14, 66, 12, 18), (2, 1, 0, 3)), ((7, 100, 12, 6), (2, 1, 0, 3))],
+)
+@pytest.mark.parametrize("element", [1, 2])
+def test_threads_access_shared_memory_in_few_widths(
+    shape: tuple[int, ...], order: tuple[int, ...], element: int
+) -> None:
+    """Also where rows of both sides share a run of 2 bytes, but of no word."""
+    pair = permuted(shape, order, element)
+    refinement = refine(pair.source, pair.destination)
+    assert refinement is not None
+    found = {
+        (tile.piece, tile.unit)
+        for alignment in ((16, 16), (16, 4))
+        for whole, grain in tile_shape_module.tile_shapes(
+            refinement, element, _limits(refinement, element, alignment), 1024
+        )
+        for _, tiles in placings(whole, grain)
+        for tile in tiles
+    }
+    widths = {16, 8, 4, element}
+    assert found and all(piece in widths and unit in widths for piece, unit in found)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_best_tile_costs_least_of_all(seed: int) -> None:
     """Of every shape a bound is known before it has places, and what is not counted by that bound is no better."""

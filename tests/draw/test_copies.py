@@ -312,5 +312,5 @@ def test_the_corners_of_an_im2col_map_are_signed() -> None:
 
 
 def test_a_descriptor_of_the_wrong_length() -> None:
-    with pytest.raises(InvalidValueError, match="tensor map of 3 bytes; must be 64 or 128"):
+    with pytest.raises(InvalidValueError, match="the tensor map has 3 bytes; must have 64 or 128"):
         draw(b"123")

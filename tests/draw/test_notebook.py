@@ -80,7 +80,7 @@ def test_a_picture_is_shown_in_the_page_itself() -> None:
 def test_a_map_that_no_driver_writes_shows_every_broken_rule() -> None:
     bad = TensorMapTiled(6, 4096, (512, 1024), (1024,), (300, 300), swizzle=3)
     text = unescape("".join(parsed(shown(bad)).itertext()))
-    assert "no picture: cuTensorMapEncodeTiled: 4 rules of sm_90a are broken" in text
+    assert "no picture: cuTensorMapEncodeTiled: the request breaks 4 rules of sm_90a" in text
     assert "boxDim[1] = 300 elements; must be 1 to 256" in text
     with pytest.raises(TmaLimitError) as caught:
         cute.tma.encode(bad)

@@ -173,7 +173,7 @@ def test_titles_go_where_they_are_too_much() -> None:
     rows = tuple((long,) * 64 for _ in range(64))
     picture = Picture("large", (Table("", rows, ("",) * 64, ("",) * 64),))
     assert len(picture.svg) < SVG_BYTES
-    assert "the titles of the cells are left out: they would be too large" in words(picture)
+    assert "the titles of the cells are omitted: they would be too large" in words(picture)
     assert {c.title for c in cells(picture)} == {""}
 
 

@@ -45,7 +45,7 @@ IN_WORDS = {
     "ptx_pastes._messages": "what the message itself demands",
     "ptx_pastes._message": "what the message itself demands",
     "ptx_pastes._usage": "words",
-    "ptx_pastes.read_waits": "what the run of the program was short of",
+    "ptx_pastes.read_waits": "numbers with which a run of the program has no finding",
 }
 """Functions that make changes without a check, and why no check applies."""
 

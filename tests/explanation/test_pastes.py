@@ -275,7 +275,7 @@ def test_long_repetitions_are_quick(unit: str) -> None:
 @pytest.mark.parametrize("read", [cute.explain, readings_of, cute.parse], ids=lambda read: read.__name__)
 def test_a_text_beyond_the_bound_is_refused_with_the_bound(read: Callable[[str], object]) -> None:
     error = "CUDA error: misaligned address\n"
-    with pytest.raises(InvalidValueError, match=r"^a text of 65567 characters; must be at most 65536$"):
+    with pytest.raises(InvalidValueError, match=r"^the text has 65567 characters; must have at most 65536$"):
         read(error + "x" * MOST_TEXT)
     if read is not cute.parse:
         assert "MISALIGNED" in str(read(error + " " * (MOST_TEXT - len(error))))
@@ -395,6 +395,6 @@ def test_a_part_of_the_bytes_of_a_map_is_named() -> None:
     with pytest.raises(InvalidTypeError) as refused:
         cute.explain(words.split("desc[15]")[0])
     assert refused.value.facts["recognised"] == "numbers of a tensor map"
-    assert refused.value.facts["size"] == "8 bytes are missing to 128"
+    assert refused.value.facts["size"] == "8 bytes fewer than 128"
     assert cute.explain(words.replace("\n", " ")) == cute.explain(words)  # the line breaks were lost
     assert [len(readings_of(f"{words}\n{words}"))] == [2]

@@ -30,7 +30,7 @@ SAID = [
     ("CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3", ["32_4_4", "nvfp4()"]),
     ("QuantizationSFLayout::SWIZZLED_8x4", ["8x4", "get_sf_out_offset_8x4"]),
     ("HopperMXScaleLayout(num_warps=8)", ["triton_hopper"]),
-    ("DeepGEMM: packed UE8M0 scales", ["deepgemm_sm100", "four ue8m0 an int32"]),
+    ("DeepGEMM: packed UE8M0 scales", ["deepgemm_sm100", "((kb/4)*align(M, 4) + m)*4 + kb%4: four ue8m0 per int32"]),
     ("float8_e8m0fnu", ["2^(e - 127)", "255 is NaN"]),
     ("torch.float8_e8m0fnu", ["2^(e - 127)"]),
     (

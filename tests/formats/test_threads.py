@@ -50,7 +50,7 @@ def test_scales_that_are_not_padded() -> None:
     found = formats.check(made.data, made.scales, formats.nvfp4(), (200, 480))
     assert [d.rule for d in found if d.severity == "error"] == ["scale_size"]
     assert found[0].value == 200 * 30
-    assert found[0].facts["why"] == "one scale a block, not padded to 128 x 4"
+    assert found[0].facts["why"] == "one scale per block, not padded to 128 x 4"
     assert found.scope.not_judged
 
 
@@ -114,7 +114,7 @@ def test_exponents_rounded_twice() -> None:
     match = best(other.scales, right.scales, (128, 512))
     assert str(match.order) == "32_4_4"
     assert not match.explains
-    assert "one apart: this is the order" in match.text
+    assert "differ by one: this is the order, and the exponents were" in match.text
     amax = np.float32(448 * (1 + 2.0**-10))
     exact = formats.cast(np.array([amax / np.float32(448)]), "ue8m0", rounding="up")
     twice = formats.cast(formats.cast(np.array([amax / np.float32(448)]), "bf16"), "ue8m0", rounding="up")

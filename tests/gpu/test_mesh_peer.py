@@ -101,7 +101,7 @@ def test_sums_go_through_the_host(torch: Any, gpus: list[str]) -> None:
 def test_without_peer_access(torch: Any, gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(peer, "has_peer_access", lambda device, other: device.ordinal == other.ordinal)
     made = both(torch, gpus, distribute((64, 64), 2, [Shard(0)]), distribute((64, 64), 2, [Shard(1)]))
-    assert "staged, 2048 bytes (no peer access between devices 1 and 0)" in made.report()
+    assert "staged, 2048 bytes (devices 1 and 0 have no peer access to each other)" in made.report()
     assert {r.how for r in made.routes} == {"local", "staged"}
 
 
@@ -292,5 +292,5 @@ def test_transposed_by_blocks_that_stay(
 
 def test_a_stream_of_no_device_of_it(torch: Any, gpus: list[str]) -> None:
     made = both(torch, ["cuda:0"], distribute((64, 64), 2, [Shard(0)]), distribute((64, 64), 2, [Shard(1)]))
-    with pytest.raises(InvalidValueError, match="the stream is of no device"):
+    with pytest.raises(InvalidValueError, match="the stream belongs to no device of this redistribution"):
         made.launch(torch.cuda.Stream("cuda:1"))

@@ -39,7 +39,7 @@ def test_memory_without_a_handle(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> 
     for one in jobs.run_torch(jobs.expandable, 2, backend="gloo gpu"):
         assert one == (
             True,
-            "messages (rank 0: its memory has no IPC handle: it is of expandable segments, symmetric or a pool's)",
+            "messages (rank 0: its memory has no IPC handle, because it comes from expandable segments, symmetric",
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from cute_py.copies.prepared import prepare_copy
-from cute_py.errors import DeviceError
+from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.arrays import array_view
 from cute_py.gpu.device import Device
 from cute_py.tensor.array_views import stream_handle
@@ -64,6 +64,49 @@ def test_graph_capture(device: Device, torch: Any) -> None:
         assert torch.equal(a, c)
     first.check()
     second.check()
+
+
+def test_operators_in_a_graph(device: Device, torch: Any) -> None:
+    """Operators of PyTorch, captured without a call before, and replayed on changed data."""
+    import cute_py.torch as ct
+
+    a = torch.zeros(256, 512, device="cuda", dtype=torch.bfloat16)
+    index = torch.zeros(100, device="cuda", dtype=torch.int32)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        data, scales, _ = ct.quantize(a, "mxfp8()")
+        back = ct.dequantize(data, scales, None, "mxfp8()", a.shape, torch.float32)
+        rows = torch.ops.cute_py.gather_rows(a, index)
+        turned = torch.ops.cute_py.relayout(a.reshape(-1), "(256,512):(512,1)", "(256,512):(1,256)")
+    for seed in range(3):
+        torch.manual_seed(seed)
+        a.copy_(torch.randn_like(a))
+        index.copy_(torch.randint(0, 256, index.shape, device="cuda"))
+        graph.replay()
+        torch.cuda.synchronize()
+        wanted = ct.quantize(a.cpu(), "mxfp8()")
+        assert torch.equal(data.cpu().view(torch.uint8), wanted[0].view(torch.uint8))
+        assert torch.equal(scales.cpu().view(torch.uint8), wanted[1].view(torch.uint8))
+        assert torch.equal(back.cpu(), ct.dequantize(*wanted, "mxfp8()", a.shape, torch.float32))
+        assert torch.equal(rows, a[index.long()])
+        assert torch.equal(turned.reshape(512, 256), a.t())
+
+
+def test_a_tensor_scale_on_the_device_is_not_read_in_a_capture(device: Device, torch: Any) -> None:
+    import cute_py.torch as ct
+
+    a = torch.ones(128, 128, device="cuda", dtype=torch.bfloat16)
+    scale = torch.ones((), device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        with pytest.raises(InvalidValueError, match="capture"):
+            ct.quantize(a, "nvfp4()", scale)
+        data, scales, _ = ct.quantize(a, "nvfp4()", torch.ones(()))
+    graph.replay()
+    torch.cuda.synchronize()
+    wanted = ct.quantize(a.cpu(), "nvfp4()", torch.ones(()))
+    assert torch.equal(data.cpu(), wanted[0])
+    assert torch.equal(scales.cpu().view(torch.uint8), wanted[1].view(torch.uint8))
 
 
 def test_two_streams_at_once(device: Device, torch: Any) -> None:

@@ -84,7 +84,7 @@ def test_a_read_only_array_is_a_source_and_no_destination() -> None:
     x.flags.writeable = False
     atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, TILE)
     assert cute.tma.copy(atom, x).equal
-    with pytest.raises(InvalidValueError, match="destination is read-only"):
+    with pytest.raises(InvalidValueError, match="the destination is read-only"):
         cute.tma.copy(atom, np.array(x), x)
     with pytest.raises(TensorAccessError, match="read-only"):
         cute.make_tensor(x)[0, 0] = 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -140,7 +139,3 @@ def test_thread_value_layouts_are_one_to_one(threads: Layout, values: Layout) ->
     whole = Layout(tuple(Int(2 * int(t)) for t in tile))
     copy = cute.TiledCopy(cute.copy_atom("UniversalCopy<float>", "float"), tv, tile)
     assert sorted(table(copy.tidfrg_S(whole))) == list(range(int(cute.size(whole))))
-    mine = copy.get_slice(0).partition_S(whole)
-    with pytest.warns(DeprecationWarning, match=r"thread_view is TiledCopy\(atom, layout_tv, tiler\).get_slice"):
-        former = cute.thread_view(whole, tile, tv, 0)
-    assert table(mine) == table(former)

@@ -45,10 +45,10 @@ def test_dtype_of_offsets(dtype: Any) -> None:
 
 
 def test_an_offset_that_the_type_cannot_hold_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="does not fit int8"):
+    with pytest.raises(InvalidValueError, match="does not fit into"):
         cute.offsets(Layout(129), dtype="int8")
     assert cute.offsets(Layout(128), dtype="int8")[-1] == 127
-    with pytest.raises(InvalidValueError, match="does not fit uint8"):
+    with pytest.raises(InvalidValueError, match="the offset -1 does not fit into uint8"):
         cute.offsets(Layout(2, -1), dtype="uint8")
     assert cute.offsets(Layout(2, 2**70), dtype=object).tolist() == [0, 2**70]
 
@@ -60,7 +60,7 @@ def test_too_many_elements_are_refused_at_once() -> None:
 
 
 def test_coordinates_whose_offset_does_not_fit_are_refused_and_exact_as_objects() -> None:
-    with pytest.raises(InvalidValueError, match="does not fit int64"):
+    with pytest.raises(InvalidValueError, match="does not fit into"):
         cute.offsets(HUGE, ([0, 2**40 - 1], 5))
     assert cute.offsets(HUGE, ([0, 2**40 - 1], 5), dtype=object).tolist() == [5, (2**40 - 1) * 2**30 + 5]
     assert cute.offsets(HUGE, [2**68], dtype=object).tolist() == [HUGE(2**68)]
@@ -110,7 +110,7 @@ def test_what_only_arrays_can_tell_is_compared_up_to_a_bound(monkeypatch: pytest
     monkeypatch.setattr(module, "MAX_ELEMENTS", 4)
     monkeypatch.setattr(module, "PIECE", 2)
     without_effect = ComposedLayout(Swizzle(1, 0, 3), 0, Layout(12))
-    with pytest.raises(InvalidValueError, match="the first 4 offsets are equal; of 12 at most 4 are compared"):
+    with pytest.raises(InvalidValueError, match="the first 4 of 12 offsets are equal; at most 4 are compared"):
         cute.same_function(without_effect, Layout(12))
     assert not cute.same_function(ComposedLayout(Swizzle(1, 0, 1), 0, Layout(12)), Layout(12))
     assert not cute.overlaps(HUGE, HUGE, shift=2**70)
@@ -119,12 +119,12 @@ def test_what_only_arrays_can_tell_is_compared_up_to_a_bound(monkeypatch: pytest
 
 
 def test_what_theory_does_not_decide_is_refused_when_too_large_to_count() -> None:
-    with pytest.raises(LayoutError, match="too many to count"):
+    with pytest.raises(LayoutError, match="elements and its strides alone don't decide this; at most"):
         cute.is_injective(Layout((2**20, 2**20, 2**20), (2**30 + 1, 2**30 + 3, 2**29 + 1)))
 
 
 def test_coordinates_of_what_is_not_reached_are_refused() -> None:
-    with pytest.raises(LayoutError, match="no coordinate with offset 4"):
+    with pytest.raises(LayoutError, match="no coordinate of the layout has the offset"):
         cute.coordinates(Layout((4, 8), (1, 5)), [0, 4])
     with pytest.raises(LayoutError, match="not injective"):
         cute.coordinates(Layout((4, 8), (1, 1)), [0])
@@ -133,15 +133,18 @@ def test_coordinates_of_what_is_not_reached_are_refused() -> None:
 @pytest.mark.parametrize(
     ("layout", "reason"),
     [
-        (Layout((3, 4)), "the size 3 is not a power of two"),
+        (Layout((3, 4)), "the size 3 is not a power of 2"),
         (Layout((2, 4), (1, -2)), "the stride -2 is negative"),
-        (Layout((2, 2), (1, 1)), "two steps of (2,2):(1,1) share a bit, so adding carries"),
-        (ComposedLayout(Swizzle(1, 0, 1), 1, Layout(2)), "the offset 1 shares a bit with a step, so adding carries"),
+        (Layout((2, 2), (1, 1)), "two strides of (2,2):(1,1) share a bit, so their sum carries"),
+        (
+            ComposedLayout(Swizzle(1, 0, 1), 1, Layout(2)),
+            "the offset 1 shares a bit with a stride, so their sum carries",
+        ),
     ],
     ids=str,
 )
 def test_why_not_linear(layout: Any, reason: str) -> None:
-    with pytest.raises(LayoutError, match=re.escape(f"no F2 view: {reason}")):
+    with pytest.raises(LayoutError, match=re.escape(f"this function has no F2 view: {reason}")):
         cute.linear(layout)
 
 
@@ -175,9 +178,11 @@ def test_bank_conflicts(layout: Any, dtype: str, wavefronts: tuple[int, ...]) ->
 def test_bank_conflicts_refuse_accesses_that_no_instruction_does() -> None:
     with pytest.raises(LayoutError, match="not contiguous"):
         cute.bank_conflicts(Layout((32, 4), (8, 2)), "float32")
-    with pytest.raises(LayoutError, match="not aligned"):
+    with pytest.raises(LayoutError, match="bytes does not start at a multiple of"):
         cute.bank_conflicts(Layout((32, 4), (4, 1)), "float32", base=4)
-    with pytest.raises(InvalidValueError, match="whole elements"):
+    with pytest.raises(
+        InvalidValueError, match="an access of 64 bits can't split 3 elements of 32 bits per thread evenly"
+    ):
         cute.bank_conflicts(Layout((32, 3), (3, 1)), "float32", vector_bits=64)
     with pytest.raises(InvalidTypeError, match="3 modes"):
         cute.bank_conflicts(Layout((4, 8, 2)), "float32")
@@ -225,9 +230,9 @@ def test_an_access_of_a_tile_is_a_known_one() -> None:
         cute.bank_conflicts(ROWS, "float16", access="diagonal")
     with pytest.raises(InvalidValueError, match="8 rows of 8 contiguous"):
         cute.bank_conflicts(Layout((4, 8), (8, 1)), "float16", access="ldmatrix")
-    with pytest.raises(InvalidValueError, match="leaves the tile"):
+    with pytest.raises(InvalidValueError, match="the thread-value layout addresses elements outside the tile"):
         cute.bank_conflicts(Layout((4, 8), (8, 1)), "float16", access=Layout(64))
-    with pytest.raises(InvalidTypeError, match="a row and a column"):
+    with pytest.raises(InvalidTypeError, match="the tile has 1 modes; must have 2, rows and columns"):
         cute.coalescing(Layout(64), "float16", access="row")
 
 
@@ -260,7 +265,7 @@ def test_make_layout_tv_is_the_one_of_make_tiled_copy() -> None:
 
 @pytest.mark.parametrize("coords", [[(0, 0), (1, 2, 3)], [(0, 0), (1,)], [(0, 0), 5], [(0, (0, 1)), (0, 1)]])
 def test_a_list_of_coordinates_has_one_profile(coords: list[object]) -> None:
-    with pytest.raises(CoordinateError, match=r"must have one profile|Mismatched Ranks"):
+    with pytest.raises(CoordinateError, match=r"the coordinates in a list must all have the same profile"):
         cute.offsets(Layout((4, (2, 4))), coords)
     assert cute.offsets(Layout((4, (2, 4))), [(0, (0, 1)), (3, (1, 2))]).tolist() == [8, 23]
 
@@ -303,7 +308,7 @@ def test_coordinates_of_points(layout: Layout) -> None:
 
 def test_points_have_an_entry_for_each_axis() -> None:
     for layout, axes in ((Layout((4, 8), (E(1), E(0))), 2), (Layout((3, 2), (2 * E(0), 3 * E(0))), 1)):
-        with pytest.raises(InvalidValueError, match=f"{axes} entries in the last axis"):
+        with pytest.raises(InvalidValueError, match=f"the last axis of the offsets must have {axes} entries"):
             cute.coordinates(layout, np.zeros((4, 3), int))
 
 
@@ -314,7 +319,7 @@ def test_the_f2_view_through_a_layout_ends_at_its_domain() -> None:
         view = cute.linear(whole)
         assert [view(i) for i in range(int(cute.size(inner)))] == [whole(i) for i in range(int(cute.size(inner)))]
     for start, inner in ((0, Layout(64)), (32, Layout(16))):
-        with pytest.raises(LayoutError, match="beyond the domain of the outer"):
+        with pytest.raises(LayoutError, match="the inner layout has values outside the domain of the outer"):
             cute.linear(ComposedLayout(rows, start, inner))
 
 
@@ -326,7 +331,7 @@ def test_coordinates_of_another_rank_are_refused(coordinate: Any) -> None:
 
 @pytest.mark.parametrize("offset", [sympy.Symbol("n", integer=True), E(0)], ids=str)
 def test_offsets_need_a_known_integer_between(offset: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="offsets can't add"):
+    with pytest.raises(InvalidTypeError, match=r"offsets\(\) can't add the offset"):
         cute.offsets(ComposedLayout(Swizzle(2, 0, 2), offset, Layout(16)))
 
 
@@ -383,7 +388,7 @@ def test_many_coordinates_have_the_offsets_of_few(layout: Layout, low: int) -> N
 def test_an_offset_beyond_64_bits_is_refused_among_many() -> None:
     i = np.zeros(2 * BLOCK, np.int64)
     i[-1] = 1 << 60
-    with pytest.raises(InvalidValueError, match="does not fit int64"):
+    with pytest.raises(InvalidValueError, match="does not fit into"):
         cute.offsets(Layout((4, 4), (1 << 8, 1)), (i, i))
 
 
@@ -397,7 +402,7 @@ def test_runs_reach_the_ends_of_their_type(kind: str) -> None:
 
 def test_one_coordinate_beyond_64_bits() -> None:
     layout = Layout((6, 6), (9, 25))
-    with pytest.raises(InvalidValueError, match="does not fit int32"):
+    with pytest.raises(InvalidValueError, match="does not fit into"):
         cute.offsets(layout, 10**5000, dtype="int32")
     for number in (2**64 + 3, 2**63 + 1, -(2**64)):
         assert int(cute.offsets(layout, number, dtype=object)) == layout(number)

@@ -51,7 +51,9 @@ def test_a_named_tuple_is_no_other_tiler() -> None:
     layout, tiler = cute.static(Layout((4, 9, 8))), Extents(Int(2), Int(3), Int(4))
     for operation in (cute.logical_divide, cute.zipped_divide, cute.tiled_divide, cute.logical_product):
         operation(layout, tuple(tiler))
-        with pytest.raises(InvalidTypeError, match="a tiler is a plain tuple, a size, a layout or `_`, got Extents"):
+        with pytest.raises(
+            InvalidTypeError, match="a tiler must be a plain tuple, a size, a layout or `_`, got Extents"
+        ):
             operation(layout, tiler)
     assert cute.offsets(layout, Extents(1, 2, 3)) == cute.offsets(layout, (1, 2, 3)) == layout(1, 2, 3)
     with pytest.raises(InvalidTypeError, match="a descriptor must be bytes"):
@@ -80,7 +82,7 @@ def test_an_unknown_function_is_a_symbol() -> None:
 def test_arrays_of_many_modes_are_not_printed_whole() -> None:
     deep = np.zeros((2,) * 24, np.uint8)
     with within(200):
-        assert given(deep) == f"<ndarray of the shape {deep.shape}>" and given((4, deep)).startswith("(4, <ndarray")
+        assert given(deep) == f"<ndarray of shape {deep.shape}>" and given((4, deep)).startswith("(4, <ndarray")
         with pytest.raises(InvalidTypeError, match="ndarray"):
             cute.tiled_divide(Layout((4, 8)), deep)
 
@@ -88,7 +90,7 @@ def test_arrays_of_many_modes_are_not_printed_whole() -> None:
 @pytest.mark.parametrize("value", [True, 1.5, "4", int, np.array([1, 2]), np.array([3, 4], object), N])
 def test_static_integers_are_made_of_integers(value: Any) -> None:
     assert not is_integer(value)
-    with pytest.raises(InvalidTypeError, match="Int takes an integer"):
+    with pytest.raises(InvalidTypeError, match=r"Int\(value\) takes an integer, got"):
         Int(value)
 
 
@@ -152,8 +154,8 @@ L = Layout((4, 8), (8, Int(1)))
 DEEP = nested(2000)
 
 REFUSED: list[Refusal] = [
-    ("tuple, rounded", lambda: cute.round_up(5, (2, 2)), InvalidTypeError, "round_up of a tuple and an integer"),
-    ("tuple, rounded up", lambda: cute.round_up((10, 7), 2**62), InvalidTypeError, "round_up of a tuple"),
+    ("tuple, rounded", lambda: cute.round_up(5, (2, 2)), InvalidTypeError, "round_up takes two integers or two"),
+    ("tuple, rounded up", lambda: cute.round_up((10, 7), 2**62), InvalidTypeError, "round_up takes two integers or"),
     ("inner product", lambda: cute.inner_product((1, 2), 2**62), StaticAssertError, "Mismatched ranks"),
     ("stride deeper", lambda: cute.crd2idx(7, 5, ((1, 3),)), CoordinateError, "Mismatched Ranks"),
     ("stride flatter", lambda: cute.crd2idx(12, ((7, 5),), 3), CoordinateError, "Mismatched Ranks"),
@@ -175,19 +177,20 @@ REFUSED: list[Refusal] = [
     ("type of offsets", lambda: cute.offsets(L, None, "4:1"), InvalidTypeError, "must be an integer type"),
     ("type of offsets, an old alias", lambda: cute.offsets(L, None, b"a"), InvalidTypeError, "must be an integer type"),
     ("a list of modes", lambda: cute.flatten([3, 8]), InvalidTypeError, "flatten takes a layout or a tensor, got list"),
-    ("ragged", lambda: cute.offsets(Layout(8), [[1], [2, 3]]), InvalidTypeError, "coordinates are integers"),
-    ("ragged offsets", lambda: cute.coordinates(L, [[1], [2, 3]]), InvalidTypeError, "offsets are integers"),
+    ("ragged", lambda: cute.offsets(Layout(8), [[1], [2, 3]]), InvalidTypeError, "coordinates must be integers, got"),
+    ("ragged offsets", lambda: cute.coordinates(L, [[1], [2, 3]]), InvalidTypeError, "offsets must be integers, got"),
     ("a callable", lambda: cute.offsets(int, (1,)), InvalidTypeError, "offsets takes a layout or a tensor"),
     ("shift of a layout", lambda: cute.overlaps(L, L, L), InvalidTypeError, "shift must be an integer, got Layout"),
-    ("base", lambda: cute.coalescing(L, "float16", base=2**63), InvalidValueError, "must be less than 2**62"),
+    ("base", lambda: cute.coalescing(L, "float16", base=2**63), InvalidValueError, "must be less than 2**62 in"),
     ("base of a layout", lambda: cute.bank_conflicts(L, 16, base=L), InvalidTypeError, "base must be an integer"),
     ("wide element", lambda: cute.coalescing(Layout(4), 2**63), InvalidValueError, "must be 1 to 65536"),
     ("no thread", lambda: cute.coalescing(Layout(0), 16), InvalidValueError, "at least one thread"),
-    ("relation", lambda: cute.elem_less(1, E(0)), InvalidTypeError, "elem_less compares integers"),
-    ("symbol and basis", lambda: cute.compatible(E(1, 0), (4, N)), InvalidTypeError, "sizes are integers"),
+    ("relation", lambda: cute.elem_less(1, E(0)), InvalidTypeError, "elem_less compares integers only"),
+    ("symbol and basis", lambda: cute.compatible(E(1, 0), (4, N)), InvalidTypeError, "sizes must be integers, got"),
     ("by nothing", lambda: cute.logical_divide(Layout((N, 4), (4, 1)), 0), LayoutError, "division by zero"),
     ("no bits", lambda: cute.composition(Layout((4, 8), (E(0), E(1))), Swizzle(1, 0, 1)), InvalidTypeError, "no bits"),
-    ("searched", lambda: cute.coordinates(Layout((2**10, 2**20), (3, 2)), [5]), LayoutError, "too many to search"),
+    ("searched", lambda: cute.coordinates(Layout((2**10, 2**20), (3, 2)), [5]), LayoutError,
+     "the search for an offset takes at most"),
     ("diced", lambda: cute.dice((0, 1), nested(2000)), InvalidValueError, "nested deeper than 64"),
     ("unknown size", lambda: cute.composition(Layout((N, 4)), Layout(N), strict=True), CoordinateError, "known number"),
 ]  # fmt: skip
@@ -254,7 +257,7 @@ def test_strict_composition_misses_no_element() -> None:
     a = Layout((Int(2), 3, Int(4)), (0, 0, Int(0)))
     assert cute.size(cute.composition(a, Layout(Int(16)))) == 12
     with pytest.raises(
-        CompositionMismatchError, match="composition has 12 elements; must have the 16 of the right side"
+        CompositionMismatchError, match="the composition has 12 elements; must have 16, as the right layout"
     ):
         cute.composition(a, Layout(Int(16)), strict=True)
 
@@ -262,7 +265,7 @@ def test_strict_composition_misses_no_element() -> None:
 @pytest.mark.parametrize(
     ("lhs", "rhs", "words"),
     [
-        ("Sw<1,0,3> o _0 o (_2,2):(_1,_2)", "(5):(_1)", "composition has 4 elements; must have the 5"),
+        ("Sw<1,0,3> o _0 o (_2,2):(_1,_2)", "(5):(_1)", "the composition has 4 elements; must have 5,"),
         ("Sw<1,0,3> o 5 o (4,6,8):(2,3,5)", "6:3", r"R\(2\) = 9, A\(B\(2\)\) = 13"),
         ("(4,8):(8,1)", "Sw<1,2,3>", r"R\(1\) = 9, A\(B\(1\)\) = 8"),
     ],
@@ -301,7 +304,7 @@ def test_coordinates_overlap_where_all_their_numbers_do() -> None:
 def test_overlaps_counts_before_it_evaluates() -> None:
     """A layout too large to count is refused at once, without its offsets."""
     large = Layout((12, 8, 12, 4, 5, 12, 8, 8, 2, 9, 9), (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41))
-    with pytest.raises(LayoutError, match="too many to count"):
+    with pytest.raises(LayoutError, match="at most 67108864 are counted"):
         cute.overlaps(large, Layout(16, 64))
 
 
@@ -321,12 +324,12 @@ def test_many_run_time_modes_divided_by_a_symbol(value: int) -> None:
 
 def test_a_long_assumption_is_held_against_the_values() -> None:
     symbolic = cute.logical_divide(Layout((8, 7, 14, 4)), Layout(N))
-    with pytest.raises(LayoutError, match="the values break an assumption of this layout"):
+    with pytest.raises(LayoutError, match="these values break an assumption of the layout"):
         symbolic.subs({N: 10})
 
 
 @pytest.mark.parametrize("size", [-N, -N - 1, sympy.Symbol("g", integer=True, negative=True)])
 def test_sizes_known_to_be_below_zero_are_refused(size: sympy.Expr) -> None:
-    with pytest.raises(InvalidValueError, match="which is below 0; must not be negative"):
+    with pytest.raises(InvalidValueError, match="which is negative; must be at least 0"):
         Layout((4, size))
     assert Layout(4, size).stride == size

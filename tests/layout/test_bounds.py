@@ -77,9 +77,9 @@ def test_results_end_at_twice_the_bits(grow: Any) -> None:
 
 def test_a_result_of_two_bounds_is_exact() -> None:
     assert cute.size(Layout((EDGE, EDGE))) == EDGE**2
-    with pytest.raises(LayoutError, match=r"a result is .*; must be at most 2\*\*256 in magnitude"):
+    with pytest.raises(LayoutError, match=r"must be at most 2\*\*256 in magnitude"):
         cute.size(Layout((EDGE, EDGE, 2)))
-    with pytest.raises(LayoutError, match="a result is"):
+    with pytest.raises(LayoutError, match=r"must be at most 2\*\*256 in magnitude"):
         cute.composition(Layout((2, 2), (EDGE, EDGE)), Layout(2, EDGE))(EDGE)
 
 
@@ -88,36 +88,56 @@ REFUSED: list[Refusal] = [
         "subs of a number",
         lambda: Layout(N).subs(5),
         InvalidTypeError,
-        "the values of symbols must be a dict",
+        "values must be a dict",
     ),
-    ("subs of a text", lambda: Layout(N).subs({"N": 4}), InvalidTypeError, "subs replaces symbols, got 'N'"),
+    ("subs of a text", lambda: Layout(N).subs({"N": 4}), InvalidTypeError, "subs replaces symbols only, got 'N'"),
     ("subs by a list", lambda: Layout(N).subs({N: []}), InvalidTypeError, "expected an integer, got list"),
     (
         "subs by a tuple",
         lambda: Layout(N).subs({N: cute.ArithTuple(1, 2)}),
         InvalidTypeError,
-        "numbers and expressions",
+        "subs needs numbers or expressions as values, got",
     ),
     ("a huge mode", lambda: cute.replace(L, HUGE, L), InvalidValueError, "a mode = 0x31e2080103..."),
     ("a deep tree", lambda: cute.slice_(((None, 0),), nested(3000)), CuteError, "nested deeper than"),
-    ("a matrix", lambda: Layout(sympy.Matrix([[1]])), InvalidTypeError, "not an integer: Matrix([[1]])"),
+    ("a matrix", lambda: Layout(sympy.Matrix([[1]])), InvalidTypeError, "expected an integer, got Matrix([[1]])"),
     ("upcast by bytes", lambda: Swizzle(1, 2, 3).upcast(b""), InvalidTypeError, "the factor of a recast must be"),
     ("a shape of none", lambda: ComposedLayout(L, 0, Swizzle(1, 0, 1)).shape, LayoutError, "no shape"),
-    ("offsets of a billion", lambda: cute.offsets(Layout(10**9)), InvalidValueError, "at most 268435456 are evaluated"),
+    (
+        "offsets of a billion",
+        lambda: cute.offsets(Layout(10**9)),
+        InvalidValueError,
+        "offsets() evaluates at most 268435456 at once",
+    ),
     ("a warp of a billion", lambda: cute.bank_conflicts(Layout(2**31), "f16"), InvalidValueError, "at most 1048576"),
     ("sectors of a billion", lambda: cute.coalescing(Layout(2**31), "f16"), InvalidValueError, "at most 1048576"),
     ("an offset beyond 64 bits", lambda: cute.coordinates(L, 2**63), InvalidValueError, "must be below 2**63"),
-    ("a stride beyond 64 bits", lambda: cute.coordinates(Layout(2, 2**63), 1), LayoutError, "computed in 64 bits"),
+    (
+        "a stride beyond 64 bits",
+        lambda: cute.coordinates(Layout(2, 2**63), 1),
+        LayoutError,
+        "computes in 64 bits, and this layout reaches beyond",
+    ),
     ("a map after a number", lambda: cute.linear(Layout(8)).compose(4), InvalidTypeError, "must be a LinearLayout"),  # type: ignore[arg-type]
     ("a map beyond its domain", lambda: cute.linear(Layout(8))(8), LayoutError, "lies outside the domain"),
-    ("a map of threes", lambda: cute.LinearLayout((3,), ()), InvalidValueError, "must be powers of two"),
+    (
+        "a map of threes",
+        lambda: cute.LinearLayout((3,), ()),
+        InvalidValueError,
+        "the shape is (3,); its sizes must be powers of 2",
+    ),
     ("a map of few columns", lambda: cute.LinearLayout((4,), (1,)), InvalidValueError, "has 1 entries; must have 2"),
     ("conflicts of no width", lambda: cute.BankConflicts(7, (1,)), InvalidValueError, "vector_bits = 7"),
     ("conflicts of no phase", lambda: cute.BankConflicts(32, ()), InvalidValueError, "wavefronts is empty"),
     ("sectors of a text", lambda: cute.Coalescing("4", 1, 1), InvalidTypeError, "sectors must be an integer"),  # type: ignore[arg-type]
     ("a footprint of None", lambda: cute.Footprint(None, 0, 0), InvalidTypeError, "lowest must be an int"),  # type: ignore[arg-type]
     ("a wide swizzle", lambda: Swizzle(HUGE, 0, HUGE), InvalidValueError, "must be -128 to 128"),
-    ("an array as engine", lambda: cute.tensor.tensor.Tensor(np.zeros(4), L), InvalidTypeError, "no engine by itself"),
+    (
+        "an array as engine",
+        lambda: cute.tensor.tensor.Tensor(np.zeros(4), L),
+        InvalidTypeError,
+        "an array is not an engine",
+    ),
     (
         "strict over a million",
         lambda: cute.composition(Layout(2**20), Layout(2**20), strict=True),
@@ -126,7 +146,12 @@ REFUSED: list[Refusal] = [
     ),
     ("division by a static zero", lambda: Int(4) // Int(0), LayoutError, "division by zero"),
     ("division of a number", lambda: 4 % Int(0), LayoutError, "division by zero"),
-    ("a tiler of coordinates", lambda: cute.composition(L, cute.ArithTuple(1, 2)), InvalidTypeError, "a tiler holds"),
+    (
+        "a tiler of coordinates",
+        lambda: cute.composition(L, cute.ArithTuple(1, 2)),
+        InvalidTypeError,
+        "a tiler must be a size, a layout, `_` or a tuple of them, got",
+    ),
 ]
 
 

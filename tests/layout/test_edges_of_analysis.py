@@ -27,7 +27,7 @@ def test_a_composed_layout_is_injective_where_both_parts_are() -> None:
 def test_a_shift_of_2_to_the_62_is_refused() -> None:
     swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, ATOM)
     assert overlaps(swizzled, ATOM, shift=2**62 - 1) is False
-    with pytest.raises(InvalidValueError, match=r"must be less than 2\*\*62"):
+    with pytest.raises(InvalidValueError, match=r"must be less than 2\*\*62 in magnitude"):
         overlaps(swizzled, ATOM, shift=2**62)
 
 
@@ -140,9 +140,9 @@ def test_contiguity_of_many_elements_takes_no_table() -> None:
     assert cute.contiguity(cute.make_tensor(cute.counting_iterator(3), cute.Layout(huge))) == huge
     assert cute.contiguity(cute.ComposedLayout(cute.Swizzle(3, 3, 3), 0, cute.Layout(huge))) == 64
     assert cute.contiguity(cute.Layout((0, huge), (1, 2))) == 0
-    with pytest.raises(LayoutError, match="too many to compare"):
+    with pytest.raises(LayoutError, match="offsets are contiguous; at most"):
         cute.contiguity(cute.ComposedLayout(cute.Swizzle(0, 4, 3), 0, cute.Layout(huge)))
-    with pytest.raises(LayoutError, match="too many to count"):
+    with pytest.raises(LayoutError, match="the layout has 1000000000 elements; at most 67108864 are counted"):
         cute.order(cute.Layout(huge))
     with pytest.raises(InvalidTypeError, match="integer strides"):
         cute.contiguity(cute.make_identity_layout((3, 4)))

@@ -46,7 +46,7 @@ def test_two_operands(a: Layout, b: Layout, operation: Any) -> None:
 
 @given(layouts(), SMALL)
 def test_what_is_taken_mode_by_mode_is_the_size(a: Layout, b: Layout) -> None:
-    """Within each mode of the right side, the sizes taken and the rest multiply to its size."""
+    """Within each mode of the right layout, the sizes taken and the rest multiply to its size."""
     try:
         told = cute.steps(cute.composition, a, b)
     except StaticAssertError:

@@ -16,7 +16,7 @@ HEAD = """.version 8.7
 {{
   .shared .align 1024 .b8 s[8192];
   .shared .align 8 .b64 bar[2];
-  .reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .f32 %f<20>;
+  .reg .pred %p<9>; .reg .b32 %r<40>; .reg .b64 %rd<20>; .reg .f32 %f<20>; .reg .b16 %rs<4>;
   ld.param.u64 %rd1, [x];
   mov.u32 %r1, %tid.x;
   mov.u32 %r2, s;
@@ -59,10 +59,10 @@ class Faulty:
         reqs = f".reqntid {self.threads}" + (f" .reqnctapercluster {self.cluster}" if self.cluster > 1 else "")
         return HEAD.format(reqs=reqs, body=body)
 
-    def run(self, *, mended: bool, schedule: str | int = "eager", judge: bool = True) -> Any:
-        """What a run finds."""
+    def run(self, *, mended: bool, schedule: str | int = "eager", judge: bool = True, edit: Any = str) -> Any:
+        """What a run finds. edit: changes the text."""
         x = np.arange(4096, dtype=np.uint32)
-        text = self.text(mended=mended)
+        text = edit(self.text(mended=mended))
         return cute.run_ptx(text, grid=self.grid, args=[x], schedule=schedule, judge=judge)
 
 
@@ -91,6 +91,18 @@ MULTIPLY = f"{SHAPE} {{%f1, %f2, %f3, %f4}}, %rd5, %rd6, 1, 1, 1, 0, 0;"
 COMMIT = "wgmma.commit_group.sync.aligned;\n  wgmma.wait_group.sync.aligned 0;"
 ZEROS = "mov.f32 %f1, 0f00000000; add.f32 %f2, %f1, %f1; add.f32 %f3, %f1, %f1; add.f32 %f4, %f1, %f1;\n  "
 OPERANDS = FILL + "fence.proxy.async;\n  bar.sync 0;\n  " + ZEROS + DESCRIPTORS
+
+FRAGMENTS = "".join(f"mov.u32 %r{30 + i}, %r1;\n  " for i in range(4))
+BY_REGISTERS = f"{SHAPE} {{%f1, %f2, %f3, %f4}}, {{%r30, %r31, %r32, %r33}}, %rd6, 1, 1, 1, 0;"
+PAIR = """@%p1 mbarrier.init.shared::cta.b64 [%r3], 1;
+  @%p1 fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.aligned;
+  barrier.cluster.wait.aligned;
+  mov.u32 %r11, %cluster_ctarank;
+  mov.u16 %rs1, 3;
+  setp.ne.u32 %p5, %r11, 0;
+  setp.eq.and.u32 %p6, %r11, 0, %p1;
+  """
 
 KERNELS: dict[str, Faulty] = {
     "a read without a barrier": Faulty(
@@ -128,6 +140,33 @@ KERNELS: dict[str, Faulty] = {
 A: st.shared.u32 [%r5], %r1;
   bar.arrive 1, 64;
 B:""",
+    ),
+    "a lane that reads what another lane wrote": Faulty(
+        "race between lanes", "error",
+        """st.shared.u32 [%r5], %r1;
+  <<shfl.sync.bfly.b32 %r9, %r1, 1, 31, -1;|bar.warp.sync -1;>>
+  xor.b32 %r8, %r4, 4;
+  add.u32 %r8, %r8, %r2;
+  ld.shared.u32 %r9, [%r8];
+  st.global.u32 [%rd2], %r9;""",
+        cure="bar.warp.sync -1;",
+    ),
+    "a lane that writes what other lanes read": Faulty(
+        "race between lanes", "error",
+        """st.shared.u32 [%r5], %r1;
+  bar.sync 0;
+  ld.shared.u32 %r9, [%r2];
+  <<|bar.sync 0;>>
+  @%p1 st.shared.u32 [%r2], 5;
+  bar.sync 0;
+  st.global.u32 [%rd2], %r9;""",
+        threads=32,
+        cure="bar.warp.sync -1;",
+    ),
+    "lanes that write different values to one place": Faulty(
+        "lanes write one place", "warning",
+        """st.shared.u32 [<<%r2|%r5>>], %r1;""",
+        threads=32,
     ),
     "CTAs write one place": Faulty(
         "race in global memory", "error",
@@ -212,7 +251,7 @@ E:""",
         "@%p1 mbarrier.init.shared::cta.b64 [%r3], 64;\n  bar.sync 0;\n  st.shared.u32 [<<%r3+4|%r2>>], 5;\n  "
         "mbarrier.arrive.shared::cta.b64 _, [%r3];\n  " + WAIT,
     ),
-    "a read of nothing": Faulty(
+    "a read needs at least one operand": Faulty(
         "never written", "warning",
         """<<|st.shared.u32 [%r5], %r1;>>
   ld.shared.u32 %r9, [%r5];""",
@@ -284,6 +323,46 @@ E:""",
   ld.shared::cluster.u32 %r13, [%r12];
   barrier.cluster.arrive.aligned;
   barrier.cluster.wait.aligned;""",
+        grid=2, cluster=2,
+        cure="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+    ),
+    "a stage that is filled while others read it": Faulty(
+        "race in shared memory", "error",
+        INIT + LOAD + WAIT + """
+  ld.shared.u32 %r9, [%r5];
+  <<|bar.sync 0;>>
+  """ + LOAD + WAIT.replace("W", "V").replace("%r3], 0", "%r3], 1") + "\n  st.global.u32 [%rd2], %r9;",
+        cure="bar.sync 0;",
+    ),
+    "a fragment of A that is written too early": Faulty(
+        "registers in use", "error",
+        OPERANDS + FRAGMENTS + "wgmma.fence.sync.aligned;\n  " + BY_REGISTERS + "\n  <<|" + COMMIT
+        + ">>\n  add.u32 %r31, %r31, 1;\n  <<" + COMMIT + "|>>",
+        threads=128,
+        cure="wgmma.wait_group.sync.aligned 0;",
+    ),
+    "a fragment of A that is written behind the fence": Faulty(
+        "registers not fenced", "error",
+        OPERANDS + FRAGMENTS + "wgmma.fence.sync.aligned;\n  <<add.u32 %r31, %r31, 1;|>>\n  " + BY_REGISTERS
+        + "\n  " + COMMIT,
+        threads=128,
+        cure="wgmma.fence.sync.aligned;",
+    ),
+    "a multicast to a peer that exits": Faulty(
+        "load under way at exit", "error",
+        PAIR + f"""@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 1024;
+  @%p6 {BULK}.multicast::cluster [%r2], [%rd1], 1024, [%r3], %rs1;
+  <<@%p5 bra E;|>>
+  """ + WAIT + "\nE:",
+        grid=2, cluster=2,
+    ),
+    "an arrival at a peer that exits": Faulty(
+        "exit before a peer is done", "error",
+        PAIR + """mapa.shared::cluster.u32 %r12, %r3, 1;
+  @%p6 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r12];
+  @!%p5 bra E;
+  <<bra E;|>>
+  """ + WAIT + "\nE:",
         grid=2, cluster=2,
         cure="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
     ),

@@ -99,9 +99,14 @@ def test_seeded_faults(what: str, old: str, new: str, rule: str) -> None:
 
 # ---- kernels of the collective builder: persistent, warp-specialised, pairs of CTAs ----------------------------------
 
-LISTED = {"initialisation not known", "store under way at exit"}
-"""Rules that these kernels break on the text of the ISA, and that devices forgive: an mbarrier for the end of tensor
-memory is initialised behind the last fence.mbarrier_init, and a kernel without C exits before its stores have read."""
+LISTED = {
+    "initialisation not known",
+    "store under way at exit",
+    "missing tcgen05 fence",
+}
+"""Warnings on these kernels, which break the text of the ISA, and which devices run: an mbarrier for the end of tensor
+memory is initialised behind the last fence.mbarrier_init and before a relaxed barrier of the cluster; a kernel without
+C exits before its stores have read; there is no tcgen05.fence."""
 
 
 def options(row: dict[str, Any]) -> tuple[int, int, int]:
@@ -109,11 +114,12 @@ def options(row: dict[str, Any]) -> tuple[int, int, int]:
     return int(numbers["m"]), int(numbers["n"]), int(numbers["k"])
 
 
-def check_run(row: dict[str, Any], arrays: list[Any], schedule: str | int) -> None:
+def check_run(row: dict[str, Any], arrays: list[Any], schedule: str | int, *more: str) -> None:
+    """more: further rules that the kernel breaks."""
     assert [x.nbytes for x in arrays] == row["allocations"]
     found = run(row, arrays, schedule)
-    errors = {one.rule for one in found.diagnostics if one.severity == "error"}
-    assert errors <= LISTED, found.explain()
+    assert found.ok, found.explain()
+    assert {one.rule for one in found.diagnostics} <= LISTED | set(more), found.explain()
 
 
 @pytest.mark.slow
@@ -155,3 +161,70 @@ def test_example_72a(schedule: str | int) -> None:
     ]
     expected = (numbers[0] @ numbers[1].T).astype(np.float32).astype(ml_dtypes.bfloat16)
     assert np.array_equal(d.view(ml_dtypes.bfloat16).reshape(m, n), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["both", 1])
+def test_example_72c(schedule: str | int) -> None:
+    """MXFP8 times MXFP4: e4m3, e2m1 unpacked by the tensor map, a scale of ue8m0 for 32 elements; D of bfloat16.
+
+    The ring has one stage, so that the producer tries the barrier of the next load before it issues this one: only the
+    time limit of that try_wait lets it go on.
+    """
+    row = ROWS["example_72c"]
+    m, n, k = options(row)
+    dice = np.random.default_rng(5)
+    a = dice.integers(-3, 4, (m, k)).astype(ml_dtypes.float8_e4m3fn)
+    b = dice.integers(0, 16, (n, k)).astype(np.uint8)
+    scales = [dice.integers(126, 129, (rows, k // 32)).astype(np.uint8) for rows in (m, n)]
+    c, d, unused = (np.zeros(2 * m * n, np.uint8) for _ in range(3))
+    packed = (b[:, ::2] | b[:, 1::2] << 4).reshape(-1)
+    check_run(
+        row, [a.view(np.uint8).reshape(-1), packed, c, d, unused, *map(in_atoms, scales), np.zeros(0, np.uint8)],
+        schedule, "hang",
+    )  # fmt: skip
+    numbers = [
+        one.astype(np.float64) * np.repeat(np.exp2(scale.astype(np.float64) - 127), 32, axis=1)
+        for one, scale in zip((a, to_float32(of_codes(b, "e2m1"))), scales, strict=True)
+    ]
+    expected = (numbers[0] @ numbers[1].T).astype(np.float32).astype(ml_dtypes.bfloat16)
+    assert np.array_equal(d.view(ml_dtypes.bfloat16).reshape(m, n), expected)
+
+
+def quantised(values: Any, norm: float) -> tuple[Any, Any]:
+    """Codes of e2m1 (M, N), and of the ue8m0 scale (M, N / 16) of 16 neighbours: the next power of two above a sixth of
+    their largest magnitude times the norm."""
+    rows, n = values.shape
+    groups = values.reshape(rows, n // 16, 16).astype(np.float32)
+    sixth = np.float32(1) / np.float32(6)
+    wanted = np.abs(groups).max(axis=2) * (np.float32(norm) * sixth)
+    fraction, exponent = np.frexp(wanted)
+    scales = np.where(wanted == 0, 0, exponent - (fraction == 0.5) + 127).astype(np.int64)
+    largest = np.finfo(np.float32).max
+    factors = np.minimum(norm * np.exp2(127.0 - scales), largest).astype(np.float32)
+    codes = (groups * factors[..., None]).astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
+    return codes.reshape(rows, n), scales.astype(np.uint8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["both", 1])
+def test_example_72b(schedule: str | int) -> None:
+    """NVFP4 in and out: the epilogue quantises D to e2m1 and writes its scale factors."""
+    row = ROWS["example_72b"]
+    m, n, k = options(row)
+    dice = np.random.default_rng(6)
+    codes = [dice.integers(0, 16, (rows, k)).astype(np.uint8) for rows in (m, n)]
+    scales = [dice.choice([0.5, 1.0, 2.0], (rows, k // 16)).astype(ml_dtypes.float8_e4m3fn) for rows in (m, n)]
+    packed = [(one[:, ::2] | one[:, 1::2] << 4).reshape(-1) for one in codes]
+    c, norm = np.zeros(4 * m * n, np.uint8), np.float32([2]).view(np.uint8)
+    d, unused = np.zeros(m * n // 2, np.uint8), np.zeros(m * n // 2, np.uint8)
+    factors, others = np.zeros(m * n // 16, np.uint8), np.zeros(m * n // 16, np.uint8)
+    laid = [in_atoms(one.view(np.uint8)) for one in scales]
+    check_run(row, [*packed, c, d, unused, others, norm, *laid, factors, np.zeros(0, np.uint8)], schedule)
+    numbers = [
+        to_float32(of_codes(one, "e2m1")).astype(np.float64) * np.repeat(scale.astype(np.float64), 16, axis=1)
+        for one, scale in zip(codes, scales, strict=True)
+    ]
+    expected, wanted = quantised(numbers[0] @ numbers[1].T, 2)
+    assert np.array_equal(factors, in_atoms(wanted))
+    assert np.array_equal(d, (expected[:, ::2] | expected[:, 1::2] << 4).reshape(-1))

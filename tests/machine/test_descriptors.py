@@ -59,8 +59,9 @@ cp.async.wait_all; fence.proxy.async; bar.sync 0;
 SW128, SW64, PLAIN = 0x40000040, 0x80000040, 0x00000040
 
 
-def run(by_tma: bool, a_high: int = SW128, b_high: int = SW128, a_more: int = 0, swizzle: int = 3) -> tuple[Any, bool]:
-    """A product of 64 x 64 and 8 x 64, and whether it is right."""
+def run(by_tma: bool, a_high: int = SW128, b_high: int = SW128, a_more: int = 0, swizzle: int = 3,
+        edit: Any = str) -> tuple[Any, bool]:  # fmt: skip
+    """A product of 64 x 64 and 8 x 64, and whether it is right. edit: changes the text."""
     dice = np.random.default_rng(5)
     a, b = (dice.integers(-3, 4, (rows, 64)).astype(ml_dtypes.bfloat16) for rows in (64, 8))
     out = np.zeros((64, 8), np.float32)
@@ -71,7 +72,7 @@ def run(by_tma: bool, a_high: int = SW128, b_high: int = SW128, a_more: int = 0,
         body = body.replace(name, str(value))
     text = f"{HEAD}.visible .entry k(.param .u64 out, {kind}) .reqntid 128 {{\n{REGISTERS}{START}{body}"
     args = [out, (maps[0], a), (maps[1], b)] if by_tma else [out, a, b]
-    found = cute.run_ptx(text, args=args)
+    found = cute.run_ptx(edit(text), args=args)
     return found, bool((out == a.astype(np.float32) @ b.astype(np.float32).T).all())
 
 

@@ -10,12 +10,10 @@ import pytest
 import cute_py as cute
 from cute_py import tmem
 from cute_py.errors import InvalidValueError
-from cute_py.machine.table import decoded
 from cute_py.ptx.forms_tcgen05 import SHAPE_REGISTERS
-from cute_py.ptx.source import read_module
-from tests.machine.tensor_kernels import BUFFER, FREE, kernel, run
+from tests.machine import tensor_forms
+from tests.machine.tensor_kernels import BUFFER, kernel, run
 from tests.machine.test_tensor_matrices import descriptor, multiply, operands
-from tests.oracle import tcgen05_mma
 from tests.oracle.records import rows
 from tests.oracle.test_tcgen05_plans import plan, sides
 
@@ -32,7 +30,7 @@ def registers(count: int, first: int = 100) -> str:
 @pytest.mark.parametrize(("shape", "num"), [(shape, num) for shape in SHAPE_REGISTERS for num in (1, 4)])
 @pytest.mark.parametrize("packs", [False, True])
 def test_a_load_and_a_store_of_every_shape(shape: str, num: int, packs: bool) -> None:
-    """What a load reads and a store writes elsewhere lies where the table of the shape says."""
+    """What a load reads and a store writes elsewhere lies where the table of shape says."""
     count = SHAPE_REGISTERS[shape] * num
     split = "" if shape != "16x32bx2" else ", 16"
     pack, unpack = (".pack::16b", ".unpack::16b") if packs else ("", "")
@@ -122,26 +120,6 @@ def test_the_forms_of_copies_are_all_there() -> None:
 
 _, _, IMAGE, LOADS = operands("f16", "f16", 128, 32, 16)
 GOOD = LOADS + multiply(descriptor("f16", "f16", 128, 32), "f16")
-FAULTS = [
-    ({"wait": "bar.sync 0;"}, "lazy", "tensor memory race", "reads columns 0 to 15 of tensor memory"),
-    ({"commit": "", "wait": "bar.sync 0;"}, "eager", "tensor memory race", "wait for the mbarrier of a commit"),
-    ({"free": ""}, "eager", "tensor memory", "512 columns of tensor memory are still allocated at the end"),
-    ({"free": FREE.format(group=1, columns=256)}, "eager", "tensor memory", "tcgen05.dealloc of 256 columns"),
-    ({"free": FREE.format(group=2, columns=512)}, "eager", "tensor memory", "cta_group::2 after cta_group::1"),
-    ({"after": "xor.b32 %r9, %r9, 0x200000;"}, "eager", "tensor memory", "reaches lanes 0..31"),
-    ({"columns": 32}, "eager", "tensor memory", "columns 32..47 are not allocated"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("change", "schedule", "rule", "words"), FAULTS, ids=[x[3][:30] for x in FAULTS])
-def test_what_ends_a_run(change: dict[str, Any], schedule: str, rule: str, words: str) -> None:
-    found, _ = run(kernel(GOOD, **change), IMAGE, schedule=schedule)
-    assert not found.ok
-    assert found.diagnostics[0].rule == rule
-    assert words in found.diagnostics[0].message
-    assert found.diagnostics[0].facts["line"]
-
-
 DESCRIPTORS = [
     (descriptor("f16", "f16", 128, 24), "N = 24; must be a multiple of 16"),
     (descriptor("f16", "f16", 192, 32), "M = 192; must be 64 or 128"),
@@ -169,13 +147,10 @@ def test_operands_overwritten_before_the_commit_arrives() -> None:
 
 
 def test_registers_that_are_read_before_the_wait() -> None:
-    after = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r90}, [%r9]; {0} add.u32 %r91, %r90, 1; {1}"
-    wait = "tcgen05.wait::ld.sync.aligned;"
-    for parts, rules in (((wait, ""), []), (("", wait), ["loaded registers read early"])):
-        text = after.replace("{0}", parts[0]).replace("{1}", parts[1])
-        found, _ = run(kernel("", after=text), schedule="eager")
-        assert [one.rule for one in found.diagnostics] == rules
-        assert found.ok
+    """A true dependency through registers is in order without wait::ld."""
+    after = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r90}, [%r9]; add.u32 %r91, %r90, 1;"
+    found, _ = run(kernel("", after=after + "tcgen05.wait::ld.sync.aligned;"), schedule="eager")
+    assert not found.diagnostics, found.explain()
 
 
 def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
@@ -183,6 +158,29 @@ def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
     found, _ = run(text, IMAGE, schedule="eager")
     assert [(one.rule, one.severity) for one in found.diagnostics] == [("missing proxy fence", "warning")]
     assert "tcgen05.mma" in str(found.diagnostics[0].facts["instruction"])
+
+
+def test_who_wrote_tensor_memory() -> None:
+    """Stores of 16 columns, a product over the first 32 of them, and what is left."""
+    found, words = run(kernel(GOOD), IMAGE, schedule="eager")
+    contents = found.tensor_memory()
+    assert np.array_equal(contents.cells[:, :64], words[0, :, :64])
+    first, second = contents.written()
+    assert (first.columns, first.lanes) == (range(32), range(128))
+    assert (second.columns, second.lanes) == (range(32, 64), range(128))
+    assert first.instruction.startswith("tcgen05.mma") and second.instruction.startswith("tcgen05.st")
+    assert f"columns 0 to 31, lanes 0 to 127: line {first.line}, tcgen05.mma" in str(contents)
+    drawn = str(cute.draw.draw(contents))
+    assert contents.title in drawn
+    assert str(contents) in drawn
+    svg = cute.draw.draw(contents).svg
+    assert f">{first.line}<" in svg and f">{second.line}<" in svg
+
+
+def test_a_run_without_tensor_memory() -> None:
+    text = ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k() .reqntid 32 { ret; }\n"
+    with pytest.raises(InvalidValueError, match="executed no tcgen05 instruction"):
+        cute.run_ptx(text).tensor_memory()
 
 
 def test_sums_that_start_from_nothing() -> None:
@@ -193,52 +191,11 @@ def test_sums_that_start_from_nothing() -> None:
         assert [one.rule for one in found.diagnostics] == rules
 
 
-def test_instructions_that_are_refused_by_name() -> None:
-    with pytest.raises(InvalidValueError, match="which neighbour a row"):
-        run(kernel("tcgen05.shift.cta_group::1.down [%r8];"))
-
-
 # ---- every form ------------------------------------------------------------------------------------------------------
 
-FORM = """.version 8.8
-.target sm_103a
-.address_size 64
-.shared .align 8 .b64 smem;
-.visible .entry k() .reqntid 128 {{
-  .reg .pred %p<9>; .reg .b16 %rs<9>, %h<9>; .reg .b32 %r<400>; .reg .b64 %rd<10>; .reg .b32 %f<200>;
-  {0}
-  ret;
-}}
-"""
-REFUSALS = (
-    "which neighbour a row", "a reduction of .16x32bx2 is not emulated", "has no scale of D", "must be a constant",
-    "words of disabled lanes; must have",
-)  # fmt: skip
 
-
-def refused(text: str) -> str:
-    """Why the machine does not have an instruction; '' where it has."""
-    module = read_module(FORM.format(text))
-    try:
-        decoded(module, module.functions["k"])
-    except InvalidValueError as error:
-        assert text.split()[0] in error.headline
-        return error.headline
-    return ""
-
-
-def check_forms(texts: list[str]) -> tuple[int, int]:
-    """(executed, refused) instructions; each refusal says why."""
-    said = {text: refused(text) for text in texts}
-    wrong = {text: why for text, why in said.items() if why and not any(words in why for words in REFUSALS)}
-    assert wrong == {}
-    return sum(not why for why in said.values()), sum(map(bool, said.values()))
-
-
-def test_forms_that_ptxas_assembles() -> None:
-    """Executed, or refused with the name of what is missing."""
-    texts = [row["text"] for row in rows("ptx_matrix") if "tcgen05" in row["family"] and row["accepted_on"]]
-    texts += [row["text"] for row in rows(tcgen05_mma.NAME) if row["from"]]
-    executed, left = check_forms(texts)
-    assert executed > 800
-    assert left < executed / 2
+def test_the_table_of_forms_that_ptxas_assembles() -> None:
+    """Executed, or refused with the name of what is missing: the page says which."""
+    assert tensor_forms.PAGE.read_text() == tensor_forms.page()
+    refused = {why for _, _, _, left in tensor_forms.table() for why in left}
+    assert refused == {"a reduction of .16x32bx2 is not emulated; .32x32b is", "has no scale for D"}

@@ -132,7 +132,7 @@ def test_terms_are_cut_at_the_largest() -> None:
     ("text", "error", "said"),
     [
         ("tex.1d.v4.f32.s32 {%d0, %d0, %d0, %d0}, [%s0, {%s0}];", InvalidValueError, "not emulated"),
-        ("bra LOOP;", ParseError, "no label"),
+        ("bra LOOP;", ParseError, "but the function has no such label"),
         ("add.u32 %d0, %s9, 1;", InvalidValueError, "never written"),
         ("ld.global.b32 %d0, [%s0];", InvalidValueError, "multiple of 4"),
         ("ld.shared.b32 %d0, [%s0];", InvalidValueError, "multiple of 4"),
@@ -151,11 +151,11 @@ def test_terms_are_cut_at_the_largest() -> None:
         ("???;", ParseError, "no instruction"),
         ("add.u32 %d0, %s0;", InvalidValueError, "2 operands"),
         ("add.zz.f32 %d0, %s0, %s0;", InvalidValueError, r"modifier \.zz"),
-        ("mul.u32 %d0, %s0, %s0;", InvalidValueError, "no part of the product"),
+        ("mul.u32 %d0, %s0, %s0;", InvalidValueError, "does not name a part of the product"),
         ("shfl.sync.odd.b32 %d0, %s0, 1, 31, 0xffffffff;", InvalidValueError, r"modifier \.odd"),
         ("shfl.sync.bfly.b32 %d0, %s0;", InvalidValueError, "2 operands"),
         ("ld.shared.v2.b32 %d0, [%s0];", InvalidValueError, "2 registers; 1 are named"),
-        ("setp.zz.u32 %p0, %s0, 1;", InvalidValueError, "no comparison"),
+        ("setp.zz.u32 %p0, %s0, 1;", InvalidValueError, "this comparison of"),
         (
             "setp.eq.u32 %p0, %s0, 0; @%p0 movmatrix.sync.aligned.m8n8.trans.b16 %d0, %s0;",
             InvalidValueError,

@@ -121,9 +121,9 @@ def test_what_every_rank_holds_is_not_divided(tmp_path: Path) -> None:
 
 def test_what_is_divided_is_not_held_by_every_rank(tmp_path: Path) -> None:
     path = changed(LLAMA, tmp_path, {"*.down_proj.weight": "replicate"})
-    with pytest.raises(FileFormatError, match="hold the same part, and differ") as caught:
+    with pytest.raises(FileFormatError, match="hold the same part, but differ") as caught:
         reshard(read_plan(path), force=True)
-    assert caught.value.hint == "a placement that divides it; row-parallel fits its name"
+    assert caught.value.hint == "use a placement that divides it; row-parallel matches its name"
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -159,14 +159,14 @@ def test_ranks_that_share_heads_need_a_placement_that_says_so(tmp_path: Path) ->
     assert "section k,: the shards of devices 0, 1 are byte-identical" in text
     assert "kv_heads=4 in fused-qkv" in text
     path = written_plan(tmp_path, (8, "eight"), (4, "out"), GQA.plan | {"*.qkv_proj.*": "fused-qkv(32, 2)"})
-    with pytest.raises(FileFormatError, match="hold the same part, and differ"):
+    with pytest.raises(FileFormatError, match="hold the same part, but differ"):
         reshard(read_plan(path))
 
 
 def test_heads_that_ranks_can_not_share(tmp_path: Path) -> None:
     for text, said in (
-        ("fused-qkv(heads=32, kv_heads=3)", "k: 3 heads over 8 ranks; must be a multiple of the ranks, or a divisor"),
-        ("fused-qkv(heads=4, kv_heads=4)", "q: 4 heads over 8 ranks; must be a multiple of the ranks"),
+        ("fused-qkv(heads=32, kv_heads=3)", "k: 3 heads for 8 ranks; must be a multiple of the ranks, or a divisor"),
+        ("fused-qkv(heads=4, kv_heads=4)", "q: 4 heads for 8 ranks; must be a multiple of the ranks"),
         ("fused-qkv(heads=32, kv_heads=4, head_dim=128)", "24 rows; must be 4 + 2 x 1 heads of a rank, of 128 rows"),
         ("fused-qkv(heads=32)", "fused-qkv takes (heads, kv_heads, head_dim)"),
         ("fused-qkv(heads=32, kv_heads=0)", "kv_heads = 0; must be 1 to"),
@@ -204,7 +204,7 @@ def test_heads_that_ranks_share_and_another_division(tmp_path: Path) -> None:
             f'"*.qkv_proj.*" = "Shard(0)"\n{lines}'.replace('"*.qkv_proj.*" = "fused', '"qkv" = "fused'),
         )
     )
-    with pytest.raises(LayoutError, match="ranks share KV heads, and the other side is divided in another way"):
+    with pytest.raises(LayoutError, match="ranks share KV heads, but the other side is divided differently"):
         reshard(read_plan(path))
 
 
@@ -214,11 +214,11 @@ def test_every_tensor_without_a_pattern_is_listed(tmp_path: Path) -> None:
         names = ("a.q_proj.weight", "a.down_proj.weight", "a.other")
         shard = {name: np.full((2, 2), rank, np.float32) for name in names}
         safetensors.save_file(shard, tmp_path / "eight" / f"{rank}.safetensors")
-    with pytest.raises(InvalidValueError, match="tensors that no pattern matches; nothing is written") as caught:
+    with pytest.raises(InvalidValueError, match="no pattern matches these tensors; nothing is written") as caught:
         reshard(read_plan(path))
     assert [one.fixes for one in vars(caught.value)["diagnostics"]] == [
         ('"a.down_proj.weight" = "row-parallel"',),
-        ('"a.other" = "replicate", if every rank has all of it',),
+        ('"a.other" = "replicate", if every rank holds the whole tensor',),
     ]
 
 
@@ -252,13 +252,13 @@ def test_constant_parts_are_not_judged(tmp_path: Path) -> None:
     save(LLAMA, whole, tmp_path, 8, "eight")
     done = reshard(read_plan(written_plan(tmp_path, (8, "eight"), (4, "out"), LLAMA.plan)))
     (row,) = [one for one in done.tensors if one.name == "model.embed_tokens.weight"]
-    assert row.scope.not_judged == ("equal parts: all elements of several parts have one value",)
+    assert row.scope.not_judged == ("equal parts: several parts are constant and equal",)
     assert "equal parts" in str(done.scope)
     whole["lm_head.weight"][:] = 1
     save(LLAMA, whole, tmp_path, 8, "ones")
     with pytest.raises(LayoutError, match="all 8 shards are byte-identical") as caught:
         reshard(read_plan(written_plan(tmp_path, (8, "ones"), (4, "out"), LLAMA.plan)))
-    assert "all have one value" in str(caught.value)
+    assert "one constant value: the tensor is replicated, or these" in str(caught.value)
 
 
 def test_metadata_of_all_files_are_kept_and_others_are_said(tmp_path: Path) -> None:

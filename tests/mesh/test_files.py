@@ -124,6 +124,19 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert np.array_equal(got, whole[:, columns // 2 :])
 
 
+def test_a_stack_of_matrices_that_do_not_fit_is_moved(tmp_path: Path) -> None:
+    """The rows of one matrix fit into the memory with all matrices, and those of all matrices do not."""
+    whole = np.random.default_rng(0).integers(0, 1 << 16, (8, 256, 64), np.uint16)
+    for device in range(4):
+        safetensors.save_file({"x": whole[2 * device : 2 * device + 2]}, tmp_path / f"in-{device}.safetensors")
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.replace('"*" = "replicate"', '"*" = "Shard(0)"'))
+    reshard(read_plan(path), 1 << 20)
+    for device in range(2):
+        got = safetensors.load_file(tmp_path / f"out-{device}.safetensors")["x"]
+        assert np.array_equal(got, whole[4 * device : 4 * device + 4])
+
+
 def test_the_command(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reshard", str(plan), "--json", "--memory", "4M"]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -150,7 +163,7 @@ def test_a_folder_that_does_not_exist(plan: Path) -> None:
 
 def test_replicas_that_differ(plan: Path) -> None:
     safetensors.save_file(shards(4, 3) | {"norm": np.ones(7)}, plan.parent / "in-3.safetensors")
-    with pytest.raises(FileFormatError, match="hold the same part, and differ"):
+    with pytest.raises(FileFormatError, match="hold the same part, but differ"):
         reshard(read_plan(plan))
     assert not list(plan.parent.glob("*out*"))
     assert not list(plan.parent.glob(".*"))
@@ -172,7 +185,7 @@ def test_presets_are_their_placements(plan: Path) -> None:
 
 def test_tensors_that_no_pattern_matches(plan: Path) -> None:
     plan.write_text(PLAN.replace('"*" = "replicate"', ""))
-    with pytest.raises(InvalidValueError, match=r"no placement for '(norm|step)'"):
+    with pytest.raises(InvalidValueError, match=r"no placement matches '(norm|step)'"):
         reshard(read_plan(plan))
 
 
@@ -186,7 +199,7 @@ def test_files_that_lack_a_tensor_or_an_end(plan: Path) -> None:
     with pytest.raises(FileFormatError, match=r"no \.safetensors file"):
         reshard(read_plan(plan))
     safetensors.save_file({"norm": WHOLE["norm"]}, path)
-    with pytest.raises(FileFormatError, match="not every file has every tensor"):
+    with pytest.raises(FileFormatError, match="some files lack some of the tensors"):
         reshard(read_plan(plan))
 
 
@@ -221,7 +234,7 @@ def test_an_empty_tensor_of_a_long_dimension(plan: Path) -> None:
     [
         ("mesh = [4]", "", "has no 'mesh'"),
         ("[placements]", "[placement]", "unknown table 'placement'"),
-        ("in-{device}", "in", "must have {device} in it"),
+        ("in-{device}", "in", "devices; must contain {device}"),
         ('"in-{device}.safetensors"', '["a"]', "has 1 files for 4 devices"),
         ("mesh = [4]", "mesh = [4]\nmehs = 3", "unknown key 'mehs'"),
         ('"row-parallel"', '["Shard(0)", "Shard(1)"]', "2; a mesh of 1 modes"),
@@ -231,7 +244,7 @@ def test_an_empty_tensor_of_a_long_dimension(plan: Path) -> None:
         ('"row-parallel"', "3", "placements of '*.down': 3; must be texts"),
         ('"row-parallel"', "[true]", "placements of '*.down': [True]; must be texts"),
         ('"row-parallel"', '{a = "Shard(0)"}', "must be texts"),
-        ('"out-{device}.safetensors"', '["a", "a\\u0000"]', "the name of a file has no NUL"),
+        ('"out-{device}.safetensors"', '["a", "a\\u0000"]', "files: a file name can't contain NUL"),
         ('"out-{device}.safetensors"', '["a", "a"]', "one file for two devices"),
     ],
 )

@@ -92,7 +92,7 @@ def test_a_rank_that_does_not_come_is_found(api: Driver) -> None:
     for rank in (0, 2):
         assert isinstance(ended[rank], RankError), ended
         assert ended[rank].rank == 1
-        assert "the destinations are as they were" in str(ended[rank])
+        assert "the destinations are unchanged" in str(ended[rank])
 
 
 def test_if_one_can_not_all_use_messages(api: Driver) -> None:
@@ -106,7 +106,7 @@ def test_memory_without_a_handle_goes_in_messages(api: Driver) -> None:
     api.has_handles = False
     reports = {one[0] for one in together(2, lambda rank: 0)}
     assert reports == {
-        "messages (rank 0: its memory has no IPC handle: it is of expandable segments, symmetric or a pool's)"
+        "messages (rank 0: its memory has no IPC handle, because it comes from expandable segments, symmetric memory"
     }
 
 
@@ -114,7 +114,7 @@ def test_memory_without_a_handle_goes_in_messages(api: Driver) -> None:
     ("name", "instead", "why"),
     [
         ("memfd_create", None, "rank 0: making memory for all ranks"),
-        ("pread", lambda file, size, at: bytes(size), "opening the memory of rank 0: it is of another process"),
+        ("pread", lambda file, size, at: bytes(size), "opening the memory of rank 0: it belongs to another process"),
     ],
 )
 def test_without_memory_in_common_all_use_messages(

@@ -177,7 +177,7 @@ def test_a_launch_that_failed_ends_the_meetings(api: Driver) -> None:
     with pytest.raises(DeviceError, match="CUDA_ERROR_UNKNOWN"):
         made.launch()
     api.fails = ""
-    with pytest.raises(DeviceError, match="a launch failed before"):
+    with pytest.raises(DeviceError, match="an earlier launch failed, so the devices are out of step"):
         made.launch()
 
 

@@ -26,11 +26,11 @@ def test_an_empty_part_may_be_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("how", "when", "lost", "into", "why"),
     [
-        ("killed", 2, 1, False, "gave no sign of life"),
-        ("killed", 3, 0, True, "gave no sign of life"),
-        ("stopped", 3, 2, False, "gave no sign of life"),
-        ("stopped", -1, 1, False, "gave no sign of life"),
-        ("busy", 2, 0, True, "made no step"),
+        ("killed", 2, 1, False, "sent no heartbeat for"),
+        ("killed", 3, 0, True, "sent no heartbeat for"),
+        ("stopped", 3, 2, False, "sent no heartbeat for"),
+        ("stopped", -1, 1, False, "sent no heartbeat for"),
+        ("busy", 2, 0, True, "is alive, but made no progress for"),
     ],
 )
 def test_a_lost_rank_is_found(tmp_path: Path, how: str, when: int, lost: int, into: bool, why: str) -> None:

@@ -220,7 +220,7 @@ def test_memory_is_as_long_as_the_last_offset(local: Any, memory: list[int]) -> 
     redistribute(plain, there, "int32").run({0: np.arange(3, dtype=np.int32)}, into)
     assert into[0].tolist() == memory
     assert redistribute(there, plain, "int32").run(into)[0].tolist() == [0, 1, 2]
-    with pytest.raises(InvalidValueError, match=f"must be {len(memory)}, the reach of its local layout"):
+    with pytest.raises(InvalidValueError, match=f"must be {len(memory)}, the extent of its local layout"):
         redistribute(there, plain, "int32").run({0: into[0][:-1]})
 
 
@@ -247,7 +247,7 @@ def test_a_layout_of_ones_own_may_begin_anywhere_in_memory() -> None:
 def test_layouts_that_are_no_memory() -> None:
     plain, values = distribute(4, 1, [Replicate()]), {0: np.arange(4, dtype=np.int32)}
     backwards = distribute(4, 1, [Replicate()], local=Layout(4, -1))
-    with pytest.raises(LayoutError, match="the part of device 0 begins at offset -3, before its memory"):
+    with pytest.raises(LayoutError, match="the part of device 0 begins at offset -3, before the start of its memory"):
         redistribute(plain, backwards, "int32").run(values)
     same = distribute(4, 1, [Replicate()], local=Layout(4, 0))
     with pytest.raises(InvalidValueError, match="local layout 4:0 puts two elements at one offset"):
@@ -268,7 +268,7 @@ def test_groups_are_of_devices() -> None:
 
 
 def test_what_has_no_plan() -> None:
-    with pytest.raises(LayoutError, match="tensors of two shapes"):
+    with pytest.raises(LayoutError, match="the source and the destination are tensors of different shapes"):
         redistribute(distribute(4, 2, [Shard(0)]), distribute(5, 2, [Shard(0)]), "f32")
     with pytest.raises(LayoutError, match="holds sums, not summands"):
         redistribute(distribute(4, 2, [Shard(0)]), distribute(4, 2, [Partial()]), "f32")

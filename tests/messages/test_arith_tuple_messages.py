@@ -56,7 +56,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
 StaticAssertError: Arithmetic tuple op+ error!
   tuple   : (1,2)
   integer : _3
-  rule    : only a static 0 may be added: it is the zero of all modes""",
+  rule    : a basis element adds no number but a static 0, the zero of all modes""",
     ),
     "run-time integer on a tuple": (
         lambda: ArithTuple(1, 2) - 3,
@@ -64,23 +64,23 @@ StaticAssertError: Arithmetic tuple op+ error!
 LayoutError: Arithmetic tuple op- error!
   tuple   : (1,2)
   integer : 3
-  rule    : only a static 0 may be added: it is the zero of all modes""",
+  rule    : a basis element adds no number but a static 0, the zero of all modes""",
     ),
     "text on a tuple": (
         lambda: ArithTuple(1, 2) + "x",
         """\
-InvalidTypeError: only coordinates are added to an arithmetic tuple, got str 'x'
+InvalidTypeError: an arithmetic tuple adds coordinates only, got str 'x'
   tuple : (1,2)""",
     ),
-    "nested differently": (
+    "the coordinates have different profiles": (
         lambda: ArithTuple(1, (2, 3)) + ArithTuple(4, 5),
         """\
-LayoutError: the coordinates are nested differently
+LayoutError: the coordinates have different profiles
   left  : (1,(2,3))
   right : (4,5)
   mode  : 1
   there : (2,3) in left, 5 in right
-  rule  : an integer and a tuple can't be added, unless the integer is a static 0""",
+  rule  : an integer and a tuple can't be added, except for a static 0""",
     ),
     "nested differently, static": (
         lambda: ArithTuple(1, (2, (3, 4))) - ArithTuple(4, (5, Int(6))),
@@ -90,17 +90,17 @@ StaticAssertError: Arithmetic tuple op+ error!
   right : (4,(5,_6))
   mode  : 1.1
   there : (3,4) in left, _6 in right
-  rule  : an integer and a tuple can't be added, unless the integer is a static 0""",
+  rule  : an integer and a tuple can't be added, except for a static 0""",
     ),
     "float in a tuple": (
         lambda: ArithTuple(1.5, 2),
         """\
-InvalidTypeError: an arithmetic tuple holds integers and tuples, got float 1.5""",
+InvalidTypeError: an arithmetic tuple must hold integers and tuples, got float 1.5""",
     ),
     "float times a tuple": (
         lambda: ArithTuple(1, 2) * 1.5,
         """\
-InvalidTypeError: (1,2) can be scaled by integers only, got float 1.5""",
+InvalidTypeError: (1,2) can be scaled only by integers, got float 1.5""",
     ),
     "static integer on a basis": (
         lambda: E(1, 0) + Int(3),
@@ -108,7 +108,7 @@ InvalidTypeError: (1,2) can be scaled by integers only, got float 1.5""",
 StaticAssertError: ScaledBasis op+ error!
   basis   : _1@0@1
   integer : _3
-  rule    : only a static 0 may be added: it is the zero of all modes""",
+  rule    : a basis element adds no number but a static 0, the zero of all modes""",
     ),
     "run-time integer on a basis": (
         lambda: 5 - E(1),
@@ -116,7 +116,7 @@ StaticAssertError: ScaledBasis op+ error!
 LayoutError: ScaledBasis op- error!
   basis   : _1@1
   integer : 5
-  rule    : only a static 0 may be added: it is the zero of all modes""",
+  rule    : a basis element adds no number but a static 0, the zero of all modes""",
     ),
     "bases of different depth": (
         lambda: E(1) + E(1, 1),
@@ -126,17 +126,17 @@ StaticAssertError: Arithmetic tuple op+ error!
   right : (_0,(_0,_1))
   mode  : 1
   there : _1 in left, (_0,_1) in right
-  rule  : an integer and a tuple can't be added, unless the integer is a static 0""",
+  rule  : an integer and a tuple can't be added, except for a static 0""",
     ),
     "float times a basis": (
         lambda: 0.5 * E(1),
         """\
-InvalidTypeError: _1@1 can be scaled by integers only, got float 0.5""",
+InvalidTypeError: _1@1 can be scaled only by integers, got float 0.5""",
     ),
     "basis times a basis": (
         lambda: E(0) * E(1),
         """\
-InvalidTypeError: _1@0 can be scaled by integers only, got ScaledBasis _1@1""",
+InvalidTypeError: _1@0 can be scaled only by integers, got ScaledBasis _1@1""",
     ),
     "negative mode": (
         lambda: E(0, -1),
@@ -151,7 +151,7 @@ InvalidTypeError: the basis element's modes[0] must be an integer, got float 1.5
     "coordinate as a value": (
         lambda: ScaledBasis(ArithTuple(1, 2), 0),
         """\
-InvalidTypeError: the value of a basis element is an integer, got the coordinate (1,2)""",
+InvalidTypeError: the scale of a basis element must be an integer, got the coordinate (1,2)""",
     ),
     "uneven division": (
         lambda: (Int(65) * E(1)).safe_div(Int(16)),
@@ -173,7 +173,7 @@ InvalidTypeError: the numerator of a ratio must be an integer, got float 1.5""",
     "strides of different depth": (
         lambda: coprofile(Layout((4, 5), (E(1), E(1, 0)))),
         """\
-LayoutError: strides of incompatible hierarchy
+LayoutError: the strides belong to coordinates of different profiles
   strides : (_1@1,_1@0@1)""",
     ),
     "counting by a tuple": (
@@ -184,22 +184,22 @@ InvalidTypeError: a step of counting_iter(42) must be an integer, got tuple (1, 
     "counting in booleans": (
         lambda: counting_iterator(0, "bool"),
         """\
-InvalidTypeError: a counting iterator counts in integers or floats, not in bool""",
+InvalidTypeError: a counting iterator counts in integers or floats, got bool""",
     ),
     "iterator without a coordinate": (
         lambda: make_inttuple_iter(),
         """\
-InvalidTypeError: make_inttuple_iter takes a coordinate, or one argument per mode""",
+InvalidTypeError: make_inttuple_iter takes one coordinate, or one argument for each mode""",
     ),
     "offset nested differently": (
         lambda: make_inttuple_iter(0, (1, 2)) + (1, 2),  # noqa: RUF005
         """\
-LayoutError: the coordinates are nested differently
+LayoutError: the coordinates have different profiles
   left  : (0,(1,2))
   right : (1,2)
   mode  : 1
   there : (1,2) in left, 2 in right
-  rule  : an integer and a tuple can't be added, unless the integer is a static 0""",
+  rule  : an integer and a tuple can't be added, except for a static 0""",
     ),
     "pointer moved by a float": (
         lambda: make_gmem_ptr(4096, "half") + 1.5,
@@ -209,22 +209,22 @@ InvalidTypeError: a step of gmem_ptr[16b](0x1000) must be an integer, got float 
     "pointer read": (
         lambda: make_tensor(make_gmem_ptr(4096, "half"), (4, 5))(1, 2),
         """\
-TensorAccessError: a pointer's elements can't be read here
+TensorAccessError: the elements behind a pointer can't be read from here
   pointer : gmem_ptr[16b](0x1000)
   offset  : 9
-  hint    : make the tensor from a numpy array, or from an object with __dlpack__, to read elements""",
+  hint    : make the tensor from a numpy array, or an object with __dlpack__, to read its elements""",
     ),
     "pointer written": (
         lambda: make_tensor(make_gmem_ptr(4096, "half"), (4, 5)).__setitem__((1, 2), 3),
         """\
-TensorAccessError: the elements of this tensor can't be written
+TensorAccessError: this tensor is read-only
   engine : gmem_ptr[16b](0x1000)
-  rule   : only array tensors hold elements""",
+  rule   : only tensors of arrays hold elements""",
     ),
     "tensor memory read": (
         lambda: make_tensor(make_tmem_ptr(32, "half"), (4, 5))(1, 2),
         """\
-TensorAccessError: a tensor-memory pointer's elements can't be read here
+TensorAccessError: the elements behind a tensor-memory pointer can't be read from here
   pointer : tmem_[16b](0x0000.0020)
   offset  : 9""",
     ),
@@ -267,13 +267,13 @@ InvalidValueError: Expected a 16-bit pointer type.
     "no engine": (
         lambda: make_tensor("data", (4, 5)),
         """\
-InvalidTypeError: no engine and no array: str 'data'
-  engines : iterators, pointers, numpy arrays, objects with __dlpack__ or __cuda_array_interface__""",
+InvalidTypeError: expected an engine or an array, got str 'data'
+  engines : iterators, pointers, numpy arrays, and objects with __dlpack__ or __cuda_array_interface__""",
     ),
     "no layout": (
         lambda: make_tensor(counting_iterator(0)),
         """\
-InvalidTypeError: make_tensor of this engine needs a layout or a shape
+InvalidTypeError: make_tensor needs a layout or a shape for this engine
   engine : counting_iter(0)""",
     ),
     "layout and stride": (
@@ -286,14 +286,14 @@ InvalidTypeError: make_tensor takes a layout, or a shape and a stride
     "dtype of an iterator": (
         lambda: make_tensor(counting_iterator(0), 4, dtype="half"),
         """\
-InvalidTypeError: make_tensor takes dtype with arrays only
+InvalidTypeError: make_tensor takes dtype only together with an array
   engine : counting_iter(0)
   dtype  : half""",
     ),
     "dtype of another size": (
         lambda: make_tensor(np.zeros(4, np.int16), dtype="float32"),
         """\
-InvalidTypeError: an array of int16 (2 bytes) does not hold float32
+InvalidTypeError: an array of int16 (2 bytes) can't hold float32
   stored as : float32 (4 bytes)""",
     ),
     "slice out of rank": (
@@ -314,20 +314,20 @@ CoordinateError: Mismatched Ranks
     "many elements at once": (
         lambda: make_tensor(np.zeros((2, 2))).__setitem__((1, None), 2),
         """\
-TensorAccessError: write one element at a time
+TensorAccessError: assign one element at a time
   coordinate : (1, None)""",
     ),
     "implicit elements written": (
         lambda: make_identity_tensor((4, 5)).__setitem__((1, 2), 3),
         """\
-TensorAccessError: the elements of this tensor can't be written
+TensorAccessError: this tensor is read-only
   engine : ArithTuple(_0,_0)
-  rule   : only array tensors hold elements""",
+  rule   : only tensors of arrays hold elements""",
     ),
     "strides of part elements": (
         lambda: make_tensor(Cai(strides=(17, 4))),
         """\
-InvalidValueError: stride 17 bytes of axis 0 is not a multiple of the element's 4 bytes
+InvalidValueError: axis 0 has a stride of 17 bytes; must be a multiple of the element's 4 bytes
   shape   : (3, 4)
   strides : (17, 4)
   typestr : <f4""",
@@ -335,26 +335,26 @@ InvalidValueError: stride 17 bytes of axis 0 is not a multiple of the element's 
     "masked array": (
         lambda: make_tensor(Cai(mask=1)),
         """\
-InvalidTypeError: a masked array has no layout
+InvalidTypeError: a masked array can't be described by a layout
   object : Cai""",
     ),
     "recast of implicit elements": (
         lambda: recast(make_identity_tensor((4, 5)), "half"),
         """\
-InvalidTypeError: recast takes tensors of memory; this engine makes its elements
+InvalidTypeError: recast takes tensors of memory, but this engine computes its elements
   tensor   : ArithTuple(_0,_0) o (4,5):(_1@0,_1@1)
   new type : half""",
     ),
     "recast below a byte": (
         lambda: recast(make_tensor(np.zeros(8, np.uint8), (Int(8),)), "int4"),
         """\
-InvalidTypeError: an array can't be recast from uint8 to int4: int4 has 4 bits
-  rule : numpy keeps one element in one byte, so its bytes are not the elements' in memory""",
+InvalidTypeError: numpy can't recast an array from uint8 to int4: int4 has 4 bits
+  rule : numpy stores each such element in a byte of its own, so its bytes differ from the GPU's""",
     ),
     "table of coordinates": (
         lambda: format_layout(Layout((4, 5), (E(0), E(1)))),
         """\
-InvalidTypeError: print_layout shows integer offsets; this layout's are coordinates
+InvalidTypeError: print_layout shows integer offsets, but the offsets of this layout are coordinates
   layout : (4,5):(_1@0,_1@1)
   stride : _1@0
   hint   : use print_tensor(make_coord_tensor(layout))""",
@@ -376,7 +376,7 @@ StaticAssertError: rank(layout_a) <= Int<2>{}
     "thread picture of triples": (
         lambda: format_latex_tv(Layout((2, 3), (E(0), E(2))), (2, 3)),
         """\
-InvalidTypeError: a picture of threads and values needs coordinates (m,n) or indices; thread 0, value 0 is at (0,_0,0)
+InvalidTypeError: the picture needs coordinates (m,n) or indices; thread 0, value 0 is at (0,_0,0)
   layout_tv : (2,3):(_1@0,_1@2)""",
     ),
     "thread picture outside the tile": (
@@ -402,7 +402,7 @@ InvalidValueError: unknown style 'numpy'
         """\
 InvalidTypeError: print_tensor needs known sizes, got the symbol n
   tensor : ArithTuple(_0,_0) o (n,3):(_1@0,_1@1)
-  hint   : print(tensor) shows it without its elements; layout.subs({...}) replaces symbols""",
+  hint   : print(tensor) shows it without its elements; layout.subs({...}) replaces symbols by numbers""",
     ),
     "no words": (
         lambda: explain("()"),
@@ -414,7 +414,7 @@ names of this library, terms, texts that `parse` reads, and what programs print"
     "module without an order": (
         lambda: cosize(Layout((Int(2), Int(2)), (ArithTuple(1, 2), ArithTuple(2, 1)))),
         """\
-LayoutError: no cosize: stride (1,2) has no order
+LayoutError: the layout has no cosize, because the stride (1,2) has no order
   shape  : (_2,_2)
   stride : ((1,2),(2,1))""",
     ),

@@ -36,24 +36,20 @@ def test_one_broken_rule() -> None:
         "  call   : cuTensorMapEncodeTiled, sm_90a\n"
         "  rule   : stride_alignment\n"
         f"  source : {BOTH}\n"
-        "  hint   : this breaks no rule: globalStrides (1032,) -> (1040,) bytes: pad each row to 520 elements"
+        "  hint   : this request breaks no rule: globalStrides (1032,) -> (1040,) bytes: pad each row to 520 elements"
     )
 
 
 def test_several_broken_rules() -> None:
     bad = replace(TILED, global_address=8, global_strides=(24,), box_dim=(128, 300), oob_fill=2)
     assert text_of(lambda: encode(bad)) == (
-        "cuTensorMapEncodeTiled: 5 rules of sm_90a are broken\n"
-        "  1    : oobFill = 2; must be 0 (zeros) or 1 (NaN)\n"
-        "  2    : globalAddress = 8 bytes; must be a multiple of 16\n"
-        "  3    : globalStrides[0] = 24 bytes; must be a multiple of 16\n"
-        "  4    : boxDim[1] = 300 elements; must be 1 to 256\n"
-        "  5    : boxDim[0] in bytes = 256 bytes; must be at most 128 with swizzle 128B\n"
-        "  hint : this breaks no rule: oob_fill 2 -> 0 (zeros); "
-        "globalAddress 0x8 -> 0x0: begin 8 bytes earlier, at a multiple of 16; "
-        "globalStrides (24,) -> (32,) bytes: pad each row to 16 elements; "
-        "boxDim (128, 300) -> (128, 150): 2 instructions a tile; "
-        "boxDim (128, 150) -> (64, 150): rows of 128 bytes, 2 instructions side by side"
+        "cuTensorMapEncodeTiled: the request breaks 5 rules of sm_90a\n  1    : oobFill = 2; must be 0 (zeros) "
+        "or 1 (NaN)\n  2    : globalAddress = 8 bytes; must be a multiple of 16\n  3    : globalStrides[0] = 24 "
+        "bytes; must be a multiple of 16\n  4    : boxDim[1] = 300 elements; must be 1 to 256\n  5    : "
+        "boxDim[0] in bytes = 256 bytes; must be at most 128 with swizzle 128B\n  hint : this request breaks no "
+        "rule: oob_fill 2 -> 0 (zeros); globalAddress 0x8 -> 0x0: start 8 bytes earlier, at a multiple of 16; "
+        "globalStrides (24,) -> (32,) bytes: pad each row to 16 elements; boxDim (128, 300) -> (128, 150): 2 "
+        "instructions per tile; boxDim (128, 150) -> (64, 150): rows of 128 bytes, 2 instructions side by side"
     )
 
 
@@ -106,9 +102,12 @@ def test_rules(request_: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("action", "text"),
     [
-        (lambda: decode(bytes(100)), "tensor map of 100 bytes; must be 64 or 128"),
-        (lambda: decode(3.5), "a tensor map must be bytes, a buffer, words or text, not float"),
-        (lambda: read_map("none here"), "neither words nor bytes of a tensor map in this text\n  text : 'none here'"),
+        (lambda: decode(bytes(100)), "the tensor map has 100 bytes; must have 64 or 128"),
+        (lambda: decode(3.5), "a tensor map must be bytes, a buffer, words or text, got float"),
+        (
+            lambda: read_map("none here"),
+            "the text has neither the words nor the bytes of a tensor map\n  text : 'none here'",
+        ),
         (lambda: replace(TILED, box_dim=(64, 1.5)), "box_dim[1] must be an integer, got float 1.5"),
         (
             lambda: update_tma_descriptor(bytes(128), "box_dim", 0, 1),
@@ -117,17 +116,18 @@ def test_rules(request_: Any, message: str) -> None:
         ),
         (
             lambda: rebind(bytes(128), 0, (4, 4), (16,)),
-            "rebind with 2 extents of a map of rank 1; a rebind writes no rank\n  hint : replace(map, 'rank', 1) first",
+            "rebind has 2 extents for a map of rank 1; rebind does not change the rank\n"
+            "  hint : replace(map, 'rank', 1) first",
         ),
         (lambda: rewritten(bytes(128), "rank", 1, 2), "rank has no ordinals"),
         (
             lambda: encode(replace(TILED, swizzle=4), arch="sm_100a"),
-            "the bits of 128B_ATOM_32B in a tensor map are not known\n"
+            "it is unknown which bits of a tensor map encode 128B_ATOM_32B\n"
             "  field     : swizzle\n"
             "  known     : chunks of 32 bytes within 128; PTX swizzle_mode 3 with swizzle_atomicity 1\n"
             "  exists on : sm_100, sm_103, sm_110, sm_120, sm_121\n"
             "  source    : CUDA 13.0 driver API, Tensor Map Object Management; ptxas 13.0.88\n"
-            "  hint      : let the driver of such a GPU encode it: cute_py.tma.driver_encode(request)",
+            "  hint      : let the driver of such a GPU encode the map: cute_py.tma.driver_encode(request)",
         ),
     ],
 )
@@ -149,11 +149,12 @@ tiled tensor map, FLOAT16, rank 2
   out of bounds    : zeros
   transaction      : 320 bytes
   driver's note    : 256 bytes (word 8; a barrier must not expect it)
-  warning          : ragged rows: rows of 1018 bytes; a store at the end of a row overwrites up to the next 16 bytes
-  warning          : driver's note: note 256 bytes, delivered 320 bytes; a barrier must expect what is delivered, not \
-word 8 of the map
-  warning          : row gap: rows of 64 bytes, 128 apart; bytes between the rows in shared memory keep their old \
-values
+  warning          : ragged rows: rows of 1018 bytes; a store at the end of a row overwrites up to the next 16-byte \
+boundary
+  warning          : driver's note: note 256 bytes, delivered 320 bytes; a barrier must expect the delivered bytes, \
+not word 8 of the map
+  warning          : row gap: rows of 64 bytes, 128 apart; the bytes between the rows in shared memory \
+keep their old values
   judged           : 37 rules of tensor maps on sm_90a"""
 
 IM2COL_SUMMARY = """\
@@ -194,7 +195,7 @@ FIELDS = """\
   w7[0:7]    box_dim[1]               128 elements (0x7f)"""
 
 SEED_VIEW = """\
-eleven fields, 8 immutable on the device by the TMA Atoms reference pages
+eleven fields; the TMA Atoms reference pages call 8 immutable on the device
   global base address      : 0x1000 [mutable; tensormap.replace global_address]
   per-axis dimension sizes : (512,1024) [mutable; tensormap.replace global_dim, not dim_size]
   per-axis strides         : (1024) [mutable; bytes, modes 1 up; global_stride, not stride_size]
@@ -204,7 +205,7 @@ eleven fields, 8 immutable on the device by the TMA Atoms reference pages
   box shape                : (64,128) [immutable; tensormap.replace box_dim exists]
   swizzle mode             : B128 [immutable; swizzle_mode exists]
   fill mode                : zeros [immutable; one bit, w1[15]; tensormap.replace fill_mode exists]
-  OOB fill value           : 0 [immutable; the same bit; there is no field for a value]
+  OOB fill value           : 0 [immutable; the same bit; no field holds a value]
   interleave layout        : NONE [immutable; interleave_layout exists]
   not in this view         : element strides, L2 promotion, round to tf32, im2col corners"""
 
@@ -220,9 +221,9 @@ def test_other_views() -> None:
     assert describe(encode(TILED)[:64], "fields") == FIELDS
     assert describe(TILED, "seed001") == SEED_VIEW
     assert describe(TILED, "slots").splitlines()[:4] == [
-        "eight logical slots; the rank is the operation's",
+        "eight logical slots; the rank is that of the operation",
         "  +0x00 tensor_base_ptr        device address 4096",
-        "        measured: w0, as the view says",
+        "        measured: w0, as in the view",
         "  +0x08 fmt_dim_stride_packed  device format 6, dim[0] 512, dim[1] 1024",
     ]
 

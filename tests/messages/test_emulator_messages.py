@@ -11,10 +11,10 @@ import pytest
 from cute_py.errors import CuteError
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
+from cute_py.tma.emulator.bulk import bulk_load
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
-from cute_py.tma.simulate.bulk import bulk_load
 from cute_py.tma.simulate.diagnosis import Run, diagnose
 from cute_py.tma.simulate.pipeline import Ring, RingLoad
 

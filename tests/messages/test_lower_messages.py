@@ -282,8 +282,8 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         except UnknownFactError:
             refused = True
         assert refused, name
-    assert why_not("fence.proxy.tensormap::generic.acquire.gpu;", "sm_90a") == "0 operands; expected map, size"
-    assert why_not(SEED_COPY + " [%rd1], [%r1];", "sm_90a") == "2 operands; expected destination, source, size"
+    assert why_not("fence.proxy.tensormap::generic.acquire.gpu;", "sm_90a") == "got 0 operands; expected map, size"
+    assert why_not(SEED_COPY + " [%rd1], [%r1];", "sm_90a") == "got 2 operands; expected destination, source, size"
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r10}], [%r2];",
             "sm_100a",
-            "tensor [%rd1, {%r10}]: 1 elements; expected 2",
+            "tensor [%rd1, {%r10}]: the vector has 1 elements; expected 2",
         ),
         (
             "tensormap.replace.im2col.rank.global.b1024.b32 [%rd1], %r2;",
@@ -308,12 +308,12 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "mbarrier.arrive.shared::cluster.b64 %rd2, [%r1];",
             "sm_90a",
-            "a barrier of another CTA returns no state: write the sink _",
+            "an arrival on the barrier of another CTA returns no state: write the sink _",
         ),
         (
             "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;",
             "sm_100a",
-            "ptxas 13.0.88 knows no instruction of that name (PTX ISA 9.1 documents it)",
+            "ptxas 13.0.88 has no instruction of that name (PTX ISA 9.1 documents it)",
         ),
         (
             "tensormap.replace.tile.swizzle_mode.global.b1024.b32 [%rd1], 4;",
@@ -323,7 +323,7 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group.bulk_group [%rd1, {%r10}], [%r1];",
             "sm_90",
-            ".bulk_group after .bulk_group: one completion at most",
+            ".bulk_group after .bulk_group: at most one completion is allowed",
         ),
     ],
 )
@@ -334,7 +334,7 @@ def test_reasons(text: str, arch: str, words: str) -> None:
 def test_errors_word_for_word() -> None:
     with pytest.raises(EmissionError) as caught:
         ptx("load", dim=2, multicast=True, operands={"mask": 0x30}, cluster_size=4)
-    assert str(caught.value) == "multicast mask 0x30 names CTA 5; the cluster has 4 CTAs"
+    assert str(caught.value) == "the multicast mask 0x30 names CTA 5, but the cluster has 4 CTAs"
     with pytest.raises(EmissionError) as caught:
         ptx("load", dim=2, mode="tile::gather4", arch="sm_90a")
     assert str(caught.value) == (
@@ -360,6 +360,6 @@ def test_advice_of_the_assembler() -> None:
     text = ptx("load", dim=1, multicast=True)
     assert verdict(text, "sm_90a").advice == ()
     assert verdict(text, "sm_120a").advice == (
-        ".multicast::cluster is meant for sm_90a, sm_100a, sm_100f, sm_103a, sm_103f, sm_110a, sm_110f; ptxas expects "
-        "it to be slow on sm_120a",
+        ".multicast::cluster is optimised for sm_90a, sm_100a, sm_100f, sm_103a, sm_103f, sm_110a, sm_110f; the "
+        "PTX documentation expects it to be slow on sm_120a",
     )

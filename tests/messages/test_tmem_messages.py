@@ -56,15 +56,15 @@ ERRORS: list[tuple[Callable[[], object], str]] = [
         """\
 n_cols = 16 columns; must be within 32..512
   allowed : 32, 64, 128, 256, 512
-  note    : ptxas checks an immediate; a number in a register is not checked
+  note    : ptxas checks an immediate, but not a number in a register
   hint    : allocate n_cols=32""",
     ),
     (
         lambda: check_columns(48),
         """\
-n_cols = 48 columns; must be a power of two
+n_cols = 48 columns; must be a power of 2
   allowed : 32, 64, 128, 256, 512
-  note    : ptxas checks an immediate; a number in a register is not checked
+  note    : ptxas checks an immediate, but not a number in a register
   hint    : allocate n_cols=64""",
     ),
     (
@@ -72,7 +72,7 @@ n_cols = 48 columns; must be a power of two
         """\
 n_cols = 1024 columns; must be within 32..512
   allowed : 32, 64, 128, 256, 512
-  note    : ptxas checks an immediate; a number in a register is not checked""",
+  note    : ptxas checks an immediate, but not a number in a register""",
     ),
     (
         lambda: copy_async(tmem(S[(32, 16) : (1 @ TLane, 1 @ TCol)]).whole(), SMEM.whole()),
@@ -154,7 +154,7 @@ start = 16384 (16-byte units); must be within 0..16383
     (
         lambda: find_smem_operand(Layout((64, 64), (64, 1)), "bfloat16", major=Major.K),
         """\
-the tile has no canonical layout, so no matrix descriptor
+the tile has no canonical layout, so no matrix descriptor describes it
   K-major : Not a canonical UMMA_K Layout: Expected stride failure.""",
     ),
     (
@@ -179,7 +179,7 @@ columns 30..33 are not allocated
     ),
     (
         lambda: allocated().ld(0, "32x32b", 1, 2),
-        "warp 2 reaches lanes 64..95; the transfer is on lanes 0..31",
+        "warp 2 reaches lanes 64..95, but the transfer is on lanes 0..31",
     ),
     (
         lambda: allocated().alloc(512),

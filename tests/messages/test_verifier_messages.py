@@ -9,7 +9,7 @@ import pytest
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle, tmem
 from cute_py.errors import TmaBuildError, TmaVerifyError
-from cute_py.tma.dialect.descriptors import TmaUpdate, apply_update
+from cute_py.tma.dialect.descriptor_update import TmaUpdate, apply_update
 from cute_py.tma.dialect.diagnostics import TEXTS
 from cute_py.tma.dialect.exec_atom import non_exec_tiled_tma_load, tma_descriptor_tiled
 from cute_py.tma.dialect.record import TmaFlags, TmaPartitionResult

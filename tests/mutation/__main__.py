@@ -114,9 +114,24 @@ def cover_map(
     return {"tests": names, "seconds": [seconds[name] for name in names], "lines": listed}
 
 
-def sample(package: str, operators: str, count: int, seed: int) -> list[tuple[str, int]]:
-    """(file, number of the mutant): `count` of them, each mutant of the package as likely as any other."""
-    paths = sorted(Path(package).rglob("*.py"))
+ON_DEVICES = (
+    *("cute_py/copies/device_copy.py", "cute_py/copies/prepared.py", "cute_py/copies/prepared_copy.py"),
+    *("cute_py/copies/report.py", "cute_py/copies/scaled/prepared.py", "cute_py/copies/tune.py"),
+    *("cute_py/mesh/peer.py", "cute_py/mesh/torch_transport.py"),
+)
+"""Files whose code a GPU, or PyTorch, must be there to run."""
+
+
+def sample(
+    package: str, operators: str, count: int, seed: int, on_devices: bool | None = None
+) -> list[tuple[str, int]]:
+    """(file, number of the mutant): `count` of them, each mutant of the package as likely as any other.
+
+    on_devices: of the files of `ON_DEVICES` alone, or of all others; None: of all files.
+    """
+    paths = [
+        path for path in sorted(Path(package).rglob("*.py")) if on_devices in (None, path.as_posix() in ON_DEVICES)
+    ]
     every = [(str(path), m.number) for path in paths for m in mutants(path.read_text(), operators)]
     return random.Random(seed).sample(every, min(count, len(every)))
 

@@ -70,7 +70,7 @@ class Session:
         self.options = options
         self.failed = ""
         self.seconds = 0.0
-        self.ran: dict[str, set[tuple[str, int]]] = {}
+        self.ran: dict[str, set[tuple[str, str]]] = {}
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         self.seconds += report.duration
@@ -110,43 +110,60 @@ class Session:
 
     def quickest_first(self, items: list[pytest.Item]) -> tuple[list[pytest.Item], list[str]]:
         """The tests that pass without a mutant in a few seconds, in the order of their time; names of the others."""
-        lines = self.forked(lambda say: self.timed(items, say), self.options.limit)
+        known = self.remembered()
+        new = [i for i, item in enumerate(items) if item.nodeid not in known]
+        lines = self.forked(lambda say: self.timed(items, new, say), self.options.limit)
+        for i, *found in map(json.loads, lines):
+            known[items[i].nodeid] = found
+        self.remember(known)
         times: dict[int, float] = {}
-        for i, seconds, failed, ran in map(json.loads, lines):
-            self.ran[items[i].nodeid] = {tuple(place) for place in ran}
+        for i, item in enumerate(items):
+            seconds, failed, ran = known.get(item.nodeid, (0, "not run", ()))
+            self.ran[item.nodeid] = {tuple(place) for place in ran}
             if not failed and seconds < self.options.most_seconds:
                 times[i] = seconds
         others = [item.nodeid for i, item in enumerate(items) if i not in times]
         last = tuple(self.options.added)
         return [items[i] for i in sorted(times, key=lambda i: (items[i].nodeid.startswith(last), times[i]))], others
 
-    def timed(self, items: list[pytest.Item], say: Any) -> None:
+    def remembered(self) -> dict[str, Any]:
+        """Test -> its seconds, the test that failed, and the functions it ran, from an earlier run."""
+        path = Path(self.options.times or os.devnull)
+        return json.loads(path.read_text()) if path.is_file() else {}
+
+    def remember(self, tests: dict[str, Any]) -> None:
+        if self.options.times:
+            Path(self.options.times).write_text(json.dumps(tests))
+
+    def timed(self, items: list[pytest.Item], numbers: Sequence[int], say: Any) -> None:
         within = str(Path(self.options.package).resolve())
-        ran: set[tuple[str, int]] = set()
+        ran: set[tuple[str, str]] = set()
 
         def called(frame: types.FrameType, event: str, argument: object) -> None:
             code = frame.f_code
             if code.co_filename.startswith(within):
-                ran.add((code.co_filename, code.co_firstlineno))
+                ran.add((code.co_filename, code.co_qualname))
 
-        for i, item in enumerate(items):
+        for i in numbers:
             ran.clear()
             sys.settrace(called)
             threading.settrace(called)
-            seconds = self.run(item)
+            seconds = self.run(items[i])
             sys.settrace(None)
             threading.settrace(None)
             say(json.dumps([i, seconds, self.failed, sorted(ran)]))
 
     def running(self, row: dict[str, Any], items: list[pytest.Item]) -> list[pytest.Item]:
         """The tests that ran the function of a mutant, or one around it."""
-        tree, line, path = ast.parse(Path(row["file"]).read_text()), int(row["mutant"].partition(":")[0]), row["file"]
-        found = set()
-        for node in ast.walk(tree):
+        source, line, path = Path(row["file"]).read_text(), int(row["mutant"].partition(":")[0]), row["file"]
+        around = set()
+        for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 decorators = getattr(node, "decorator_list", ())
                 if node.lineno <= line <= (node.end_lineno or node.lineno):
-                    found.add((str(Path(path).resolve()), min([node.lineno, *(d.lineno for d in decorators)])))
+                    around.add(min([node.lineno, *(d.lineno for d in decorators)]))
+        names = {name for (name, first), _ in functions_of(compile(source, path, "exec")) if first in around}
+        found = {(str(Path(path).resolve()), name) for name in names}
         chosen = [item for item in items if self.ran[item.nodeid] & found]
         row["tests"] = len(chosen)
         return chosen
@@ -177,7 +194,7 @@ class Session:
         return {"result": result, "by": ended[1], "how": ended[0], "seconds": round(time.monotonic() - begin, 1)}
 
     def forked(self, work: Any, patience: float) -> list[str]:
-        """The lines that the work says in a process of its own, until it ends or the time is over."""
+        """The lines that the work says in a process of its own, until it ends or says nothing for so many seconds."""
         reading, writing = os.pipe()
         child = os.fork()
         if not child:
@@ -187,8 +204,8 @@ class Session:
                 work(lambda line: os.write(writing, line.encode() + b"\n"))
             os._exit(0)
         os.close(writing)
-        end, parts = time.monotonic() + patience, []
-        while select.select([reading], [], [], max(0, end - time.monotonic()))[0]:
+        parts = []
+        while select.select([reading], [], [], patience)[0]:
             part = os.read(reading, 1 << 16)
             if not part:
                 break
@@ -211,13 +228,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=1e6, help="seconds after which no mutant is begun")
-    parser.add_argument("--patience", type=float, default=120, help="seconds of one mutant, after which it is killed")
+    parser.add_argument("--patience", type=float, default=60, help="seconds of one test before its mutant is killed")
     parser.add_argument("--most-seconds", type=float, default=5, help="the longest that one test may take")
+    parser.add_argument("--times", help="a file that keeps the times of tests for later runs; new tests are added")
+    parser.add_argument(
+        "--on-devices", action="store_true", help="draw from the files that need a GPU, not from others"
+    )
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
-    chosen = [
-        (options.package, *found) for found in sample(options.package, options.operators, options.count, options.seed)
-    ]
+    drawn = sample(options.package, options.operators, options.count, options.seed, options.on_devices)
+    chosen = [(options.package, *found) for found in drawn]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", *options.tests]
     return int(pytest.main(arguments, plugins=[Session(chosen, options)]))
 

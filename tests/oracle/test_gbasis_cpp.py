@@ -191,7 +191,7 @@ def test_im2col(row: dict[str, Any]) -> None:
 
 def test_im2col_with_a_pixel_for_each_cta_is_refused() -> None:
     gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "half"), cute.parse("((5,1),32):((32,160),_1)"))
-    with pytest.raises(InvalidValueError, match="num_multicast = 8 CTAs; each must load more than one pixel"):
+    with pytest.raises(InvalidValueError, match="num_multicast = 8 CTAs; each CTA must load more than one pixel"):
         cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL_MULTICAST", gmem, "(_8,_8):(_8,_1)", "(_8,_8)", 8)
 
 

@@ -198,7 +198,7 @@ def test_the_command_writes_the_page(capsys: pytest.CaptureFixture[str], tmp_pat
     assert main(["draw", "--html", "--interpreter", str(tmp_path)]) == 2
     assert "is not the npm package pyodide" in capsys.readouterr().err
     assert main(["draw", "--html", "--interpreter", "-", "--out", str(tmp_path / "a.svg")]) == 2
-    assert "a page is written to a name that ends in .html" in capsys.readouterr().err
+    assert "the name of a page must end in .html" in capsys.readouterr().err
     assert main(["draw", "4:1", "--interpreter", "-"]) == 2
     assert "--interpreter is for --html without a text" in capsys.readouterr().err
 

@@ -104,8 +104,8 @@ def test_bytes_of_tensor_copies_are_those_of_the_maps_that_are_given() -> None:
     assert found(EXPECT.replace("2048", "1024"), tensor, number=0) == []  # another parameter's map
     text = kernel(EXPECT, tensor)
     missing = (
-        "1 barrier: copies at line 15 complete on it; their bytes are in the tensor map of parameter 1, which was not "
-        "given (--map 1=FILE, maps={1: ...})"
+        "1 barrier: copies at line 15 complete on it; the byte count is in the tensor map of parameter 1, which "
+        "was not given (--map 1=FILE, maps={1: ...})"
     )
     for maps in (None, {0: passed}):
         assert missing in check_program(text, maps=maps).scope.not_judged
@@ -226,8 +226,8 @@ def test_the_report_says_what_it_did_not_judge() -> None:
         "sm_90a: 1 instruction of the rules (1 load)",
         "no broken rule found in what was judged",
         "judged: 1 instruction, 1 shared-memory address (alignment)",
-        "not judged: 1 barrier: copies at line 14 complete on it, and no instruction of the function expects their "
-        "bytes",
+        "not judged: 1 barrier: copies at line 14 complete on it, "
+        "but no instruction in the function expects their bytes",
         "not judged: 1 instruction: mbarrier.bogus.b64: no row of the instruction table covers it; line 15",
         "not judged: 1 multicast load: mask: known at run time; line 14",
         "not judged: 1 multicast load: scope: the barrier may be initialised in another function; line 14",
@@ -302,7 +302,7 @@ def test_the_command_takes_maps(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert main(["check", str(path)]) == 0
         for given in (passed, content.hex()):
             assert main(["check", str(path), "--map", f"1={given}"]) == status
-    assert "1 load on it brings 2048" in capsys.readouterr().out
+    assert "its 1 load delivers 2048" in capsys.readouterr().out
     for wrong in (str(passed), f"one={passed}", "1=", f"-1={passed}"):
         assert main(["check", str(path), f"--map={wrong}"]) == 2
     assert "must be N=MAP" in capsys.readouterr().err

@@ -57,8 +57,9 @@ def test_compiled_rings(row: Row) -> None:
 def test_words_of_a_flipped_parity() -> None:
     (found,) = check_program(ring(FLIP="1"), maps={0: BOX}).found
     assert found.message == (
-        "line 127, kernel kernel: the first wait on a barrier waits for parity 1, the phase before the first one, and "
-        "passes at once; the bytes that lines 62, 72, 81, 90 expect may not have landed (also at lines 161, 196, 231)"
+        "line 127, kernel kernel: the first wait on a barrier waits for parity 1, which is the phase before the "
+        "first one, so it returns at once; the bytes expected at lines 62, 72, 81, 90 may not have landed yet "
+        "(also at lines 161, 196, 231)"
     )
 
 
@@ -85,8 +86,8 @@ def test_parities_of_first_waits(body: tuple[str, ...], found: bool) -> None:
 def test_words_of_an_unrolled_ring() -> None:
     said = str(check_program(ring(BYTES="8192"), maps={0: BOX})).split("\n")
     assert said[1:4] == [
-        "error    line 62, kernel kernel: the barrier expects 8192 bytes; 1 load on it brings 16384; it completes its "
-        "phase too early or underflows (also at lines 72, 81, 90, 142, 175, 209, 243, 300)  [expect_tx]",
+        "error    line 62, kernel kernel: the barrier expects 8192 bytes, but its 1 load delivers 16384; it completes "
+        "its phase too early or underflows (also at lines 72, 81, 90, 142, 175, 209, 243, 300)  [expect_tx]",
         "         fix: expect 16384 bytes",
         "         line 62: mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r32], 16384;",
     ]
@@ -141,7 +142,8 @@ def test_branches_that_the_text_does_not_decide() -> None:
     report = check_program(kernel(*apart))
     assert report.found == ()
     assert (
-        "1 barrier: used in blocks at lines 15, 18, whose bytes balance only if branches not decided here go together"
+        "1 barrier: used in blocks at lines 15, 18; its bytes balance only if branches that were not "
+        "decided here are taken together"
     ) in report.scope.not_judged
     # With one arrival a phase, 1024 bytes are no number of loads of 2048.
     half = [line.replace("2048", "1024") if line is EXPECT else line for line in apart]
@@ -160,26 +162,26 @@ def test_two_threads_may_expect_what_one_loads() -> None:
 @pytest.mark.parametrize(
     ("body", "line"),
     [
-        ((EXPECT,), "1 barrier: bytes are expected at line 14, and no copy of the function is known to complete on it"),
+        ((EXPECT,), "1 barrier: bytes are expected at line 14, but no copy in the function is known to complete on it"),
         (
             (LOAD,),
-            "1 barrier: copies at line 14 complete on it, and no instruction of the function expects their bytes",
+            "1 barrier: copies at line 14 complete on it, but no instruction in the function expects their bytes",
         ),
         (
             (EXPECT.replace("2048", "%r9"), LOAD),
-            "1 barrier: the number of bytes expected at line 14 is known at run time",
+            "1 barrier: the number of bytes expected at line 14 is known only at run time",
         ),
         (
             (EXPECT, LOAD, "call foo;"),
-            "1 barrier: used at lines 14, 15 in a kernel that calls functions, which may expect or bring bytes",
+            "1 barrier: used at lines 14, 15 in a kernel that calls functions, which may expect or deliver bytes",
         ),
         (
             (EXPECT, LOAD, "mbarrier.complete_tx.relaxed.cluster.shared::cta.b64 [%r2], 16;"),
-            "1 barrier: instructions at line 16 complete bytes that are not counted here",
+            "1 barrier: instructions at line 16 complete bytes that this check does not count",
         ),
         (
             (EXPECT, LOAD.replace("2048", "%r9")),
-            "1 barrier: copies at line 15 complete on it; their number of bytes is known at run time",
+            "1 barrier: copies at line 15 complete on it; the number of bytes is known only at run time",
         ),
         ((INIT,), "1 barrier: arrival count: how many threads arrive is known at run time; line 14"),
         (
@@ -269,7 +271,9 @@ def test_json_carries_the_scope(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_half_of_a_surrogate_pair_is_no_text() -> None:
-    with pytest.raises(ParseError, match="character 0 of a PTX module is one half of a surrogate pair"):
+    with pytest.raises(
+        ParseError, match="character 0 of the PTX module is half of a surrogate pair; the module must be valid text"
+    ):
         check_program("\ud800" + kernel())
 
 

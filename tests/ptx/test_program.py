@@ -51,11 +51,11 @@ def test_what_the_machine_refuses_is_passed_over(body: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"{HEAD}.entry k() {{ ret }} .entry l() {{ ret; }}", "line 3: 'ret' without a semicolon"),
+        (f"{HEAD}.entry k() {{ ret }} .entry l() {{ ret; }}", "line 3: 'ret' has no semicolon"),
         (f"{HEAD}.entry k() {{ bra NOWHERE; }}", "line 3: branch to 'NOWHERE'"),
         (f"{HEAD}.entry k() {{", "never closed"),
-        ("nothing of PTX", "not a PTX module: no .version line"),
-        (".version 9.0\nret;", "not a PTX module: no .target line"),
+        ("nothing of PTX", "not a PTX module: the .version line is missing"),
+        (".version 9.0\nret;", "not a PTX module: the .target line is missing"),
     ],
 )
 def test_both_refuse_with_the_same_words(read: object, text: str, said: str) -> None:

@@ -104,11 +104,16 @@ def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
         ("load", {"dim": 2, "mode": "tile::gather4"}, {"coords": (0, 1)}, "takes 5"),
         ("load", {"dim": 4, "mode": "im2col"}, {"offsets": (1,)}, "1 im2col offsets; .4d in mode im2col takes 2"),
         ("load", {"dim": 3, "mode": "im2col::w"}, {"offsets": (1,)}, "takes 2"),
-        ("load", {"dim": 2, "mode": "im2col"}, {}, "the im2col modes are for 3d to 5d"),
-        ("load", {"dim": 3, "mode": "tile::gather4"}, {}, "2d only"),
+        ("load", {"dim": 2, "mode": "im2col"}, {}, "the im2col modes require 3d to 5d"),
+        ("load", {"dim": 3, "mode": "tile::gather4"}, {}, "tile::gather4 and tile::scatter4 require 2d"),
         ("load", {"dim": 6}, {}, "load: dim = 6"),
-        ("load", {"dim": 2, "cta_group": True}, {}, "must name its choice"),
-        ("load", {"dim": 2, "dst": "shared::cta", "multicast": True}, {}, "needs the destination shared::cluster"),
+        ("load", {"dim": 2, "cta_group": True}, {}, "True; a slot with several choices needs the name of one"),
+        (
+            "load",
+            {"dim": 2, "dst": "shared::cta", "multicast": True},
+            {},
+            "multicast::cluster requires the destination shared::cluster",
+        ),
         ("load", {}, {}, "load needs dim"),
         ("store", {"dim": 2, "multicast": True}, {}, "no modifier named multicast"),
         ("store", {"dim": 2}, {"barrier": "%r1"}, "no operand barrier"),
@@ -149,9 +154,9 @@ def test_numbers_fit_their_registers(operand: str, low: int, high: int, bits: in
 
 
 def test_a_mask_beyond_the_cluster_is_refused() -> None:
-    with pytest.raises(EmissionError, match="names CTA 2; the cluster has 2 CTAs"):
+    with pytest.raises(EmissionError, match="the multicast mask 0x4 names CTA 2, but the cluster has 2 CTAs"):
         ptx("load", dim=2, multicast=True, operands={"mask": 0b100}, cluster_size=2)
-    with pytest.raises(EmissionError, match="names CTA 16; the cluster has 16 CTAs"):
+    with pytest.raises(EmissionError, match="the multicast mask 0x10000 names CTA 16, but the cluster has 16 CTAs"):
         ptx("load", dim=2, multicast=True, operands={"mask": 1 << 16})
 
 
@@ -169,14 +174,14 @@ def test_why_not_takes_names_texts_and_mnemonics() -> None:
     assert why_not(LOAD, "sm_90") is None
     assert why_not(LOAD, "sm_80") == "cp.async.bulk.tensor needs sm_90 or newer; got sm_80"
     assert why_not("load", "sm_90", dim=7) == "load: dim = 7"
-    assert why_not("fence.proxy.tensormap::generic.acquire.gpu;", "sm_90a") == "0 operands; expected map, size"
+    assert why_not("fence.proxy.tensormap::generic.acquire.gpu;", "sm_90a") == "got 0 operands; expected map, size"
     assert why_not("fence.proxy.tensormap::generic.acquire.gpu", "sm_90a") is None
     assert complete("mbarrier.inval.shared::cta.b64") == "mbarrier.inval.shared::cta.b64 [%r2];"
 
 
 def test_sm_70_is_text_only() -> None:
     reason = why_not("ld.global.nc", "sm_70", vector="v4")
-    assert reason == "sm_70 is text only: the assembler (ptxas 13.0) no longer knows it"
+    assert reason == "sm_70 can only be rendered as text, because its assembler (ptxas 13.0) no longer supports it"
     assert why_not("ld.global.nc", "sm_75", vector="v4") is None
 
 

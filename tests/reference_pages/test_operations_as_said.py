@@ -167,7 +167,7 @@ def test_the_wide_multicast_has_no_instruction() -> None:
 
 def test_maps_of_im2col_are_not_rebound() -> None:
     image = tma.tma_descriptor_im2col(NHWC, (-1, -1), (-1, -1), 64, 128)
-    text = "im2col descriptors are made on the host only: no mutator writes the im2col fields"
+    text = "im2col descriptors can only be made on the host: no mutator writes the im2col fields"
     assert headline(lambda: tma.rebind(tma.encode(image), 8192, image.shape, image.strides)) == text
     for kind, axis, value in (("UPDATE_DIM", 1, 16), ("UPDATE_STRIDE", 1, 32), ("UPDATE_BASE_POINTER", 0, 8192)):
         assert headline(lambda k=kind, a=axis, v=value: tma.update_tma_descriptor(tma.encode(image), k, a, v)) == text

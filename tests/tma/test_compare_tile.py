@@ -185,7 +185,7 @@ def test_a_ring_says_which_phase_is_stale() -> None:
     made = case(3)
     atom, x = made[:2]
     found = compare_tile(atom, x, 5, execute(atom, x, 4).smem, stages=1)
-    assert (found.cause, found.detail) == ("stale phase", "all of tile 4, which the stage held 1 stage ago")
+    assert (found.cause, found.detail) == ("stale phase", "all of tile 4, which the stage held 1 stage earlier")
 
 
 def test_bad_input_is_refused() -> None:
@@ -206,13 +206,13 @@ def test_the_scope_is_what_was_compared_and_tried() -> None:
     x = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
     atom = make_tma_copy("SM90_TMA_LOAD", x, make_smem_layout("K", "128B", "uint16", (32, 64)))
     right = execute(atom, x, (1, 0)).smem
-    assert str(compare_tile(atom, x, (1, 0), right)) == "equal: every byte that the loads write\njudged: 4096 bytes"
+    assert str(compare_tile(atom, x, (1, 0), right)) == "equal in every byte that the loads write\njudged: 4096 bytes"
     longer = compare_tile(atom, x, (1, 0), np.concatenate([right, right[:7]]))
-    assert longer.scope == Scope(("4096 bytes",), ("7 bytes of the dump: they lie behind the tile",))
+    assert longer.scope == Scope(("4096 bytes",), ("7 bytes of the dump behind the tile",))
     shifted = compare_tile(atom, x, (1, 0), execute(atom, x, (0, 0)).smem)
     assert shifted.scope == Scope(
         ("4096 bytes", "4 causes (other swizzle; other major; other box order; shifted by one tile)"),
-        ("3 causes: an earlier one gives the dump: exchanged coordinates, stale phase, not yet arrived",),
+        ("3 causes, because an earlier cause explains the dump: exchanged coordinates, stale phase, not yet arrived",),
     )
     noise = right.copy()
     noise[::7] ^= 0x5A
@@ -227,7 +227,7 @@ def test_bytes_that_no_load_writes_are_not_compared() -> None:
     compared = compare_tile(atom, x, (0, 0), execute(atom, x, (0, 0)).smem)
     assert (compared.equal, compared.scope) == (
         True,
-        Scope(("160 bytes",), ("96 bytes of the tile: no load writes them",)),
+        Scope(("160 bytes",), ("96 bytes of the tile that no load writes",)),
     )
 
 
@@ -235,4 +235,4 @@ def test_a_ring_of_stages_tries_the_earlier_phase_first() -> None:
     atom, x, *_ = case(3)
     found = compare_tile(atom, x, 5, execute(atom, x, 4).smem, stages=1)
     assert found.scope.judged[1] == "1 cause (stale phase)"
-    assert found.scope.not_judged[0].startswith("6 causes: an earlier one gives the dump: other swizzle, ")
+    assert found.scope.not_judged[0].startswith("6 causes, because an earlier cause explains the dump: other swizzle, ")

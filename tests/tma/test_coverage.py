@@ -40,7 +40,9 @@ def test_tiles_are_counted_as_one_by_one(seed: int) -> None:
 def test_a_drain_that_issues_one_tile_too_many() -> None:
     x = np.zeros((64, 64), np.uint16)
     atom = make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(64)), LayoutRight))
-    assert [str(d) for d in coverage(atom, [0, 1, 2]).check()] == ["1 tile out of range, of which no element exists: 2"]
+    assert [str(d) for d in coverage(atom, [0, 1, 2]).check()] == [
+        "1 tile out of range, without any element of the tensor: 2"
+    ]
 
 
 def test_a_shared_address_must_be_where_the_swizzle_begins() -> None:
@@ -85,12 +87,10 @@ def test_a_cover_says_what_it_counted() -> None:
     atom = make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(64)), LayoutRight))
     found = coverage(atom, [0, 0])
     assert str(found) == (
-        "2048 of 4096 elements are missing, the first at (0, 32)\n"
-        "2048 of 4096 elements are repeated, the first at (0, 0)\n"
-        "judged: 2 tiles, 2 loads, 4096 elements\n"
-        "not judged: order: when each tile is loaded, by which CTA, and what waits for it\n"
-        "not judged: shared memory: where each tile lies there, and whether it is read before the next one "
-        "overwrites it"
+        "2048 of 4096 elements are missing, the first at (0, 32)\n2048 of 4096 elements are repeated, the first "
+        "at (0, 0)\njudged: 2 tiles, 2 loads, 4096 elements\nnot judged: order: when and by which CTA each tile "
+        "is loaded, and what waits for it\nnot judged: shared memory: where each tile lies, and whether it is "
+        "read before the next one overwrites it"
     )
     assert str(coverage(atom)).startswith("4096 elements, each loaded once\njudged: 2 tiles, 2 loads, 4096 elements\n")
     assert found.check().scope == found.scope and not coverage(atom).check().scope.complete

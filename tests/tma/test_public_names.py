@@ -128,30 +128,6 @@ def test_a_package_shows_public_names_only_and_lists_the_nearest(package: str) -
         getattr(shown, f"{longest}x")
 
 
-@pytest.mark.parametrize(
-    ("old", "name"), [("run", "Emulator"), ("copy_atom", "make_tma_copy"), ("gbasis", "GBasis"), ("atom", "TmaFlags")]
-)
-def test_old_packages_forward_with_a_warning(old: str, name: str) -> None:
-    module = importlib.import_module(f"cute_py.tma.{old}")
-    with pytest.warns(DeprecationWarning, match=rf"cute_py\.tma\.{old}\.{name} is cute_py\.tma\.{name}"):
-        assert getattr(module, name) is getattr(tma, name)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        getattr(module, "nothing")  # noqa: B009
-
-
-def test_a_renamed_function_warns_under_its_old_name() -> None:
-    with pytest.warns(DeprecationWarning, match=r"cute_py\.tma\.birth_sequence is cute_py\.tma\.init_sequence"):
-        assert tma.birth_sequence is tma.init_sequence
-    assert "birth_sequence" not in dir(tma)
-
-
-@pytest.mark.parametrize(("old", "name"), [("layout", "local_tile"), ("arith_tuple", "make_gmem_ptr")])
-def test_old_places_of_tensors_forward_with_a_warning(old: str, name: str) -> None:
-    module = importlib.import_module(f"cute_py.{old}")
-    with pytest.warns(DeprecationWarning, match=f"{name} is cute_py.{name}"):
-        assert getattr(module, name) is getattr(cute, name)
-
-
 def test_no_package_has_the_path_of_a_function() -> None:
     for name in tma.__all__:
         value = getattr(tma, name)

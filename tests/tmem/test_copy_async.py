@@ -92,7 +92,7 @@ def test_one_thread_issues(scope: str) -> None:
         ({"decompress": "b4x16_p64"}, "does not decompress"),
         ({"shape": "96x128b", "compat": "tvm-0.27"}, "unknown tcgen05.cp shape '96x128b'"),
         ({"shape": "64x128b", "compat": "tvm-0.27"}, "has two multicasts"),
-        ({"shape": "128x256b", "multicast": "warpx4", "compat": "tvm-0.27"}, "does not go with"),
+        ({"shape": "128x256b", "multicast": "warpx4", "compat": "tvm-0.27"}, "does not fit tcgen05.cp shape"),
         ({"shape": "128x256b"}, "compat = 'reference' plans 32x128b.warpx4 alone"),
         ({"multicast": "warpx2::02_13"}, "no form has the multicast"),
     ],

@@ -8,9 +8,12 @@ import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import cute_py as cute
 from cute_py.errors import EmissionError, TmemError
+from cute_py.machine.cuda_source import compiler_available, ptx_of_text
 from cute_py.tmem import (
     FORMS,
     Buffer,
@@ -19,6 +22,7 @@ from cute_py.tmem import (
     R,
     S,
     TCol,
+    TensorMemory,
     TileLayout,
     TLane,
     TmemAllocation,
@@ -32,6 +36,7 @@ from cute_py.tmem import (
     mma_shared_layout,
     mnemonic,
     ptx_line,
+    run,
 )
 
 NVCC = shutil.which("nvcc")
@@ -207,18 +212,47 @@ KERNELS = {
 }
 
 
+def all_kernels() -> str:
+    """One source with all kernels, `kernel_0` and on, and each device function once."""
+    parts: dict[str, None] = {}
+    for number, make in enumerate(KERNELS.values()):
+        text = emit_kernel(make(), f"kernel_{number}")  # type: ignore[no-untyped-call]
+        parts |= dict.fromkeys(re.split(r"\n\n(?=__device__|extern|//)", text))
+    return "\n\n".join(parts)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not compiler_available(), reason="no CUDA compiler; it makes the PTX")
+def test_kernels_leave_what_the_emulator_leaves() -> None:
+    """The kernels on the machine, beside tensor memory that the plan's instructions fill in the emulator."""
+    text = ptx_of_text(all_kernels(), "kernels.cu", "sm_100a")
+    for number, make in enumerate(KERNELS.values()):
+        copy = make()  # type: ignore[no-untyped-call]
+        plan, columns = copy.plan, copy.dst.allocated_addr.n_cols
+        size = dynamic_shared_bytes(copy) - copy.src.align + 1
+        image = np.random.default_rng(number).integers(0, 256, (plan.cta_group, size), np.uint8)
+        result = np.zeros((plan.cta_group, 128, columns), np.uint32)
+        found = cute.run_ptx(
+            text, kernel=f"kernel_{number}", grid=plan.cta_group, block=128, args=[image, result],
+            dynamic_shared=dynamic_shared_bytes(copy),
+        )  # fmt: skip
+        assert found.ok, found.explain()
+        for cta in range(plan.cta_group):
+            held = TensorMemory()
+            run(plan, held, held.alloc(columns, plan.cta_group), image[cta], 0)
+            copied = held.sources[:, :columns] >= 0
+            assert copied.any()
+            left = result[cta].view(np.uint8).reshape(128, columns, 4)
+            assert np.array_equal(
+                left[copied], held.cells[:, :columns].copy().view(np.uint8).reshape(left.shape)[copied]
+            )
+
+
 @pytest.mark.skipif(NVCC is None, reason="nvcc is not on PATH; it assembles the kernels")
 def test_kernels_assemble(tmp_path: Path) -> None:
-    """All kernels in one file, for both architectures; never run, as no such GPU is at hand."""
-    seen: set[str] = set()
-    parts = []
-    for number, make in enumerate(KERNELS.values()):
-        for part in re.split(r"\n\n(?=__device__|extern|//)", emit_kernel(make(), f"kernel_{number}")):  # type: ignore[no-untyped-call]
-            if part not in seen:
-                seen.add(part)
-                parts.append(part)
+    """All kernels in one file, for both architectures."""
     source = tmp_path / "kernels.cu"
-    source.write_text("\n\n".join(parts))
+    source.write_text(all_kernels())
     wanted = [f"-gencode=arch={arch.replace('sm', 'compute')},code={arch}" for arch in ARCHS]
     done = subprocess.run(
         [str(NVCC), "-fatbin", "-Werror", "all-warnings", *wanted, "-o", str(tmp_path / "kernels.fatbin"), str(source)],

@@ -207,7 +207,7 @@ def test_what_a_warp_reaches() -> None:
         memory.ld(0, "32x32b", 3)
     with pytest.raises(TmemError, match="256 registers"):
         memory.ld(0, "16x128b", 128)
-    with pytest.raises(TmemError, match="registers of shape"):
+    with pytest.raises(TmemError, match="registers have the shape"):
         memory.st(0, numpy.zeros((32, 2), numpy.uint32), "32x32b", 1)
 
 

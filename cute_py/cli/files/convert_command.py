@@ -18,13 +18,13 @@ names into another folder:
   cute-py convert fp4 --to bf16 --out plain
   cute-py convert fp4 --to nvfp4 --as modelopt --out for_modelopt
 
-A file appears whole or not at all. After an interruption the same command goes
-on where the last one ended. The folder gets the index, and checksums.json with
+Each file is written atomically. After an interruption the same command continues
+where the last one stopped. The folder also gets the index, and checksums.json with
 the SHA-256 of each tensor's bytes; `cute-py explain FOLDER` reads both.
 
-Tensors of two or three dimensions whose name matches --tensors are converted,
-without those that match --keep. A weight that is in the format already keeps
-its elements: only the order of its scales, and its names, change."""
+Converts tensors of two or three dimensions whose name matches --tensors, except
+those that match --keep. A weight that is already in the format keeps its
+elements: only the order of its scales, and its names, change."""
 
 
 def register(command: argparse.ArgumentParser) -> None:
@@ -42,28 +42,29 @@ def register(command: argparse.ArgumentParser) -> None:
         help='mxfp8, mxfp6, mxfp4, nvfp4, fp8, or with arguments: "fp8((128, 128))"; '
         f"or plain numbers: bf16, f16, f32 ({', '.join(FLOATS)})",
     )
-    command.add_argument("--out", required=True, metavar="DIR", help="the folder of the new files")
+    command.add_argument("--out", required=True, metavar="DIR", help="folder for the new files")
     command.add_argument(
         "--scales",
         metavar="ORDER",
-        help="order of the scales, such as 32_4_4, linear or 8x4; default: what the convention stores, 32_4_4 in cute",
+        help="order of the scales, such as 32_4_4, linear or 8x4; default: the order that the convention stores, "
+        "32_4_4 in cute",
     )
     command.add_argument(
-        "--as", dest="convention", choices=NAMES, default="cute", help="convention of names and types: cute (default)"
+        "--as", dest="convention", choices=NAMES, default="cute", help="convention of names and types; default: cute"
     )
     command.add_argument(
-        "--tensors", action="append", metavar="PATTERN", help=f"names that are converted: {' '.join(WEIGHTS)}"
+        "--tensors", action="append", metavar="PATTERN", help=f"names to convert; default: {' '.join(WEIGHTS)}"
     )
     command.add_argument(
-        "--keep", action="append", metavar="PATTERN", help=f"names that stay as they are: {' '.join(KEPT)}"
+        "--keep", action="append", metavar="PATTERN", help=f"names to keep unchanged; default: {' '.join(KEPT)}"
     )
     command.add_argument(
-        "--requantize", action="store_true", help="dequantise weights in another format, and quantise them again"
+        "--requantize", action="store_true", help="dequantise weights of another format, then quantise them again"
     )
     command.add_argument(
-        "--device", choices=DEVICES, default="host", help="where blocks are scaled and rounded; host (default)"
+        "--device", choices=DEVICES, default="host", help="where blocks are scaled and rounded; default: host"
     )
-    command.add_argument("--force", action="store_true", help="replace files that are in DIR")
+    command.add_argument("--force", action="store_true", help="replace existing files in DIR")
     json_option(command, _convert)
 
 

@@ -11,8 +11,8 @@ from cute_py.terminal import progress_bar
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-_DESCRIPTION = """Reads the .safetensors files of one mesh and writes those of another, into folders
-that exist. The plan is TOML:
+_DESCRIPTION = """Reads the .safetensors files of one mesh and writes those of another, into existing
+folders. The plan is TOML:
 
   [source]
   mesh = [8]
@@ -34,17 +34,17 @@ that exist. The plan is TOML:
   "lm_head.weight" = "column-parallel"
   "*norm.weight" = "replicate"
 
-A tensor that no pattern matches is refused. Placements are checked against the
-names, the shapes and the data. Parts that are byte-identical, and copies that
-differ, are refused. A placement that a name or a shape contradicts is a warning:
-the files are written, and the exit status is 1, or 0 with --force. The answer
-ends with what was judged and what was not: a name that has no role is judged by
-its data alone."""
+The command refuses a tensor that no pattern matches. It checks the placements
+against the names, the shapes and the data, and refuses parts that are
+byte-identical and copies that differ. If a name or a shape contradicts a
+placement, it warns: it writes the files, and the exit status is 1, or 0 with
+--force. The answer ends with what was judged and what was not. A name without a
+known role is judged only by its data."""
 
 _EPILOG = """placements:
 {table}
-  or one as Python writes it: {kinds}
-  a list has one for each mode of the mesh
+  or a placement as in Python: {kinds}
+  a list has one placement for each mode of the mesh
 """
 
 
@@ -57,10 +57,14 @@ def register(command: argparse.ArgumentParser) -> None:
     command.epilog = _EPILOG.format(table=listed_placements(), kinds=", ".join(PYTHON_PLACEMENTS))
     command.add_argument("plan", metavar="PLAN.toml", help="meshes, files and placements")
     command.add_argument(
-        "--memory", type=_memory, default=1 << 30, metavar="BYTES", help="of files, mapped at once: 1G; or K, M"
+        "--memory",
+        type=_memory,
+        default=1 << 30,
+        metavar="BYTES",
+        help="bytes of files that are mapped at once, such as 1G, 512M or 64K",
     )
     command.add_argument(
-        "--force", action="store_true", help="write byte-identical shards as parts; warnings leave the exit status 0"
+        "--force", action="store_true", help="write byte-identical shards as parts; exit with 0 despite warnings"
     )
     command.add_argument("--strict", action="store_true", help="exit with 1 if a placement was not judged")
     json_option(command, _reshard)

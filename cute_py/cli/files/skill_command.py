@@ -18,13 +18,13 @@ NAME: Final = "cute-py"
 def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
-        "Writes a skill for coding agents into DIR/cute-py: SKILL.md says which command answers which question "
-        "(layouts, TMA boxes, error texts, hangs, bank conflicts, scales) and how to read the answer; examples has the "
-        "files that its commands read."
+        "Writes a skill for coding agents into DIR/cute-py: SKILL.md lists the command for each question "
+        "(layouts, TMA boxes, error texts, hangs, bank conflicts, scales) and how to read its answer; examples "
+        "holds the files that these commands read."
     )
-    command.add_argument("--out", required=True, metavar="DIR", help="the folder of the agent's skills")
-    command.add_argument("--force", action="store_true", help="replace files that are there")
-    json_option(command, _write, "the names of the files as JSON")
+    command.add_argument("--out", required=True, metavar="DIR", help="the agent's folder of skills")
+    command.add_argument("--force", action="store_true", help="replace existing files")
+    json_option(command, _write, "print the names of the files as JSON")
 
 
 def skill_files() -> dict[str, bytes]:
@@ -42,7 +42,7 @@ def _write(options: argparse.Namespace) -> int:
     content = skill_files()
     there = [name for name in content if (folder / name).exists() and (folder / name).read_bytes() != content[name]]
     if there and not options.force:
-        raise FileFormatError(f"{folder / there[0]}: it is there, with another content", hint="--force replaces it")
+        raise FileFormatError(f"{folder / there[0]}: the file exists with other contents", hint="--force replaces it")
     (folder / "examples").mkdir(parents=True, exist_ok=True)
     written = [str(write_whole(folder / name, raw)) for name, raw in content.items()]
     report(options, lambda: {"files": written}, lambda: "\n".join(written))

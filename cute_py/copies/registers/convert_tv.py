@@ -111,7 +111,7 @@ class RegisterConversion:
         shape = (self.threads, int(size(self.source[1])))
         if held.shape != shape or held.dtype != self.dtype.numpy:
             raise InvalidTypeError(
-                f"the values of the source are {shape} of {self.dtype}, got {held.shape} of {held.dtype}"
+                f"the source must have values of shape {shape} and type {self.dtype}, got {held.shape} of {held.dtype}"
             )
         warps = -(-self.threads // LANES)
         first, second = self.registers
@@ -201,13 +201,13 @@ def convert_layout_tv(
       to    (32,4):(4,1)
       cost  18 moves, 1 store, 1 load, 4 wavefronts, 256 bytes, 13 cycles
       tile  Sw<1,3,3> o _0 o _128:_1
-      1. store   1 x stmatrix.x2.trans, 8 bytes a thread; 2 wavefronts
+      1. store   1 x stmatrix.x2.trans, 8 bytes per thread; 2 wavefronts
       2. wait    for the warp
-      3. load    1 x ld.shared, 8 bytes a thread; 2 wavefronts
+      3. load    1 x ld.shared, 8 bytes per thread; 2 wavefronts
     """
     kind = as_dtype(dtype)
     if kind.bits not in (8, 16, 32, 64):
-        raise InvalidValueError(f"an element of {kind.bits} bits; must be 8, 16, 32 or 64")
+        raise InvalidValueError(f"an element has {kind.bits} bits; must have 8, 16, 32 or 64")
     by = None if by is None else expect_choice(by, BY, "how a conversion is made")
     first, second = _table(source, "source", kind), _table(destination, "destination", kind)
     if first.shape[0] != second.shape[0]:
@@ -227,7 +227,9 @@ def convert_layout_tv(
         made("moves", in_order(moved, kind.bits))
         return found[0]
     if by == "moves":
-        raise InvalidValueError("elements change the thread, or each thread has another move of its values")
+        raise InvalidValueError(
+            "register moves are not enough: elements change threads, or the threads move their values differently"
+        )
     views = _view(source), _view(destination)
     lanes = None
     if by in (None, "shuffles") and views[0] is not None and views[1] is not None:
@@ -235,12 +237,15 @@ def convert_layout_tv(
     if lanes is not None:
         made("shuffles", shuffled(lanes, min(kind.bits, 32), second.shape[1] * max(1, kind.bits // 32)))
     if by == "shuffles" and not found:
-        raise InvalidValueError("elements change the warp, have several places, or the layouts are not linear over F2")
+        raise InvalidValueError(
+            "shuffles are not enough: elements change warps, elements are replicated, or the "
+            "layouts are not linear over F2"
+        )
     size_bytes = (int(first.max()) + 1) * kind.bits // 8
     if by == "shared memory" or (by is None and (not found or (lanes and lanes.shuffles and size_bytes <= MAX_TILE))):
         if size_bytes > MAX_TILE:
             raise InvalidValueError(
-                f"a tile of {size_bytes} bytes; must be at most {MAX_TILE}, the shared memory of a block"
+                f"the tile has {size_bytes} bytes; must have at most {MAX_TILE}, the shared memory of a block"
             )
         made("shared memory", *_memory(source, destination, kind, first, second, views), size_bytes)
     return min(found, key=lambda x: x.cost.cycles)
@@ -250,26 +255,26 @@ def _table(layout: Layout | ComposedLayout, what: str, kind: DType) -> Array:
     """(thread, value) -> element."""
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidTypeError(
-            f"the {what} is a layout of (thread, value), got {type(layout).__name__} {given(layout)}"
+            f"the {what} must be a layout of (thread, value), got {type(layout).__name__} {given(layout)}"
         )
     if int(rank(layout)) != 2:
         raise InvalidTypeError(
-            f"the {what} has {int(rank(layout))} modes; must be two, thread and value", {what: layout}
+            f"the {what} has {int(rank(layout))} modes; must have two, thread and value", {what: layout}
         )
     threads = expect_integer(size(layout[0]), f"the number of threads of the {what}")
     values = expect_integer(size(layout[1]), f"the number of values of the {what}")
     if not 1 <= threads <= MAX_THREADS:
-        raise InvalidValueError(f"the {what} has {threads} threads; must be within 1..{MAX_THREADS}")
+        raise InvalidValueError(f"the {what} has {threads} threads; must have 1 to {MAX_THREADS}")
     if not 1 <= values * kind.bits <= MAX_REGISTERS * 32:
         raise InvalidValueError(
-            f"the {what} has {values} values of {kind.bits} bits a thread; must fit {MAX_REGISTERS} registers"
+            f"the {what} has {values} values of {kind.bits} bits per thread; must fit into {MAX_REGISTERS} registers"
         )
     listed = np.asarray(offsets(layout))
     if listed.size != threads * values:
-        raise InvalidTypeError(f"the {what} gives coordinates; must give numbers of elements", {what: layout})
+        raise InvalidTypeError(f"the {what} maps to coordinates; must map to element numbers", {what: layout})
     table = listed.reshape(threads, values, order="F")
     if table.min() < 0:
-        raise InvalidValueError(f"the {what} has the element {int(table.min())}; must be at least 0")
+        raise InvalidValueError(f"the {what} maps to element {int(table.min())}; must be at least 0")
     return table.astype(np.int64)
 
 
@@ -278,8 +283,8 @@ def _expect_elements(first: Array, second: Array) -> None:
     if lost.size:
         thread, value = np.argwhere(second == lost[0])[0]
         raise InvalidValueError(
-            f"element {int(lost[0])} is in no thread of the source",
-            {"wanted by": f"thread {int(thread)}, value {int(value)}", "elements that are missing": int(lost.size)},
+            f"no thread of the source holds element {int(lost[0])}",
+            {"needed by": f"thread {int(thread)}, value {int(value)}", "missing elements": int(lost.size)},
         )
 
 
@@ -342,7 +347,7 @@ def _memory(
 def _counted(layout: Layout | ComposedLayout, table: Array, element: int) -> TiledSide:
     if not isinstance(layout, Layout):
         raise InvalidValueError(
-            "a swizzled layout that is not linear over F2 has no addresses by modes", {"layout": layout}
+            "a swizzled layout that is not linear over F2 can't be addressed by modes", {"layout": layout}
         )
     flat = flatten(coalesce(layout[0]))
     shape, stride = (x if isinstance(x, tuple) else (x,) for x in (flat.shape, flat.stride))

@@ -188,7 +188,7 @@ def shuffled(plan: LanePlan, bits: int, count: int) -> ConversionText:
     together = len(plan.packed[0])
     text.step("move", f"{counted(together, 'element')} of {bits} bits in each word that is sent")
     names = text.swapped(names, plan.select, thread)
-    text.step("select", "each lane brings its words into the order of the rounds")
+    text.step("select", "each lane arranges its words in the order of the rounds")
     lane = None
     if not plan.straight:
         lane = text.thread_function(plan.lanes, thread) or "0"
@@ -209,9 +209,9 @@ def shuffled(plan: LanePlan, bits: int, count: int) -> ConversionText:
             text.emit(f"shfl.sync.idx.b32 {found}, {name}, {source}, 31, 0xffffffff;", "shuffles")
         got.append(found)
     stay = len(names) - text.cost["shuffles"]
-    text.step("shuffle", f"{counted(text.cost['shuffles'], 'word')} of a lane to another; {stay} stay in theirs")
+    text.step("shuffle", f"{counted(text.cost['shuffles'], 'word')} move to another lane; {stay} stay")
     names = text.swapped([got[r] for r in plan.rounds], plan.keep, thread)
-    text.step("select", "each lane brings what it got into its own order")
+    text.step("select", "each lane arranges the received words in its own order")
     for register in range(-(-count // per)):
         own = [plan.unpacked[v] for v in range(register * per, min(count, (register + 1) * per))]
         name = text.gathered([(names[k], i) for k, i in own], bits)
@@ -268,7 +268,7 @@ def _said(side: TiledSide, verb: str, bits: int) -> str:
     if first.matrices:
         name = f"{verb}matrix.x{first.matrices}{'.trans' if first.transposed else ''}"
     width = first.values * bits // 8
-    return f"{len(side.accesses)} x {name}, {width} bytes a thread; {counted(side.wavefronts, 'wavefront')}"
+    return f"{len(side.accesses)} x {name}, {width} bytes per thread; {counted(side.wavefronts, 'wavefront')}"
 
 
 def _thread_address(text: ConversionText, side: TiledSide, thread: str) -> str:

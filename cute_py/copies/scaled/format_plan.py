@@ -31,7 +31,7 @@ def layout_side(layout: Any, dtype: DType, kind: str, role: str) -> tuple[Matrix
         raise InvalidTypeError(f"the {role} must be a Layout or a Format, got {given(layout)}")
     shape, stride = layout.shape, layout.stride
     if not isinstance(shape, tuple) or len(shape) != 2 or any(isinstance(n, tuple) for n in shape):
-        raise refused(f"a {role} of the shape {shape}", "a layout (M, K) of two modes")
+        raise refused(f"a {role} of shape {shape}", "a layout (M, K) of two modes")
     sizes, steps = tuple(map(int, shape)), tuple(map(int, stride))  # type: ignore[arg-type]
     view = ArrayView(1 << 20, sizes, steps, dtype, None)
     side = matrix(view, role, kind, dtype.bits // 8 if kind == "raw" else 1)
@@ -50,11 +50,11 @@ def plan_formats(
     kind = as_dtype(dtype)
     outputs: Sequence[Any] = destination if isinstance(destination, tuple) else (destination,)
     if cast_to is not None and any(isinstance(one, Format) for one in (source, *outputs)):
-        raise InvalidValueError("cast_to is of two layouts; a format states its element type")
+        raise InvalidValueError("cast_to applies to two layouts; a format defines its own element type")
     raw = cast_to is None and not any(isinstance(one, Format) for one in (source, *outputs))
     if isinstance(source, Format):
         if len(outputs) != 1 or isinstance(outputs[0], Format):
-            raise InvalidTypeError(f"a Format is copied into one Layout, got {given(destination)}")
+            raise InvalidTypeError(f"a Format can be copied into one Layout only, got {given(destination)}")
         second, shape = layout_side(outputs[0], kind, kind_of(kind), "destination")
         first, sides = format_side(source, shape), [second]
         layouts = source.data_layout(*shape), outputs[0]

@@ -119,26 +119,26 @@ def scaled_copy(
     """The copy; see `copy` for the arguments."""
     if backend not in ("auto", "host"):
         raise InvalidValueError(
-            f"backend {given(backend)} of a copy with a format, an index or a cast; must be 'auto' or 'host'"
+            f"backend = {given(backend)} for a copy with a format, an index or a cast; must be 'auto' or 'host'"
         )
     for name, flag in (("requantize", requantize), ("cast", cast)):
         expect(flag, bool, name)
     if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
         raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
     if rows is not None and pages is not None:
-        raise InvalidValueError("rows and pages were both given; a table of pages is an index of rows already")
+        raise InvalidValueError("rows and pages were both given; a table of pages is already an index of rows")
     if isinstance(source, Format):
-        raise InvalidTypeError("the source of a copy is a Format; it has no numbers", hint="copy(array, format)")
+        raise InvalidTypeError("the source of the copy is a Format, which has no data", hint="copy(array, format)")
     source, destination = (_host_array(thing) for thing in (source, destination))
     _refuse_aliases(source, destination)
     source = _gathered(source, rows, pages, fill)
     if _formats(destination):
         if into_rows is not None:
-            raise InvalidValueError("into_rows scatters into memory; the destination is a tuple of formats")
+            raise InvalidValueError("into_rows scatters into memory, but the destination is a tuple of formats")
         return tuple(_to_format(source, one, fill, requantize) for one in destination)
     if isinstance(destination, Format):
         if into_rows is not None:
-            raise InvalidValueError("into_rows scatters into memory; the destination is a Format")
+            raise InvalidValueError("into_rows scatters into memory, but the destination is a Format")
         return _to_format(source, destination, fill, requantize)
     if isinstance(destination, ScaledTensor):
         return _into_scaled(source, destination, into_rows, fill, requantize)
@@ -159,11 +159,13 @@ def _host_array(thing: Any) -> Any:
         return thing
     view = host_view(thing)
     if view is None:
-        raise InvalidValueError("a copy with a format, an index or a cast is made on the host; an array is on a device")
+        raise InvalidValueError(
+            "a copy with a format, an index or a cast runs on the host here, but an array is on a device"
+        )
     element = view.element_bytes
     span = sum((size - 1) * abs(step) for size, step in zip(view.shape, view.strides, strict=True)) + 1
     if not view.count or any(step < 0 for step in view.strides):
-        raise InvalidValueError("an array without elements, or with negative strides", {"shape": view.shape})
+        raise InvalidValueError("the array has no elements, or negative strides", {"shape": view.shape})
     memory = (ctypes.c_char * (span * element)).from_address(view.address)
     steps = tuple(step * element for step in view.strides)
     made: NDArray[Any] = np.ndarray(view.shape, view.dtype.numpy, memoryview(memory).cast("B"), 0, steps)
@@ -181,12 +183,12 @@ def _refuse_aliases(source: Any, destination: Any) -> None:
     for one in _memory(source):
         for other in _memory(destination):
             if np.shares_memory(one, other):
-                raise InvalidValueError("source and destination overlap; a copy does not work in place").of_rule(
-                    "overlap"
-                )
+                raise InvalidValueError(
+                    "the source and the destination overlap; this copy does not work in place"
+                ).of_rule("overlap")
     outputs = _memory(destination)
     if len(outputs) == 2 and np.shares_memory(outputs[0], outputs[1]):
-        raise InvalidValueError("the destination's data and scales overlap").of_rule("overlap")
+        raise InvalidValueError("the data and the scales of the destination overlap").of_rule("overlap")
     for one in outputs:
         if not one.flags.writeable:
             raise InvalidValueError("the destination is read-only").of_rule("read_only")
@@ -219,7 +221,7 @@ def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
         raise InvalidTypeError(f"rows and pages index an array or a ScaledTensor, got {given(source)}")
     if pages is not None:
         if source.ndim < 2:
-            raise InvalidValueError("a cache of pages is an array (pages, page_size, ...)")
+            raise InvalidValueError("a paged cache must be an array (pages, page_size, ...)")
         table = index_of_rows(pages, len(source), "pages")
         taken = _taken(source, table.reshape(-1), fill).reshape(*table.shape, *source.shape[1:])
         return taken.reshape(*table.shape[:-1], table.shape[-1] * source.shape[1], *source.shape[2:])
@@ -239,8 +241,8 @@ def _taken(source: NDArray[Any], index: NDArray[np.int64], fill: float | None) -
 def _expect_rows(form: Format, shape: tuple[int, ...], what: str) -> None:
     if form.block[0] != 1 or form.transposed or len(shape) != 2:
         raise InvalidValueError(
-            f"{what} of a ScaledTensor whose blocks have {form.block[0]} rows; must be (M, K), one row a block, not "
-            "transposed",
+            f"{what} of a ScaledTensor with blocks of {form.block[0]} rows; must be (M, K) with one row per "
+            "block, not transposed",
             {"format": form},
         )
 
@@ -249,12 +251,15 @@ def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any) -> ScaledTenso
     """Rows of data and of scales: nothing is computed. A masked row has zeros, and scales of zero bytes."""
     if pages is not None:
         raise InvalidValueError(
-            "pages index an array (pages, page_size, ...); the source is a ScaledTensor", hint="rows="
+            "pages index an array (pages, page_size, ...), but the source is a ScaledTensor", hint="rows="
         )
     form = source.format
     _expect_rows(form, source.shape, "rows")
     if form.order.given_layout is not None or not form.order.is_layout:
-        raise InvalidValueError(f"rows of scales in the order {form.order}; must be an order of any size")
+        raise InvalidValueError(
+            f"the scales are stored in the order {form.order}, which has no rows of a fixed "
+            "size; must be an order of any size"
+        )
     index = index_of_rows(rows, source.shape[0], "rows")
     shape = (len(index), source.shape[1])
     data = _taken(source.data[: source.shape[0]].view(np.uint8), index, 0).view(source.data.dtype)
@@ -305,7 +310,9 @@ def _into_scaled(
         return _scattered_into(source, destination, into_rows, requantize)
     made = _to_format(source, form, fill, requantize, destination.tensor_scale)
     if made.shape != destination.shape:
-        raise InvalidValueError(f"the source has the shape {made.shape}; the destination has {destination.shape}")
+        raise InvalidValueError(
+            f"the source has the shape {made.shape}, the destination {destination.shape}; must be equal"
+        )
     _expect_tensor_scale(made, destination)
     destination.data.view(np.uint8)[...] = made.data.view(np.uint8)
     stored_scales_view(destination)[...] = made.scales.reshape(-1)
@@ -315,7 +322,7 @@ def _into_scaled(
 def stored_scales_view(scaled: ScaledTensor) -> NDArray[Any]:
     """The scales of a destination as a flat array of their type, sharing its memory."""
     if not scaled.scales.flags.c_contiguous:
-        raise InvalidValueError("the destination's scales are not dense")
+        raise InvalidValueError("the scales of the destination are not dense")
     return scaled.scales.reshape(-1).view(scaled.format.scale_dtype.numpy)
 
 
@@ -324,7 +331,8 @@ def _expect_tensor_scale(made: ScaledTensor, destination: ScaledTensor) -> None:
         return
     if destination.tensor_scale is None or np.float32(made.tensor_scale) != np.float32(destination.tensor_scale):
         raise InvalidValueError(
-            f"tensor scale {made.tensor_scale}; the destination has {destination.tensor_scale}",
+            f"the source has the tensor scale {made.tensor_scale}, the destination {destination.tensor_scale}; "
+            "must be equal",
             hint="copy(source, format) makes a ScaledTensor with its own tensor scale",
         ).of_rule("tensor_scale")
 
@@ -363,7 +371,7 @@ def expect_once(index: NDArray[np.int64]) -> None:
     found, counts = np.unique(kept, return_counts=True)
     if (counts > 1).any():
         row = int(found[counts > 1][0])
-        raise InvalidValueError(f"into_rows names row {row} {int(counts.max())} times; must name it once").of_rule(
+        raise InvalidValueError(f"into_rows lists row {row} {int(counts.max())} times; must list it once").of_rule(
             "row_index"
         )
 
@@ -375,14 +383,16 @@ def _into_array(source: Any, destination: NDArray[Any], into_rows: Any, convert:
         values = source
         if source.dtype != destination.dtype:
             if not convert:
-                text = f"source dtype {source.dtype} is not destination dtype {destination.dtype}"
+                text = f"source dtype {source.dtype} differs from destination dtype {destination.dtype}"
                 raise InvalidValueError(text, hint="cast=True converts").of_rule("dtype")
             values = cast_to(source, number(destination.dtype))
     else:
         raise InvalidTypeError(f"the source must be an array or a ScaledTensor, got {given(source)}")
     if into_rows is None:
         if values.shape != destination.shape:
-            raise InvalidValueError(f"the source has the shape {values.shape}; the destination has {destination.shape}")
+            raise InvalidValueError(
+                f"the source has the shape {values.shape}, the destination {destination.shape}; must be equal"
+            )
         destination[...] = values
         got, want = destination, values
     else:

@@ -107,8 +107,8 @@ def _joined(view: ArrayView, role: str) -> tuple[int, int, int, int]:
         (n, d), (below, step) = outer[-2], outer[-1]
         if d != below * step:
             raise refused(
-                f"a {role} of the shape {view.shape} and strides {view.strides}",
-                "a matrix, or an array whose leading modes join to one",
+                f"a {role} of shape {view.shape} with strides {view.strides}",
+                "a matrix, or an array whose leading modes merge into one",
             )
         outer[-2:] = [(n * below, step)]
     (rows, row_step), (columns, column_step) = (outer or [(1, 0)])[0], (inner or [(1, 1)])[0]
@@ -145,7 +145,9 @@ def scaled_side(one: ScaledTensor, fill: float | None, role: str) -> tuple[Matri
     """The side of a scaled tensor, and its data and scales."""
     form = one.format
     if len(one.shape) != 2:
-        raise refused(f"a {role} of {len(one.shape)} modes", "scaled tensors (M, K); copy each of a batch by itself")
+        raise refused(
+            f"a {role} of {len(one.shape)} modes", "scaled tensors (M, K); copy each matrix of a batch separately"
+        )
     expect_device_format(form)
     data, scales = memory_view(one.data), memory_view(one.scales)
     rows, _, down, over = _joined(data, role)
@@ -181,7 +183,7 @@ def expect_device_format(form: Format) -> None:
     wanted = {"e4m3": "bytes", "e5m2": "bytes", "e2m1": "pairs"}
     if wanted.get(form.element) != form.packing:
         raise refused(
-            f"elements of {form.element}, packed as {form.packing}, on a device",
+            f"elements of {form.element}, packed as {form.packing}",
             "e4m3 and e5m2, and e2m1 in pairs; other formats on the host",
             format=form,
         )
@@ -248,9 +250,9 @@ def scaled_work(
     if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
         raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
     if requantize:
-        raise refused("requantize=True on a device", "dequantise, then quantise")
+        raise refused("requantize=True", "two copies: dequantise, then quantise")
     if rows is not None and pages is not None:
-        raise InvalidValueError("rows and pages were both given; a table of pages is an index of rows already")
+        raise InvalidValueError("rows and pages were both given; a table of pages is already an index of rows")
     if pages is not None and into_rows is not None:
         raise refused("pages and into_rows together", "one of them")
     if isinstance(source, ScaledTensor):
@@ -260,7 +262,7 @@ def scaled_work(
     if all(scaled):
         return _quantised_work(view, outputs, rows, into_rows, pages, fill, gain)
     if any(scaled) or len(outputs) != 1:
-        raise refused("outputs of which some are no ScaledTensor", "a tuple of ScaledTensors, or one array")
+        raise refused("outputs that are not all ScaledTensors", "a tuple of ScaledTensors, or one array")
     return _array_work(view, memory_view(_expect_array(outputs[0], "destination")), rows, into_rows, pages, fill, cast)
 
 
@@ -286,29 +288,31 @@ def _quantised_work(
     gain: float | None,
 ) -> ScaledWork:
     if pages is not None:
-        raise refused("pages of a quantised copy", "rows=, with a table of pages as an index of rows")
+        raise refused("pages in a quantising copy", "rows=, with a table of pages as an index of rows")
     side = matrix(view, "source", kind_of(view.dtype))
     height, width = (side.along, side.lines) if side.by_columns else (side.lines, side.along)
     count, indices, index = height, dict[str, ArrayView](), RowIndex()
     if rows is not None:
         if side.by_columns:
-            raise refused("rows of a source that is stored by columns", "a source whose rows are contiguous")
+            raise refused("rows of a source stored by columns", "a source whose rows are contiguous")
         indices["rows"], count = _index(rows, height, "rows")
         index = replace(index, rows=True, masked=_pattern(fill, view))
     made = [scaled_side(one, fill, "destination") for one in outputs]
     if into_rows is not None:
         indices["into_rows"], named = _index(into_rows, made[0][0].lines, "into_rows")
         if named != count or len(made) != 1:
-            raise InvalidValueError(f"into_rows has {named} entries; must have {count}, one a row, of one output")
+            raise InvalidValueError(
+                f"into_rows has {named} entries; must have {count}, one for each row of the one output"
+            )
         index = replace(index, into=True)
     for one, (form_side, _, _) in zip(outputs, made, strict=True):
         wanted = (one.shape[0] if index.into else count, width)
         if one.shape != wanted:
-            raise InvalidValueError(f"the source has the shape {wanted}; the destination has {one.shape}")
+            raise InvalidValueError(f"the source has the shape {wanted}, the destination {one.shape}; must be equal")
         if one.format.tensor_scale and one.tensor_scale is None:
             raise refused(
-                "a format with a tensor scale that is not given",
-                "ScaledTensor(..., tensor_scale=), from the largest magnitude of the tensor",
+                "a format with an unknown tensor scale",
+                "ScaledTensor(..., tensor_scale=), computed from the largest magnitude of the tensor",
             )
         del form_side
     index = _of_widths(index, indices)
@@ -330,13 +334,13 @@ def _array_work(
 ) -> ScaledWork:
     same = a.dtype == b.dtype
     if not same and not cast:
-        text = f"source dtype {a.dtype} is not destination dtype {b.dtype}"
+        text = f"source dtype {a.dtype} differs from destination dtype {b.dtype}"
         raise InvalidValueError(text, hint="cast=True converts").of_rule("dtype")
     indices, index = dict[str, ArrayView](), RowIndex()
     by_rows = rows is not None or into_rows is not None or pages is not None
     if not by_rows:
         if a.shape != b.shape:
-            raise InvalidValueError(f"the source has the shape {a.shape}; the destination has {b.shape}")
+            raise InvalidValueError(f"the source has the shape {a.shape}, the destination {b.shape}; must be equal")
         first, second = matrix(a, "source", kind_of(a.dtype)), matrix(b, "destination", kind_of(b.dtype))
         shape = (first.along, first.lines) if first.by_columns else (first.lines, first.along)
         launch = plan_scaled(first, [second], shape)
@@ -361,7 +365,7 @@ def _array_work(
     if into_rows is not None:
         indices["into_rows"], named = _index(into_rows, b.shape[0], "into_rows")
         if named != count:
-            raise InvalidValueError(f"into_rows has {named} entries; must have {count}, one a row")
+            raise InvalidValueError(f"into_rows has {named} entries; must have {count}, one for each row")
         index = replace(index, into=True)
     wanted = (b.shape[0] if index.into else count, *inner)
     if b.shape != wanted:
@@ -371,7 +375,7 @@ def _array_work(
     else:
         first, second = matrix(a, "source", kind_of(a.dtype)), matrix(b, "destination", kind_of(b.dtype))
         if first.by_columns:
-            raise refused("rows of a source that is stored by columns", "a source whose rows are contiguous")
+            raise refused("rows of a source stored by columns", "a source whose rows are contiguous")
     launch = plan_scaled(first, [second], (count, first.along), _of_widths(index, indices))
     _refuse_overlaps([a, *indices.values()], [b])
     limits = {"rows": a.shape[0], "into_rows": b.shape[0]}
@@ -412,21 +416,22 @@ def _from_scaled(
     if isinstance(to, ScaledTensor):
         other, there, its = scaled_side(to, None if rows is not None else fill, "destination")
         if to.shape != (M, K):
-            raise InvalidValueError(f"the source has the shape {(M, K)}; the destination has {to.shape}")
+            raise InvalidValueError(f"the source has the shape {(M, K)}, the destination {to.shape}; must be equal")
         if source.tensor_scale != to.tensor_scale:
             raise InvalidValueError(
-                f"tensor scale {source.tensor_scale}; the destination has {to.tensor_scale}"
+                f"the source has the tensor scale {source.tensor_scale}, the destination {to.tensor_scale}; must "
+                "be equal"
             ).of_rule("tensor_scale")
         launch = plan_scaled(side, [other], (M, K), _of_widths(index, indices))
         _refuse_overlaps([data, scales, *indices.values()], [there, its])
         return ScaledWork(launch, views, ((there, its),), indices, limits)
     if rows is not None:
         raise refused(
-            "rows of a ScaledTensor that are dequantised", "a ScaledTensor as the destination, then dequantise it"
+            "dequantised rows of a ScaledTensor", "a ScaledTensor as the destination, which you dequantise afterwards"
         )
     b = memory_view(_expect_array(to, "destination"))
     if b.shape != source.shape:
-        raise InvalidValueError(f"the source has the shape {source.shape}; the destination has {b.shape}")
+        raise InvalidValueError(f"the source has the shape {source.shape}, the destination {b.shape}; must be equal")
     second = matrix(b, "destination", kind_of(as_dtype(b.dtype)))
     launch = plan_scaled(side, [second], (M, K))
     _refuse_overlaps([data, scales], [b])

@@ -124,7 +124,7 @@ class ScaledLaunch:
 
 def refused(text: str, works: str, **facts: object) -> InvalidValueError:
     """The error of a copy that the device does not make. works: what it does."""
-    return InvalidValueError(text, facts, works).of_rule("device_format")
+    return InvalidValueError(f"a GPU copy does not support {text}", facts, f"use {works}").of_rule("device_format")
 
 
 def digits_of(layout: Layout) -> tuple[tuple[int, int], ...]:
@@ -163,14 +163,15 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
     """The scales of a format in the rows and columns of the source's memory."""
     if not form.order.is_layout or form.order.given_layout is not None:
         raise refused(
-            f"scales in the order {form.order} on a device",
-            "an order that is one layout of any size, such as linear or 32_4_4; copy(scaled, format) changes the order",
+            f"scales in the order {form.order}",
+            "an order that is one layout for any size, such as linear or 32_4_4; copy(scaled, format) changes "
+            "the order",
             order=form.order,
         )
     block = [0 if side is None else side for side in form.block]
     if form.order.each_row and block[0] != 1 and block[1] != 1:
         raise refused(
-            f"blocks of {form.block} whose scales each row repeats, in the order {form.order}",
+            f"blocks of {form.block} in the order {form.order}, which repeats the scales in each row",
             "the order linear or mn_major for blocks of several rows and columns",
         )
     sides = list(form.blocks(*shape))
@@ -188,7 +189,7 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
         counts.reverse()
         digits.reverse()
     if max(len(one) for one in digits) > STEPS:
-        raise refused(f"an order of {max(map(len, digits))} digits", f"orders of at most {STEPS} digits a mode")
+        raise refused(f"an order of {max(map(len, digits))} digits", f"orders of at most {STEPS} digits per mode")
     inner, other = (0, 1) if block[1] == 1 and block[0] != 1 else (1, 0)
     words = form.scale_dtype.bits == 8 and alignment % 4 == 0 and counts[inner] % 4 == 0 and 0 < block[inner] <= 32
     words = words and _four_bytes(digits[inner], block[inner]) and not any(d % 4 for _, d in digits[other])
@@ -198,14 +199,14 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
 
 
 def _four_bytes(digits: tuple[tuple[int, int], ...], block: int) -> bool:
-    """Whether blocks 4 i to 4 i + 3 lie in the bytes of one word."""
+    """Whether blocks 4 i to 4 i + 3 lie in the bytes of one word; of a multiple of four blocks."""
     below, found = 1, 0
-    for n, (size, step) in enumerate(digits):
+    for size, step in digits:
         if below < block:
             if step or below * size > block:
                 return False
         elif below == block:
-            found = step if size % 4 == 0 or n == len(digits) - 1 else 0
+            found = step if size % 4 == 0 else 0
             if found != 1:
                 return False
         elif step % 4:
@@ -298,13 +299,15 @@ def plan_scaled(
         return _whole(source, outputs, scales, (m, k))
     if whole:
         raise refused(
-            "a scale a row of a transposed output, beside another output, or of rows by an index",
-            "a scale a row, stored by rows, by itself",
+            "one scale per row for a transposed output, beside another output, or for rows selected by an index",
+            "one scale per row as the only output, stored by rows",
         )
     if not turned and len(along) == len(blocks):
         return _rows(source, outputs, scales, (m, k), index)
     if index.rows or index.into:
-        raise refused("rows by an index with blocks of several rows, or transposed", "blocks along rows: block=(1, 32)")
+        raise refused(
+            "rows selected by an index with blocks of several rows, or transposed", "blocks along rows: block=(1, 32)"
+        )
     if source.kind in ("raw", "e4m3", "e5m2", "e2m1"):
         raise refused(f"a transposed cast of {source.kind}", "sources of float32, bfloat16 or float16")
     return _tile(source, outputs, scales, (m, k))
@@ -324,10 +327,10 @@ def _expect_blocks(blocks: Sequence[tuple[int, int]]) -> None:
         if not one and (rows, columns) not in SQUARES:
             names = " x ".join("all" if side == 0 else str(side) for side in (rows, columns))
             raise refused(
-                f"blocks of {names} elements on a device",
+                f"blocks of {names} elements",
                 f"1 x {', '.join(map(str, WIDTHS))} or all, as many x 1, and "
                 + ", ".join(f"{a} x {b}" for a, b in SQUARES)
-                + "; along a column, or of a tensor, two passes are needed",
+                + "; blocks along a column, or of the whole tensor, need two passes",
             )
 
 
@@ -364,7 +367,7 @@ def _launch(
 ) -> ScaledLaunch:  # fmt: skip
     down, across = grid
     if down * across >= 1 << 31 or max(shape) >= 1 << 31:
-        raise refused(f"a copy of {down * across} blocks", "at most 2^31 blocks; copy it in parts")
+        raise refused(f"a copy of {down * across} blocks", "at most 2^31 blocks; split the copy")
     masked = index.masked if index else 0
     head = (
         *(source.pitch, 0, *shape, source.lines, outputs[0].lines, across, *magic(across), masked),
@@ -434,7 +437,7 @@ def _whole(
     height, width = _extents(outputs, scales, shape, source.by_columns)
     most = 1024 * WHOLE_PIECES * 8
     if width > most:
-        raise refused(f"a scale a row of {width} elements", f"rows of at most {most} elements", K=width)
+        raise refused(f"one scale per row of {width} elements", f"rows of at most {most} elements", K=width)
     pieces = -(-width // 8)
     threads = next(t for t in (64, 128, 256, 512, 1024) if pieces <= t * (4 if t < 512 else WHOLE_PIECES) or t == 1024)
     each = -(-pieces // threads)
@@ -471,13 +474,13 @@ def _dequantised(
     if turned or any(o.format is not None for o in outputs):
         raise refused(
             "a dequantised source that is transposed, or quantised again, in one pass",
-            "a destination stored as the data is (give its .T for transposed data); dequantise, then quantise",
+            "a destination stored as the data is (pass its .T for transposed data); or two copies",
         )
     if index.into:
         raise refused("dequantised rows scattered by an index", "rows= of the source, or two copies")
     scales = scales_of(form, source.shape, source.by_columns, source.scale_alignment)
     if scales.block[1] not in (0, 1) and scales.block[1] % PIECE:
-        raise refused(f"blocks of {scales.block[1]} columns on a device", f"multiples of {PIECE}, 1, or whole rows")
+        raise refused(f"blocks of {scales.block[1]} columns", f"multiples of {PIECE}, 1, or whole rows")
     into = replace(_output_kind(source, scales, source.by_columns, 16), levels=1 + (source.total is not None))
     return _rows(source, outputs, [None] * len(outputs), shape, index, (into, scales.digits))
 
@@ -488,7 +491,12 @@ def _kept(
     """A plan for the same elements and scales in another order of the scales, or of rows that an index names."""
     other = output.format or form
     if not same_bytes(form, other):
-        raise refused("a format into another one, in one pass", "dequantise, then quantise", source=form, to=other)
+        raise refused(
+            "conversion of one format to another in one pass",
+            "two copies: dequantise, then quantise",
+            source=form,
+            to=other,
+        )
     first = scales_of(form, source.shape, source.by_columns, source.scale_alignment)
     second = scales_of(other, output.shape, source.by_columns, output.scale_alignment)
     if turned or first.block[0] != 1 or first.block[1] not in WIDTHS:
@@ -509,5 +517,5 @@ def kind_of(dtype: Any) -> str:
     row = number(dtype)
     if row.name not in KINDS:
         known = ", ".join(name for name in KINDS if name != "raw")
-        raise refused(f"elements of type {row.name} on a device", f"casts between {known}; other types on the host")
+        raise refused(f"elements of type {row.name}", f"casts between {known}; other types on the host")
     return row.name

@@ -164,12 +164,12 @@ def copy_by_device(
     formats = destination if isinstance(destination, tuple) else (destination,)
     if formats and all(isinstance(one, Format) for one in formats):
         if options.get("into_rows") is not None:
-            raise InvalidValueError("into_rows scatters into memory; the destination is a Format")
+            raise InvalidValueError("into_rows scatters into memory, but the destination is a Format")
         results = tuple(_allocated(source, one, options.get("rows")) for one in formats)
         if results[0].format.tensor_scale and results[0].tensor_scale is None:
             if len(results) != 1 or options.get("rows") is not None:
                 raise refused(
-                    "several outputs, or rows, with a tensor scale that is not given",
+                    "several outputs, or rows, with an unknown tensor scale",
                     "a destination ScaledTensor(..., tensor_scale=)",
                 )
             first, options["gain"] = _with_tensor_scale(source, results[0], stream_handle(stream))
@@ -262,7 +262,9 @@ def _allocated(source: Any, form: Format, rows: Any) -> ScaledTensor:
         elif isinstance(source, np.ndarray):
             made.append(np.zeros(size, kind))
         else:
-            raise refused(f"a destination like {type(source).__name__}", "a destination ScaledTensor of your memory")
+            raise refused(
+                f"a destination like {type(source).__name__}", "a destination ScaledTensor in your own memory"
+            )
     if isinstance(source, np.ndarray):
         made = [
             made[0] if form.packing == "pairs" else made[0].view(form.dtype.numpy),

@@ -80,7 +80,7 @@ def build_load(site: Site) -> Run:
     names = site.elements(0)
     site.finish((2, 3))
     if len(names) != vector:
-        raise Refused(f"{site.one.opcode} loads {vector} registers; {len(names)} are named")
+        raise Refused(f"{site.one.opcode} loads {vector} registers, but names {len(names)}")
     parts = 2 if kind.bits == 128 else 1
     if parts == 2:
         return _wide_load(site, space, vector, names)
@@ -135,7 +135,10 @@ def _parameter(site: Site, symbol: str, added: int, kind: Kind, puts: list[Any])
     start = site.code.parameter_offsets[symbol] + added
     size = kind.bits // 8
     if start % (size * len(puts)) or start + size * len(puts) > site.code.parameter_bytes:
-        raise Refused(f"{site.one.opcode} reads {size * len(puts)} bytes at byte {start} of the parameters")
+        raise Refused(
+            f"{site.one.opcode} reads {size * len(puts)} bytes at byte {start} of the parameters, "
+            "unaligned or beyond their end"
+        )
 
     def run(f: Frame) -> None:
         raw = f.m.memory.parameters.array
@@ -155,7 +158,7 @@ def build_store(site: Site) -> Run:
     names = site.elements(1)
     site.finish((2, 3))
     if len(names) != vector:
-        raise Refused(f"{site.one.opcode} stores {vector} registers; {len(names)} are named")
+        raise Refused(f"{site.one.opcode} stores {vector} registers, but names {len(names)}")
     if kind.bits == 128:
         return _wide_store(site, space, vector, names)
     size = kind.bits // 8

@@ -130,7 +130,7 @@ def _indirect(site: Site, register: str, arguments: Sequence[str], results: Sequ
         for address in np.unique(where).tolist():
             part = f.subset(where == address)
             if address not in names:
-                text = f"{part.text()} calls {address:#x}, and no function with such parameters begins there"
+                text = f"{part.text()} calls {address:#x}, but no function with these parameters begins there"
                 raise site.fault("indirect call", text, part, "call")
             gone += _call(site, part, names[address], links)
         return gone
@@ -142,7 +142,7 @@ def _size(site: Site, text: str) -> int:
     for variable in site.code.functions[site.function].variables:
         if variable.name == text.strip():
             return variable.nbytes
-    raise Refused(f"{text} is no parameter of a call")
+    raise Refused(f"{text} is not a parameter of a call")
 
 
 def _link(site: Site, name: str, arguments: Sequence[str], results: Sequence[str]) -> _Link:
@@ -158,7 +158,7 @@ def _link(site: Site, name: str, arguments: Sequence[str], results: Sequence[str
 def _copied(site: Site, text: str, parameter: tuple[str, Any]) -> _Copy:
     key, space = site.code.symbol(site.function, text.strip())
     if space != "local":
-        raise Refused(f"{text} is no parameter of a call")
+        raise Refused(f"{text} is not a parameter of a call")
     code = site.code
     return _Copy(code.local_place(key), code.local_place(parameter[0]), parameter[1].nbytes)
 
@@ -167,7 +167,7 @@ def _call(site: Site, f: Frame, name: str, links: dict[str, _Link]) -> Gone:
     m, link, after = f.m, links[name], site.number + 1
     depth = m.depth[f.threads]
     if int(depth.max()) >= MAX_CALLS:
-        raise site.fault("call depth", f"{f.text()}: more than {MAX_CALLS} calls in each other", f)
+        raise site.fault("call depth", f"{f.text()}: more than {MAX_CALLS} nested calls", f)
     stack: Array | None = m.state.get("returns")
     if stack is None or int(depth.max()) >= len(stack):
         grown = np.zeros((2 * len(stack) if stack is not None else 16, m.count), np.int64)
@@ -176,7 +176,7 @@ def _call(site: Site, f: Frame, name: str, links: dict[str, _Link]) -> Gone:
     if link.moves or link.frame:
         needed = int(m.frame_starts(f).max()) + link.moves + link.frame
         if not m.grow_local(needed):
-            text = f"{f.text()}: the frames of calls take {needed} bytes of local memory of each thread"
+            text = f"{f.text()}: the call frames take {needed} bytes of each thread's local memory"
             raise site.fault("call depth", text, f)
     _copy(f, link.inward, link.moves)
     for level in np.unique(depth).tolist() if link.keeps else ():

@@ -45,7 +45,7 @@ def build_indexed_branch(site: Site) -> Turn:
     def go(f: Frame) -> Gone:
         which = broadcast(index(f), f)
         if int(which.max()) >= len(targets):
-            text = f"{f.text()}: the index {int(which.max())} of a table of {len(targets)} labels"
+            text = f"{f.text()}: index {int(which.max())} is outside a table of {len(targets)} labels"
             raise site.fault("branch index", text, f, "brx.idx")
         return [(targets[i], f.subset(which == i)) for i in np.unique(which).tolist()]
 
@@ -263,7 +263,7 @@ def _build_cluster(site: Site) -> Turn:
         m = f.m
         rounds, arrived, own = _cluster_state(m)
         if (own[f.threads] < 0).any():
-            text = f"{f.text()} waits for the barrier of its cluster without having arrived"
+            text = f"{f.text()} waits for the barrier of its cluster, but has not arrived there"
             raise site.fault("cluster barrier", text, f, "barrier.cluster")
         over = rounds[f.ctas // m.cluster_size] > own[f.threads]
         if over.any():

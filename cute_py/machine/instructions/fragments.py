@@ -76,7 +76,7 @@ def _fragment(site: Site, part: str, shape: tuple[int, int, int], kind: str, reg
     bits = element_width(kind)
     made = _Fragment(rows, columns, bits, registers * max(32, bits) // bits)
     if LANES * made.held % (rows * columns) or not made.held:
-        raise Refused(f"a fragment {part} of {site.one.opcode} does not have {registers} registers")
+        raise Refused(f"a fragment of {part} in {site.one.opcode} does not have {registers} registers")
     return made
 
 
@@ -89,7 +89,7 @@ def build_fragment(site: Site) -> Turn:
     site.flag("aligned")
     shape = _SHAPES.get(site.choice(*_SHAPES))
     if shape is None:
-        raise Refused(f"{site.one.opcode}: fragments of {', '.join(_SHAPES)} are emulated")
+        raise Refused(f"{site.one.opcode}: only fragments of {', '.join(_SHAPES)} are emulated")
     return _build_product(site, shape) if action == "mma" else _build_move(site, shape, action == "load")
 
 

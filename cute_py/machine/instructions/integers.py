@@ -135,14 +135,14 @@ def high_product(a: Any, b: Any, kind: Kind) -> Any:
 
 def _wide(kind: Kind) -> Kind:
     if kind.bits not in (16, 32):
-        raise Refused(f"no wide product of {kind.name}")
+        raise Refused(f"{kind.name} has no wide product")
     return KINDS[f"{kind.letter}{2 * kind.bits}"]
 
 
 def _part(site: Site) -> str:
     part = site.choice("lo", "hi", "wide")
     if not part:
-        raise Refused(f"{site.one.opcode} names no part of the product")
+        raise Refused(f"{site.one.opcode} does not name a part of the product")
     return part
 
 
@@ -425,7 +425,7 @@ def _lop3_results(site: Site, operation: str) -> tuple[Writer, Writer, Reader]:
         return site.writer(0, "b32"), lambda f, value: None, lambda f: np.bool_(False)
     one = site.operand(0)
     if one.kind is not OperandKind.PAIR:
-        raise Refused(f"{site.one.opcode} writes a pair of a register and a predicate, d|p")
+        raise Refused(f"{site.one.opcode} must write a register and a predicate, d|p")
     return site.write(one.elements[0], "b32"), site.write(one.elements[1], "pred"), site.predicate(5)
 
 

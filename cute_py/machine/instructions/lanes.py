@@ -21,7 +21,7 @@ from cute_py.machine.threads import LANES, Array, Control, Frame, Reader, Run, b
 from cute_py.ptx.parse import OperandKind
 
 ALL: Final = 0xFFFFFFFF
-_OTHERS: Final = "the other lanes that its mask names"
+_OTHERS: Final = "the other lanes in its mask"
 _BITS: Final = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
 Gone = list[tuple[int, Frame]]
 

@@ -94,7 +94,7 @@ def _matrix_form(site: Site, registers: int, address: int) -> tuple[int, bool, t
     kind = site.kind("b16", "b8")
     site.finish(2)
     if shape != "m8n8" or kind.bits != 16:
-        raise Refused(f"{site.one.opcode} is not emulated; matrices of m8n8 and b16 are")
+        raise Refused(f"{site.one.opcode} is not emulated; only m8n8 and b16 matrices are")
     names = site.elements(registers)
     if len(names) != count:
         raise Refused(f"{site.one.opcode} has {len(names)} registers; must have {count}")
@@ -267,7 +267,7 @@ def _product(site: Site) -> _Product:
     if found.sparse:
         metadata = site.read(rest[0], word)
         if rest[1].value != 0:
-            raise Refused("a sparse wgmma of another selector than 0 is not emulated")
+            raise Refused("a sparse wgmma with a selector other than 0 is not emulated")
         rest = rest[2:]
     numbers = [one.value for one in rest[1:]]
     scales = 0 if found.d == "s32" else 2

@@ -40,7 +40,7 @@ def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
         if ledger is not None and place in ledger.ended_lives:
             rule, where = "mbarrier used after inval", ledger.where(ledger.ended_lives[place].ended)
             text = f"{f.text()} use the mbarrier at {m.shared_base + offset:#x}, which {where} invalidated"
-        raise site.fault(rule, text, f, "mbarrier", initialised=known)
+        raise site.fault(rule, text, f, "mbarrier", barrier=f"{m.shared_base + offset:#x}", initialised=known)
     return found
 
 
@@ -132,8 +132,9 @@ def arrive_at(
         now = min(left, barrier.pending)
         if now < 1:
             waits = f"its {barrier.arrive_count} arrivals are in, and {barrier.tx_count} bytes are missing"
-            text = f"{f.text()} arrives at {barrier.name} in phase {barrier.phase} once too often: {waits}"
-            raise site.fault("too many arrivals", text, f, "mbarrier.arrive", phase=barrier.phase)
+            text = f"{f.text()} arrives once too often at {barrier.name} in phase {barrier.phase}: {waits}"
+            facts = {"barrier": barrier.name, "phase": barrier.phase}
+            raise site.fault("too many arrivals", text, f, "mbarrier.arrive", **facts)
         if drops:
             barrier.arrive_drop(now)
         else:

@@ -45,7 +45,7 @@ def _comparison(site: Site, kind: Kind) -> Callable[[Any, Any], Any]:
     else:
         found = _PLAIN.get(name)
     if found is None:
-        raise Refused(f"{site.one.opcode}: no comparison of {kind.name} that is known")
+        raise Refused(f"{site.one.opcode}: this comparison of {kind.name} is not supported")
     return found
 
 

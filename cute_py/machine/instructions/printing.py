@@ -24,7 +24,7 @@ def _parameter(site: Site, text: str) -> Callable[[Frame], Array]:
     """Where a parameter lies in the local memory of each thread."""
     key, space = site.code.symbol(site.function, text.strip())
     if space != "local":
-        raise Refused(f"{text} is no parameter of a call")
+        raise Refused(f"{text} is not a parameter of a call")
     offset, framed = site.code.local_place(key)
     return (lambda f: f.m.frame_starts(f) + offset) if framed else (lambda f: np.full(f.n, offset))
 
@@ -32,7 +32,7 @@ def _parameter(site: Site, text: str) -> Callable[[Frame], Array]:
 def build_print(site: Site, arguments: tuple[str, ...]) -> Run:
     """vprintf(format, arguments): one text for each thread, in the order of the threads."""
     if len(arguments) != 2:
-        raise Refused("vprintf has 2 parameters")
+        raise Refused("vprintf must have 2 parameters")
     places = [_parameter(site, text) for text in arguments]
 
     def run(f: Frame) -> None:

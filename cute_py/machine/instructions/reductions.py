@@ -67,7 +67,7 @@ def build_remote_reduction(site: Site, operations: Mapping[str, Callable[[Any, A
 def build_wide_atomic(site: Site, space: str, operation: str, order: AccessOrder) -> Run:
     """atom.exch.b128, atom.cas.b128: threads one after another, in their order."""
     if operation not in ("exch", "cas") or site.name != "atom":
-        raise Refused(f"{site.one.opcode}: of 128 bits there are atom.exch and atom.cas")
+        raise Refused(f"{site.one.opcode}: only atom.exch and atom.cas exist for 128 bits")
     names = [site.operand(place).base for place in (0, *range(2, 3 + (operation == "cas")))]
     site.finish((3, 4, 5) if operation == "exch" else (4, 5))
     if any(site.bits_of(name) != 128 for name in names):
@@ -98,4 +98,4 @@ def build_wide_atomic(site: Site, space: str, operation: str, order: AccessOrder
 
 def build_multimem(site: Site) -> Run:
     """multimem: one address is memory of several GPUs, and the machine is one."""
-    raise Refused(f"{site.one.opcode} acts on multicast memory of several GPUs; the machine is one GPU without it")
+    raise Refused(f"{site.one.opcode} acts on multicast memory of several GPUs, but the machine is a single GPU")

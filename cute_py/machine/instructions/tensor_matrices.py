@@ -30,21 +30,25 @@ from cute_py.machine.instructions.tensor_memory import (
 )
 from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.sites import Site
-from cute_py.machine.tensor_memory.copy_shapes import LANES
-from cute_py.machine.tensor_memory.in_flight import TensorState, region_of
+from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
+from cute_py.machine.tensor_memory.in_flight import ALL_LANES, TensorState, region_of
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
 from cute_py.machine.tensor_memory.products import (
+    SHIFTED_COLUMNS,
     CtaMemory,
     Product,
+    cells_read,
     check_places,
     columns_of_d,
     multiply,
-    operand_units_of,
+    operand_reads,
     places_of_d,
     split_address,
+    units_of,
 )
 from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast, each_thread
 from cute_py.ptx.parse import OperandKind
+from cute_py.targets import Targets, architecture
 
 _VECTORS: Final = {
     ("mxf8f6f4", ""): 1, ("mxf8f6f4", "scale_vec::1X"): 1, ("mxf8f6f4", "block32"): 1,
@@ -81,6 +85,8 @@ class _Mma:
     enable: Reader
     shift: int
     zero_columns: Reader | None
+    moves_a: bool
+    collector: tuple[str, ...]
 
 
 def _mma(site: Site) -> _Mma:
@@ -90,9 +96,9 @@ def _mma(site: Site) -> _Mma:
     kind = site.choice(*(f"kind::{name}" for name in MMA_KINDS)).removeprefix("kind::")
     scaled = site.flag("block_scale")
     scale = site.choice(*_SCALE_WORDS)
-    if site.flag("ashift"):
-        raise Refused(f"{site.one.opcode}: .ashift is not emulated: the ISA does not say which neighbour a row is from")
-    site.flag(*_COLLECTORS)
+    moves_a = site.flag("ashift")
+    _, _, used = site.choice(*_COLLECTORS).partition("collector::")
+    collector = tuple((used or ("b0::discard" if weights else "a::discard")).split("::"))
     site.finish()
     if not kind or scaled != MMA_KINDS[kind].scaled or (scaled and (kind, scale) not in _VECTORS):
         raise Refused(f"{site.one.opcode} is not emulated")
@@ -114,11 +120,12 @@ def _mma(site: Site) -> _Mma:
     zero_columns = site.reader(rest.pop(0), "b64") if weights and rest else None
     shift = site.constant(rest.pop(0)) if rest else 0
     if shift and kind not in ("f16", "tf32"):
-        raise Refused(f"{site.one.opcode} has no scale of D")
+        raise Refused(f"{site.one.opcode} has no scale for D")
     return _Mma(
         kind, group, sparse, weights, _VECTORS.get((kind, scale), 0), tmem_address(site, 0),
         tmem_address(site, 1) if a_in_tmem else site.reader(1, "b64"), a_in_tmem, site.reader(2, "b64"), metadata,
-        descriptor, scales, disabled, enable, shift, zero_columns,
+        descriptor, scales, disabled, enable, shift, zero_columns, moves_a,
+        collector,
     )  # fmt: skip
 
 
@@ -137,15 +144,19 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
     found = descriptor.check(mma.group, weights=mma.weights)
     if descriptor.sparse != mma.sparse:
         said = "says that A is sparse" if descriptor.sparse else "says that A is dense"
-        text = f"{f.text()}: instruction descriptor {descriptor} {said}; {site.one.opcode} takes the other"
+        text = f"{f.text()}: instruction descriptor {descriptor} {said}, but {site.one.opcode} requires the opposite"
         raise site.fault("instruction descriptor", text, f, "tcgen05 instruction descriptor")
     if found:
         text = f"{f.text()}: instruction descriptor {descriptor}: {found[0].message}"
         more = {f"and {number}": one.message for number, one in enumerate(found[1:], 2)}
         raise site.fault("instruction descriptor", text, f, "tcgen05 instruction descriptor", **more)
-    if mma.zero_columns is not None and _one(mma.zero_columns, f):
-        text = f"{f.text()}: a mask of zero columns is not emulated"
-        raise site.fault("not emulated", text, f, "tcgen05.mma.ws")
+    if mma.moves_a and descriptor.m // mma.group != LANES:
+        text = f"{f.text()}: .ashift with M = {descriptor.m}; must be {LANES * mma.group} with cta_group::{mma.group}"
+        raise site.fault("instruction descriptor", text, f, "tcgen05.mma")
+    zeros = 0 if mma.zero_columns is None else _one(mma.zero_columns, f)
+    if zeros >> 56 & 0x3F:
+        text = f"{f.text()}: a column shift of {zeros >> 56 & 0x3F} in a mask of zero columns is not emulated"
+        raise site.fault("not emulated", text, f, "tcgen05, zero-column mask descriptor")
     disabled = None
     if mma.disabled:
         words = np.array([_one(read, f) for read in mma.disabled], np.uint32)
@@ -167,6 +178,8 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
         weights=mma.weights,
         shift=mma.shift,
         disabled=disabled,
+        moves_a=mma.moves_a,
+        zeros=zeros,
     )
 
 
@@ -187,11 +200,17 @@ def build_product(site: Site) -> Run:
         lanes, columns = places_of_d(product)
         region = region_of(lanes + split_address(product.d)[0], columns + column)
 
+        _expect_read(f, site, state, product, ctas)
+        buffer, use = mma.collector
+        for cta in ctas:
+            state.collects(f, site, cta, buffer, use, product.a if buffer == "a" else product.b)
         for cta in ctas:
             cells = (cta, lanes + split_address(product.d)[0], columns + column)
             if product.adds:
                 state.expect_written(f, site, cells, "adds to", "error")
-            state.written[cells] = True
+            state.written[cells] = site.number + 1
+            state.expect_still(f, site, cta, region, "writes", pipelined=True)
+            m.observer.tensor_used(f, site, cta, region, True, True)
 
         def complete() -> None:
             memories = []
@@ -203,27 +222,50 @@ def build_product(site: Site) -> Run:
 
         if m.observer.active:
             _report(f, site, product, ctas)
-        state.issue(f, site, "a tcgen05.mma", complete, [(cta, region) for cta in ctas])
+        regions = [region]
+        if product.moves_a:
+            first = split_address(product.a)[1]
+            regions.append((ALL_LANES, first, first + SHIFTED_COLUMNS))
+        state.issue(f, site, "a tcgen05.mma", complete, [(cta, one) for cta in ctas for one in regions])
 
     return each_thread(one)
+
+
+def _expect_read(f: Frame, site: Site, state: TensorState, product: Product, ctas: list[int]) -> None:
+    """What a product reads in tensor memory besides D has been written, and nothing may still write it."""
+    for what, lanes, columns in cells_read(product):
+        if int(columns.max()) >= COLUMNS or int(lanes.max()) >= LANES:
+            continue  # the product itself says so
+        region = region_of(lanes, columns)
+        for cta in ctas:
+            with errors_as_faults(site, f):
+                state.memories[cta].expect_allocated(region[1], region[2] - region[1])
+            state.expect_still(f, site, cta, region, f"reads {what} in", pipelined=True)
+            state.expect_written(f, site, (cta, lanes, columns), f"reads {what} in", "error")
+            f.m.observer.tensor_used(f, site, cta, region, False, True)
 
 
 def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
     """Report the bytes of shared memory that a product reads to the observer."""
     m = f.m
-    try:
-        units = [found - m.shared_base for found in operand_units_of(product)]
-    except CuteError:
-        return  # the product itself says so
-    reads = []
-    for one in units:
-        if int(one.min()) >= 0 and int(one.max()) + UNIT_BYTES <= m.shared_bytes:
-            reads += [Touched(m.shared, 0, UNIT_BYTES, one + cta * m.shared_stride) for cta in ctas]
-    m.observer.issued(f, site, AsyncWork("tcgen05.mma", reads, group="tcgen05"))
+    reads, operands = [], []
+    for cta in ctas:
+        for operand in operand_reads(product, cta * m.shared_stride):
+            try:
+                units = units_of(operand) - m.shared_base
+            except CuteError:
+                return  # the product itself says so
+            if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
+                reads.append(Touched(m.shared, 0, UNIT_BYTES, units + operand.start))
+                operands.append(operand)
+    m.observer.issued(f, site, AsyncWork("tcgen05.mma", reads, group="tcgen05", operands=operands))
 
 
 def build_tcgen05(site: Site) -> Run | Turn | None:
-    """All tcgen05 instructions."""
+    """All tcgen05 instructions, of the targets that have them."""
+    target = str(site.code.module.target).split(",")[0].strip()
+    if not Targets.TMA_FULL.has(architecture(target)):
+        raise Refused(f"{site.one.opcode} needs {Targets.TMA_FULL.value}; the kernel is for {target}")
     action = site.choice("mma", *BUILDERS)
     if not action:
         raise Refused(f"{site.one.opcode} is not emulated")

@@ -2,7 +2,7 @@
 
 A load gives its registers at once: the compiler keeps track of them. A store is done at its wait::st under the lazy
 schedule. Copies and matrix products are agents (`tensor_memory/in_flight`). Fences order nothing here, as the machine
-runs one instruction after another.
+runs one instruction after another; `tensor_memory/fences` judges them.
 Source: PTX ISA 9.0, tcgen05 instructions. Nothing of this was run on a device.
 """
 
@@ -28,6 +28,7 @@ from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import CopyShape, find_copy_shape, place_lanes
 from cute_py.machine.tensor_memory.in_flight import ALL_LANES, Region, TensorState, region_of
 from cute_py.machine.tensor_memory.memory import check_transfer, source_addresses
+from cute_py.machine.tensor_memory.products import SHIFTED_COLUMNS, shift_rows, split_address
 from cute_py.machine.threads import LANES, Array, Frame, Run, broadcast, each_thread
 from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS, DECOMPRESSIONS, SHAPE_REGISTERS
 from cute_py.tma.emulator.memory import MAX_CTAS
@@ -63,7 +64,7 @@ def pair_of(f: Frame, site: Site, group: int) -> list[int]:
     if group == 1:
         return [cta]
     if f.m.cluster_size % 2:
-        text = f"{f.text()}: cta_group::2 in a cluster of {f.m.cluster_size}; a pair of CTAs must be in it"
+        text = f"{f.text()}: cta_group::2 in a cluster of {f.m.cluster_size}, which has no pair for this CTA"
         raise site.fault("cta_group", text, f, "CTA pair")
     return [cta - cta % 2, cta - cta % 2 + 1]
 
@@ -72,7 +73,7 @@ def tmem_address(site: Site, place: int) -> Callable[[Frame], Array]:
     """The numbers of an operand `[taddr + n]`, int64 (n,)."""
     one = site.address(place)
     if one.base is None:
-        raise Refused(f"the operand {site.operand(place).text} of {site.one.opcode} is no address of tensor memory")
+        raise Refused(f"the operand {site.operand(place).text} of {site.one.opcode} is not an address of tensor memory")
     base, added = one.base, one.added
     return lambda f: (broadcast(base(f), f).astype(np.int64) + added) & 0xFFFFFFFF
 
@@ -107,10 +108,11 @@ def _build_alloc(site: Site) -> Turn:
             with errors_as_faults(site, f):
                 taddr = state.memories[cta].alloc(int(counts[place]), group)
             first = f.m.span(int(f.threads[place]), int(f.threads[place]) + 1)
+            state.allocates(first, site, cta, int(counts[place]))
             f.m.observer.wrote(first, site, array, places[place : place + 1], 4, WEAK, np.uint32(taddr))
             f.m.memory.typed(array, np.dtype(np.uint32))[places[place] >> 2] = taddr
             state.allocations[cta, taddr] = site
-            state.written[cta, :, taddr : taddr + int(counts[place])] = False
+            state.written[cta, :, taddr : taddr + int(counts[place])] = 0
         state.version += 1
         f.m.changed()
 
@@ -178,7 +180,11 @@ class _Transfer:
         found = []
         for place, cta in _each_warp(f):
             lanes, columns, region = self._of_warp(f, state, cta, int(addresses[place]), int(f.threads[place]) // LANES)
-            state.expect_still(f, self.site, cta, region, does)
+            first = int(f.threads[place])
+            one = f if f.n == LANES else f.m.span(first, first + LANES)
+            state.expect_still(one, self.site, cta, region, does)
+            state.moves(one, self.site, "ld" if does == "reads" else "st", cta, region)
+            f.m.observer.tensor_used(one, self.site, cta, region, does != "reads", False)
             found.append((lanes, columns))
         ctas = f.ctas[::LANES]
         if len(found) == 1:
@@ -254,7 +260,7 @@ def _build_reducing_load(site: Site) -> Turn:
     magnitudes, keeps_nan = site.flag("abs"), site.flag("NaN")
     kind = site.kind("u32", "s32", "f32")
     if shape != "32x32b":
-        raise Refused(f"{site.one.opcode}: a reduction of .{shape} is not emulated; .32x32b is")
+        raise Refused(f"{site.one.opcode}: a reduction of .{shape} is not emulated; only .32x32b is")
     site.finish(3)
     put = _put_rows(site, _registers(site, 0, check_transfer(shape, num)), KINDS["b32"])
     reduced, address = site.writer(1, kind), tmem_address(site, 2)
@@ -287,9 +293,9 @@ def _build_store(site: Site) -> Turn:
         state = TensorState.of(f.m)
         ctas, lanes, columns = transfer.cells(f, address(f), "writes")
         words = np.array(read(f)).reshape(1, LANES, -1)
-        state.written[ctas, lanes, columns] = True
+        state.written[ctas, lanes, columns] = site.number + 1
         if unpacks:
-            state.written[ctas, lanes, columns + 1] = True
+            state.written[ctas, lanes, columns + 1] = site.number + 1
 
         def complete() -> None:
             if unpacks:
@@ -311,9 +317,14 @@ def _build_store(site: Site) -> Turn:
 def _build_wait(site: Site, what: str) -> Turn:
     _aligned(site)
     site.finish(0)
-    if what == "wait::ld":
-        return collective(site, None, lambda f: None, full=True)
-    return collective(site, None, lambda f: TensorState.of(f.m).wait_for_stores(f), full=True)
+
+    def run(f: Frame) -> None:
+        state = TensorState.of(f.m)
+        if what == "wait::st":
+            state.wait_for_stores(f)
+        state.waits(f, what.removeprefix("wait::"))
+
+    return collective(site, None, run, full=True)
 
 
 # ---- copies and commits ----------------------------------------------------------------------------------------------
@@ -352,8 +363,10 @@ def _build_copy(site: Site) -> Run:
             with errors_as_faults(site, f):
                 state.memories[cta].use_group(group)
                 state.memories[cta].expect_allocated(column, form.columns)
+            state.expect_still(f, site, cta, region, "writes", pipelined=True)
+            m.observer.tensor_used(f, site, cta, region, True, True)
             reached = (lanes + (taddr >> 16))[:, None] & LANE_MASK
-            state.written[cta, reached, np.arange(column, column + form.columns)] = True
+            state.written[cta, reached, np.arange(column, column + form.columns)] = site.number + 1
         if m.observer.active:
             _report(f, site, find_copy_shape(shape, multicast), words, ctas)
         state.issue(f, site, "a tcgen05.cp", complete, [(cta, region) for cta in ctas])
@@ -391,7 +404,7 @@ def _build_commit(site: Site) -> Run:
             inside = place % m.shared_stride
             ranks = [rank for rank in range(MAX_CTAS) if bits >> rank & 1]
             if any(rank >= m.cluster_size for rank in ranks):
-                text = f"{f.text()}: a commit to CTA {ranks[-1]} of a cluster of {m.cluster_size}"
+                text = f"{f.text()}: a commit to CTA {ranks[-1]}, outside a cluster of {m.cluster_size}"
                 raise site.fault("out of bounds", text, f, "tcgen05.commit", mask=hex(bits))
             places = [(first + rank) * m.shared_stride + inside for rank in ranks]
         with errors_as_faults(site, f):
@@ -410,12 +423,42 @@ def _build_commit(site: Site) -> Run:
 
 
 def _build_shift(site: Site) -> Run:
-    raise Refused(f"{site.one.opcode} is not emulated: the ISA does not say which neighbour a row comes from")
+    """tcgen05.shift: 32 bytes of 31 rows of one group of lanes."""
+    group = group_of(site)
+    site.flag("down")
+    site.finish(1)
+    address = tmem_address(site, 0)
+
+    def one(f: Frame) -> None:
+        m, state = f.m, TensorState.of(f.m)
+        lane, column = split_address(int(address(f)[0]))
+        if lane % LANES or lane > LANE_MASK:
+            text = f"{f.text()}: tcgen05.shift from lane {lane}; must be lane 0, 32, 64 or 96"
+            raise site.fault("tensor memory", text, f, "tcgen05.shift")
+        region = ((1 << LANES) - 1 << lane, column, column + SHIFTED_COLUMNS)
+        ctas = pair_of(f, site, group)
+        for cta in ctas:
+            with errors_as_faults(site, f):
+                state.memories[cta].use_group(group)
+                state.memories[cta].expect_allocated(column, SHIFTED_COLUMNS)
+            state.expect_still(f, site, cta, region, "writes", pipelined=True)
+            m.observer.tensor_used(f, site, cta, region, True, True)
+            cells = (cta, lane + np.arange(LANES)[:, None], np.arange(column, column + SHIFTED_COLUMNS))
+            state.expect_written(f, site, cells, "shifts", "error")
+            state.written[cells] = site.number + 1
+
+        def complete() -> None:
+            for cta in ctas:
+                shift_rows(state.cells[cta], [lane], column)
+
+        state.issue(f, site, "a tcgen05.shift", complete, [(cta, region) for cta in ctas])
+
+    return each_thread(one)
 
 
-def _build_fence(site: Site) -> Run:
+def _build_fence(site: Site, *, after: bool) -> Run:
     site.finish(0)
-    return lambda f: None
+    return lambda f: f.m.observer.tensor_fenced(f, site, after)
 
 
 # ---- all -------------------------------------------------------------------------------------------------------------
@@ -431,7 +474,7 @@ BUILDERS: Final[Mapping[str, Builder]] = {
     "cp": _build_copy,
     "commit": _build_commit,
     "shift": _build_shift,
-    "fence::before_thread_sync": _build_fence,
-    "fence::after_thread_sync": _build_fence,
+    "fence::before_thread_sync": lambda site: _build_fence(site, after=False),
+    "fence::after_thread_sync": lambda site: _build_fence(site, after=True),
 }
 """Second word of an opcode -> what builds it, but for mma."""

@@ -139,7 +139,7 @@ def _build_thread_copy(site: Site) -> Run:
     site.finish((3, 4, 5))
     size = site.constant(2)
     if size not in (4, 8, 16):
-        raise Refused(f"{site.one.opcode} of {size} bytes; must be 4, 8 or 16")
+        raise Refused(f"{site.one.opcode} copies {size} bytes; must copy 4, 8 or 16")
     rest = site.operands[3 : -1 if hint else None]
     ignores = bool(rest) and site.code.register(site.function, rest[0].base) == "pred"
     given = None if not rest else site.read(rest[0], "pred" if ignores else "u32")
@@ -271,7 +271,7 @@ def _bulk(
         m = f.m
         nbytes = int(broadcast(size(f), f)[0])
         if nbytes % 16:
-            text = f"{f.text()}: a bulk copy of {nbytes} bytes; must be a multiple of 16"
+            text = f"{f.text()}: a bulk copy has {nbytes} bytes; must be a multiple of 16"
             raise site.fault("bulk size", text, f, "cp.async.bulk")
         to, places = target(f)
         held, sources = source(f)
@@ -329,10 +329,10 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
         where = int(read(f)[0])
         found = host_place(f.m, int(f.ctas[0]), where)
         if found is None or found[1] + MAP_BYTES > len(found[0]):
-            text = f"{f.text()}: no tensor map at {f.m.address_text(where)}"
+            text = f"{f.text()}: {f.m.address_text(where)} does not hold a tensor map"
             raise site.fault("out of bounds", text, f, "cp.async.bulk.tensor", address=where)
         if where % 64:
-            text = f"{f.text()}: a tensor map at {f.m.address_text(where)}; must be a multiple of 64 bytes"
+            text = f"{f.text()}: a tensor map lies at {f.m.address_text(where)}; must be at a multiple of 64 bytes"
             raise site.fault("misaligned", text, f, "tensor map", address=where)
         raw = found[0][found[1] : found[1] + MAP_BYTES].tobytes()
         return f.m.memory.unknown_maps.get(raw, raw) if f.m.memory.unknown_maps else raw
@@ -460,13 +460,22 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
                 shape = copy.emulator.geometry(words, copy.mode)
                 nbytes = int(shape.transaction_bytes)
             targets, counted = _destinations(m, copy, cta, place, keywords.get("multicast_mask"))
-            writes = [Touched(m.shared, one * m.shared_stride + offset, nbytes) for one in targets]
+            span = nbytes if shape.packing is None else nbytes // shape.packing.packed * shape.packing.spread
+            writes = [Touched(m.shared, one * m.shared_stride + offset, span) for one in targets]
             rows = functools.partial(_rows, m, copy, words, coords, keywords)
             m.observer.issued(
                 f,
                 site,
                 AsyncWork(
-                    "tensor load", [], writes, counted, nbytes, rows=rows, swizzle=_width(shape.swizzle), map_key=words
+                    "tensor load",
+                    [],
+                    writes,
+                    counted,
+                    nbytes,
+                    rows=rows,
+                    swizzle=_width(shape.swizzle),
+                    map_key=words,
+                    data_type=shape.data_type.name,
                 ),
             )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cute_py.machine.judgement.once import OncePerInstruction
-from cute_py.machine.threads import LANES, Frame, Host
+from cute_py.machine.threads import LANES, Array, Frame, Host
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code
@@ -36,6 +36,8 @@ class Bars(OncePerInstruction):
         """CTAs begin to run together."""
         self.m = m
         self._warps, self._counts = {}, {}
+        self._exits = 0
+        self._of_cta: dict[int, Array] = {}
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
         """Threads of one CTA arrive."""
@@ -43,7 +45,7 @@ class Bars(OncePerInstruction):
         if expected is not None:
             self._count(f, site, key, expected)
         else:
-            self._exited(f, site, cta)
+            self._exited(f, site, cta, number)
         if site.name == "barrier" and "aligned" not in site.modifiers:
             return
         came = self._warps.setdefault(key, {})
@@ -54,14 +56,14 @@ class Bars(OncePerInstruction):
                     f"{f.text()} execute {site.one.opcode} {number}; other threads of their warp came to the barrier "
                     f"at {self._where(other)}; all threads of a warp must execute the same instruction"
                 )
-                facts = {"barrier": number, "other line": self.code.instructions[other].line}
+                facts = {"threads": f.text(), "barrier": number, "other line": self.code.instructions[other].line}
                 self._say(site.number, "divergent aligned instruction", text, facts)
 
     def block_met(self, f: Frame, site: Site) -> None:
         """All live threads of each CTA of a frame have met."""
         if self.m.exits:
             for cta, _ in f.parts:
-                self._exited(f, site, cta)
+                self._exited(f, site, cta, int(site.operands[0].value or 0) if site.operands else 0)
 
     def gathered(self, f: Frame, site: Site) -> None:
         """An instruction that names all lanes of a warp, some of which have exited."""
@@ -71,25 +73,37 @@ class Bars(OncePerInstruction):
         gone = lanes[~m.live[lanes] & (lanes % m.cta_threads < x * y * z)]
         if len(gone):
             text = f"{m.threads_text(gone)} exited before {site.one.opcode}, which names all lanes of the warp"
-            self._say(site.number, "exited lanes", text, {"exited": m.threads_text(gone)}, "warning")
+            facts = {"threads": f.text(), "exited": m.threads_text(gone)}
+            self._say(site.number, "exited lanes", text, facts, "warning", site.name)
 
-    def _exited(self, f: Frame, site: Site, cta: int) -> None:
+    def _exited(self, f: Frame, site: Site, cta: int, number: int) -> None:
         """A barrier of all threads of a CTA, some of which have exited."""
         m = self.m
         if not m.exits:
             return
-        x, y, z = m.shape.block
-        start = cta * m.cta_threads
-        gone = np.flatnonzero(~m.live[start : start + x * y * z]) + start
+        gone = self._gone(cta)
         if len(gone):
             text = (
                 f"{m.threads_text(gone)} exited before {site.one.opcode}, which takes all threads of the CTA; a GPU "
                 "counts them as arrived"
             )
-            self._say(site.number, "exited before a barrier", text, {"exited": m.threads_text(gone)}, "warning")
+            facts = {"threads": f.text(), "barrier": number, "exited": m.threads_text(gone)}
+            self._say(site.number, "exited before a barrier", text, facts, "warning")
+
+    def _gone(self, cta: int) -> Array:
+        """The threads of a CTA that have exited."""
+        m = self.m
+        if self._exits != m.exits:
+            self._exits, self._of_cta = m.exits, {}
+        found = self._of_cta.get(cta)
+        if found is None:
+            x, y, z = m.shape.block
+            start = cta * m.cta_threads
+            found = self._of_cta[cta] = np.flatnonzero(~m.live[start : start + x * y * z]) + start
+        return found
 
     def _count(self, f: Frame, site: Site, key: tuple[int, int], expected: int) -> None:
-        facts: dict[str, Any] = {"barrier": key[1], "count": expected}
+        facts: dict[str, Any] = {"threads": f.text(), "barrier": key[1], "count": expected}
         if expected % LANES or not expected:
             text = f"{f.text()}: {site.one.opcode} with a count of {expected} threads; must be a multiple of {LANES}"
             self._say(site.number, "barrier count", text, facts)

@@ -1,4 +1,4 @@
-"""Whether the descriptor of a wgmma operand reads a tile as it was written.
+"""Whether the descriptor of an operand of wgmma or tcgen05.mma reads a tile as it was written.
 
 A tile that a tensor copy wrote has the swizzle of its tensor map; the descriptor must name the same. A tile that
 threads wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of
@@ -33,23 +33,39 @@ if TYPE_CHECKING:
 _ISA: Final = "wgmma: matrix descriptor"
 _WIDEST_FIRST: Final = (SmemSwizzle.B128, SmemSwizzle.B64, SmemSwizzle.B32, SmemSwizzle.NONE)
 NO_ORIGIN: Final = -1
+_NARROW: Final = ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1", "u8", "s8")
+_OTHER_TYPES: Final = {
+    "FLOAT16": ("bf16", "tf32", *_NARROW),
+    "BFLOAT16": ("f16", "tf32", *_NARROW),
+    "FLOAT32": ("f16", "bf16", *_NARROW),
+    "TFLOAT32": ("f16", "bf16", *_NARROW),
+    "PACKED_16U4_ALIGN16B": ("f16", "bf16", "tf32", "e4m3", "e5m2", "e2m3", "e3m2", "u8", "s8"),
+    "PACKED_16U6_ALIGN16B": ("f16", "bf16", "tf32", "e4m3", "e5m2", "e2m1", "u8", "s8"),
+}
+"""Type of a tensor map of floats -> types of operands that do not have its bits. Maps of integers take all."""
 
 
 @dataclass(slots=True)
 class WrittenTile:
-    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map."""
+    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map and its
+    type."""
 
     place: int
     nbytes: int
     width: int
     at: int
     map_key: Any
+    data_type: str
     read: bool = False
 
 
 def operand_tiles(code: Code) -> Observer:
     """The judge of descriptors, of a kernel that has products; else nobody."""
-    return OperandTiles(code) if any(one.opcode.startswith("wgmma.mma") for one in code.instructions) else Observer()
+    return (
+        OperandTiles(code)
+        if any(one.opcode.startswith(("wgmma.mma", "tcgen05.mma")) for one in code.instructions)
+        else Observer()
+    )
 
 
 class OperandTiles(OncePerInstruction):
@@ -88,23 +104,23 @@ class OperandTiles(OncePerInstruction):
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy writes a tile, or a product reads its operands."""
-        if work.kind == "wgmma":
+        if work.kind in ("wgmma", "tcgen05.mma"):
             for operand in work.operands:
                 self._operand(f, site, operand)
         elif work.kind == "tensor load":
             for span in work.writes:
-                self._tile(site, span.start, span.nbytes, work.swizzle, work.map_key)
+                self._tile(site, span.start, span.nbytes, work)
         elif work.kind == "cp.async":
             self._copied(work)
 
-    def _tile(self, site: Site, place: int, nbytes: int, width: int, map_key: Any) -> None:
+    def _tile(self, site: Site, place: int, nbytes: int, work: AsyncWork) -> None:
         units = slice(place // UNIT_BYTES, (place + nbytes) // UNIT_BYTES)
         for number in np.unique(self.owner[units]).tolist():
             self._covered(number)
         self.owner[units] = len(self.tiles)
         self.origin[units] = NO_ORIGIN
         self.seen[units] = False
-        self.tiles.append(WrittenTile(place, nbytes, width, site.number, map_key))
+        self.tiles.append(WrittenTile(place, nbytes, work.swizzle, site.number, work.map_key, work.data_type))
 
     def _copied(self, work: AsyncWork) -> None:
         """cp.async: where the units came from."""
@@ -127,7 +143,7 @@ class OperandTiles(OncePerInstruction):
     def _operand(self, f: Frame, site: Site, operand: OperandRead) -> None:
         m = self.m
         try:
-            fields = SmemDescriptor.decode(operand.words, DescriptorKind.WGMMA)
+            fields = SmemDescriptor.decode(operand.words, operand.kind)
             units = (_units(operand) - m.shared_base) // UNIT_BYTES + operand.start // UNIT_BYTES
         except CuteError:
             return  # the product itself says so
@@ -142,7 +158,9 @@ class OperandTiles(OncePerInstruction):
                 f"{f.text()}: the descriptor of {operand.name} starts at {address:#x}, in row {row} of a swizzle "
                 f"pattern (8 rows of {width} bytes), with no base offset"
             )
-            self._say(site.number, "descriptor address", text, {"start": address, "swizzle": width})
+            self._say(
+                site.number, "descriptor address", text, {"threads": f.text(), "start": address, "swizzle": width}
+            )
         owners = np.unique(self.owner[units]).tolist()
         tiles = [tile for number in owners if (tile := self.tiles[number]) is not None]
         for tile in tiles:
@@ -156,7 +174,12 @@ class OperandTiles(OncePerInstruction):
                     .replace("a swizzle of 16 bytes", "no swizzle")
                     .replace("one of 16 bytes", "none")
                 )
-                facts = {"swizzle": width, "written with": tile.width, "written at": self._line(tile.at)}
+                facts = {
+                    "threads": f.text(),
+                    "swizzle": width,
+                    "written with": tile.width,
+                    "written at": self._line(tile.at),
+                }
                 self._say(site.number, "descriptor swizzle", text, facts)
         if len({tile.map_key for tile in tiles}) > 1:
             first, second = tiles[0], next(tile for tile in tiles if tile.map_key != tiles[0].map_key)
@@ -164,10 +187,24 @@ class OperandTiles(OncePerInstruction):
                 f"{f.text()}: the operand {operand.name} at {address:#x} spans tiles of two tensor maps, which "
                 f"{self._where(first.at)} and {self._where(second.at)} wrote"
             )
-            self._say(site.number, "descriptor address", text, {"start": address, "written at": self._line(first.at)})
-        if owners == [0]:
+            facts = {"threads": f.text(), "start": address, "written at": self._line(first.at)}
+            self._say(site.number, "descriptor address", text, facts)
+        self._types(f, site, operand, tiles)
+        if owners == [0] and operand.kind is DescriptorKind.WGMMA:
             self._rows(f, site, operand, fields)
         self.seen[units] = True
+
+    def _types(self, f: Frame, site: Site, operand: OperandRead, tiles: list[WrittenTile]) -> None:
+        """Whether the instruction descriptor of a tcgen05.mma names the type of the tensor maps."""
+        for tile in tiles:
+            if operand.element in _OTHER_TYPES.get(tile.data_type, ()):
+                text = (
+                    f"{f.text()}: the instruction descriptor says that {operand.name} is {operand.element}; "
+                    f"{self._where(tile.at)} wrote the tile by a tensor map of {tile.data_type}"
+                )
+                facts = {"element": operand.element, "written with": tile.data_type, "written at": self._line(tile.at)}
+                self._say(site.number, "instruction descriptor", text, facts)
+                return
 
     def _row(self, address: int, width: int, start: int) -> int:
         """The row of a swizzle pattern that an address is in.
@@ -195,7 +232,7 @@ class OperandTiles(OncePerInstruction):
                     f"{f.text()}: the descriptor of {operand.name} has a swizzle of {fields.swizzle.row_bytes} bytes; "
                     f"cp.async wrote the tile so that one of {other.row_bytes} bytes reads rows of global memory"
                 ).replace("a swizzle of 16 bytes", "no swizzle")
-                facts = {"swizzle": fields.swizzle.row_bytes, "written with": other.row_bytes}
+                facts = {"threads": f.text(), "swizzle": fields.swizzle.row_bytes, "written with": other.row_bytes}
                 self._say(site.number, "descriptor swizzle", text, facts)
                 return
 
@@ -244,12 +281,12 @@ class OperandTiles(OncePerInstruction):
 
 
 def _units(operand: OperandRead) -> Array:
-    return _known_units(operand.words, operand.major, operand.extent, operand.depth, operand.bits)
+    return _known_units(operand.words, operand.major, operand.extent, operand.depth, operand.bits, operand.kind)
 
 
 @functools.lru_cache(maxsize=4096)
-def _known_units(words: int, major: Major, extent: int, depth: int, bits: int) -> Array:
-    return operand_units(words, major, extent, depth, bits)
+def _known_units(words: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind) -> Array:
+    return operand_units(words, major, extent, depth, bits, kind)
 
 
 @functools.lru_cache(maxsize=4096)

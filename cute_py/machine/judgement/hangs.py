@@ -61,8 +61,11 @@ class Whereabouts:
     def __init__(self, m: Host) -> None:
         self.m = m
         self.at = np.full(m.count, -1, np.int64)
+        self.at_phase = np.zeros(m.count, np.bool_)
+        """(threads,): whether a thread waits for a phase of an mbarrier."""
         for one in m.waiting:
             self.at[one.frame.threads] = one.at
+            self.at_phase[one.frame.threads] = isinstance(one.on, PhaseWait)
 
     def text(self, threads: list[int]) -> str:
         """`threads 0 to 31 wait at line 40; threads 32 to 63 have exited`."""
@@ -348,6 +351,24 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
     else:
         made.text += "; nobody has arrived at it, in no phase"
         made.rank = ROOT
+        sibling = _passed_when_empty(ledger, life, made.threads)
+        if sibling is not None:
+            made.cause = "parity"
+            made.text += (
+                f"; the first wait of these threads for the {ledger.name(sibling)}, which has the same count, was for "
+                "parity 1 and passed at once"
+            )
+
+
+def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None:
+    """The place of a barrier of the same CTA and count, whose phase before the first some of these threads passed."""
+    stride = ledger.m.shared_stride
+    for place, other in ledger.lives.items():
+        if place // stride == life.place // stride and other.count == life.count and other is not life:
+            for _, passed in other.empty_waits:
+                if np.isin(passed, threads).any():
+                    return place
+    return None
 
 
 def _coming(m: Host, life: Life) -> list[tuple[int, int, Array]]:
@@ -416,6 +437,9 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
             f"{count} at {place_text(m.code.instructions[at], m.code.files)}" for at, count in bar.counts.items()
         )
         made.text += f"; the instructions give different counts: {said}"
+        for at, count in bar.counts.items():
+            if count != bar.arrived:
+                facts["change"] = (m.code.instructions[at].line, str(count), str(bar.arrived))
     elif expected > len(live) and not where.waits(missed):
         exited = m.cta_threads - len(live)
         made.rank, made.cause = ROOT, "barrier count"
@@ -471,7 +495,8 @@ def _lanes(m: Host, one: Any, on: LanesWait, where: Whereabouts) -> Stuck:
     text = f"{_waiting(m, f.threads)} at {opcode} for the other threads of {what}{must}; missing: {where.text(missed)}"
     cause = "divergent aligned instruction" if aligned else "lanes"
     facts = {"missing threads": where.text(missed)}
-    return Stuck(one.at, f.threads, text, cause, ROOT, opcode, opcode.split(".")[0], facts, missed)
+    rank = CONSEQUENCE if missed and where.at_phase[missed].all() else ROOT
+    return Stuck(one.at, f.threads, text, cause, rank, opcode, opcode.split(".")[0], facts, missed)
 
 
 def _registers(m: Host, one: Any, on: RegistersWait, where: Whereabouts) -> Stuck:

@@ -17,7 +17,8 @@ from cute_py.machine.judgement.races.reports import Reports
 from cute_py.machine.judgement.races.synchronisation import ClockKeeper
 from cute_py.machine.judgement.register_pool import RegisterPool
 from cute_py.machine.judgement.rules import RULES
-from cute_py.machine.tensor_memory.judge import TENSOR_RULES, LoadWaits
+from cute_py.machine.tensor_memory.fences import thread_fences
+from cute_py.machine.tensor_memory.rules import TENSOR_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +40,7 @@ def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -
     """
     found = [*beside, *(make(code) for make in JUDGES)]
     if first:
-        found.append(LoadWaits(code))
+        found.append(thread_fences(code))
         reports = Reports(code)
         keeper = ClockKeeper(reports, code)
         found += [RegisterPool(code), operand_tiles(code), keeper, MemoryJudge(reports, code, keeper)]

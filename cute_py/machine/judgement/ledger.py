@@ -22,6 +22,8 @@ from cute_py.machine.judgement.observer import AsyncWork, Observer
 from cute_py.machine.threads import Array, Frame, Host, broadcast
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cute_py.machine.code import Code
     from cute_py.machine.sites import Site
     from cute_py.tma.emulator.mbarrier import Mbarrier
@@ -80,6 +82,9 @@ class Life:
     """Number of a copy -> (threads, phase in which it was issued) of those that have not landed."""
     empty_waits: list[tuple[int, Array]] = field(default_factory=list)
     """(number of the wait, threads) of waits that passed before phase 0 was over."""
+    repeated: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Thread -> (number of the wait, phase, parity) of a wait that passed for a phase that it saw before, though it
+    had taken part in a round meanwhile."""
 
     @property
     def now(self) -> PhaseRecord:
@@ -109,6 +114,11 @@ class Ledger(Observer):
         self._found: list[Diagnostic] = []
         self._said: set[tuple[Any, ...]] = set()
         self._timed_out = False
+        self._acted: Array
+        """(threads,): the number of the last event at which a thread arrived, or expected bytes."""
+        self._seen: dict[int, Array] = {}
+        """Place -> (threads of the cluster,): the number of the last event at which a thread passed a wait there."""
+        self._events = 0
 
     def findings(self) -> list[Diagnostic]:
         """Return what was found so far."""
@@ -147,15 +157,17 @@ class Ledger(Observer):
         return self.line(expects[0].at), str(expects[0].amount), str(nbytes // len(expects))
 
     def say(
-        self, rule: str, at: int, text: str, life: Life, source: str, severity: str = "error", **facts: Any
-    ) -> None:
-        """Note a finding: once for each instruction and place in a CTA."""
+        self, rule: str, at: int, text: str, life: Life, source: str, who: Sequence[int], severity: str = "error",
+        **facts: Any,
+    ) -> None:  # fmt: skip
+        """Note a finding: once for each instruction and place in a CTA. who: the threads that did it."""
         key = (rule, at, life.place % self.m.shared_stride)
         if key in self._said or len(self._found) >= MAX_FINDINGS:
             return
         self._said.add(key)
         code = self.m.code
-        said = {"barrier": self.name(life.place), **facts}
+        threads = {"threads": self.m.threads_text(np.unique(who))} if len(who) else {}
+        said = {"barrier": self.name(life.place), **threads, "phase": life.now.number, **facts}
         self._found.append(
             finding(rule, text, code.instructions[at], files=code.files, source=source, severity=severity, facts=said)
         )
@@ -166,6 +178,7 @@ class Ledger(Observer):
         """CTAs begin to run together."""
         self.m = m
         self.lives, self.ended_lives = {}, {}
+        self._acted, self._seen = np.zeros(m.count, np.int64), {}
         m.state["ledger"] = self
 
     def time_passes(self, m: Host) -> None:
@@ -183,6 +196,7 @@ class Ledger(Observer):
         passes = np.full(threads, NEVER, np.int64)
         life = Life(place, None, count, at, thread, deque([PhaseRecord(0)], KEPT_PHASES), passes, first)
         self.lives[place] = life
+        self._seen[place] = np.zeros(threads, np.int64)
 
     def _again(self, old: Life, thread: int, at: int) -> None:
         barrier = self._barrier(old)
@@ -193,7 +207,7 @@ class Ledger(Observer):
             f"{self.m.thread_text(thread)} initialises the {self.name(old.place)}, which {self.where(old.at)} "
             f"initialised and no mbarrier.inval ended; it is in {barrier}"
         )
-        self.say("mbarrier initialised twice", at, text, old, "mbarrier.init", "error" if busy else "warning")
+        self.say("mbarrier initialised twice", at, text, old, "mbarrier.init", [thread], "error" if busy else "warning")
 
     def _barrier(self, life: Life) -> Mbarrier | None:
         """The state of a life's barrier."""
@@ -215,7 +229,7 @@ class Ledger(Observer):
                 f"{self.m.thread_text(int(f.threads[0]))} invalidates the {self.name(place)} while "
                 f"{counted(life.under_way, 'transfer')} that complete on it are under way"
             )
-            self.say("mbarrier invalidated in use", site.number, text, life, "mbarrier.inval")
+            self.say("mbarrier invalidated in use", site.number, text, life, "mbarrier.inval", f.threads.tolist())
         self._left_over(life)
 
     def life_at(self, place: int) -> Life | None:
@@ -235,6 +249,7 @@ class Ledger(Observer):
         life = self.life_at(place)
         if life is None:
             return
+        self._act(f)
         who = f.threads.tolist()
         life.arriving.setdefault(site.number, set()).update(who)
         life.now.arrivals.append(Line(site.number, who, count))
@@ -245,7 +260,12 @@ class Ledger(Observer):
         """Bytes that a phase expects."""
         life = self.life_at(place)
         if life is not None:
+            self._act(f)
             life.now.expects.append(Line(site.number, f.threads.tolist(), nbytes))
+
+    def _act(self, f: Frame) -> None:
+        self._events += 1
+        self._acted[f.threads] = self._events
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy that completes on barriers begins."""
@@ -265,7 +285,7 @@ class Ledger(Observer):
         life.sizes[at] = nbytes
         life.now.brought.append(Line(at, who, nbytes))
         if issued != barrier.phase:
-            self._early(life, issued, nbytes, at)
+            self._early(life, issued, nbytes, at, who)
         if barrier.pending == 0 and barrier.tx_count < nbytes:
             self._too_many_bytes(life, barrier, at, nbytes)
 
@@ -287,14 +307,25 @@ class Ledger(Observer):
             life.passes[inside] = phase
             if self._timed_out:
                 continue
+            if parity:
+                self._repeat(life, threads, inside, again, (site.number, phase, int(parities[chosen][0])))
             if phase == -1 and parity:
                 life.empty_waits.append((site.number, threads))
             if phase >= 0 and parity and again.any():
                 self._stale(life, threads[again], site.number, int(parities[chosen][0]))
 
+    def _repeat(self, life: Life, threads: Array, inside: Array, again: Array, wait: tuple[int, int, int]) -> None:
+        """Remember who passes for a phase that it saw before; a wait for another phase forgets it."""
+        for thread in threads[again & (self._acted[threads] > self._seen[life.place][inside])].tolist():
+            life.repeated[thread] = wait
+        if life.repeated and not again.all():
+            for thread in threads[~again].tolist():
+                life.repeated.pop(thread, None)
+        self._seen[life.place][inside] = self._events
+
     # ---- rules -------------------------------------------------------------------------------------------------------
 
-    def _early(self, life: Life, issued: int, nbytes: int, at: int) -> None:
+    def _early(self, life: Life, issued: int, nbytes: int, at: int, who: list[int]) -> None:
         """Bytes that count in a later phase than the one in which their copy was issued."""
         old = life.phase(issued)
         said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
@@ -309,7 +340,7 @@ class Ledger(Observer):
         }  # fmt: skip
         change = self.expectation(expects, sum(one.amount for one in expects) + nbytes)
         facts |= {} if change is None else {"change": change}
-        self.say("phase completed early", at, text, life, "mbarrier: tx-count", **facts)
+        self.say("phase completed early", at, text, life, "mbarrier: tx-count", who, **facts)
 
     def line(self, at: int) -> int:
         """Line of an instruction."""
@@ -330,7 +361,7 @@ class Ledger(Observer):
         }  # fmt: skip
         change = self.expectation(phase.expects, total)
         facts |= {} if change is None else {"change": change}
-        self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", **facts)
+        self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", phase.brought[-1].threads, **facts)
 
     def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
         """A wait that saw a phase again, though its threads have arrived in the next one meanwhile."""
@@ -345,16 +376,33 @@ class Ledger(Observer):
             f"{now.number} at {self.where((now.arrivals or now.expects)[-1].at)}, which is not over"
         )
         facts: dict[str, Any] = {"phase": now.number, "parity": parity, "cause": "parity"}
-        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
+        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", hit, **facts)
 
     def ended(self, m: Host, failed: bool) -> None:
         """Judge what the end of a run shows."""
         for life in [*self.lives.values(), *self.ended_lives.values()]:
             self._empty(life)
+            self._vain(life)
         if not failed:
             for place, life in list(self.lives.items()):
                 self.life_at(place)
                 self._left_over(life)
+
+    def _vain(self, life: Life) -> None:
+        """Waits that passed for a phase that was over, and what arrived in the next one had nobody that waited."""
+        for thread, (at, phase, parity) in life.repeated.items():
+            after = life.phase(phase + 1)
+            others = [] if after is None else [one for one in after.arrivals if thread not in one.threads]
+            if others:
+                old = f"phase {phase}, which it saw complete before," if phase >= 0 else "the phase before the first"
+                text = (
+                    f"{self.m.thread_text(thread)} waits for parity {parity} of the {self.name(life.place)} and "
+                    f"passes, as {old} has that parity; it never waits for phase {phase + 1}, at which others arrive "
+                    f"({self.where(others[0].at)})"
+                )
+                facts: dict[str, Any] = {"phase": phase + 1, "parity": parity, "cause": "parity"}
+                self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", [thread], "warning", **facts)
+                return
 
     def _empty(self, life: Life) -> None:
         """Waits that passed before the first phase was over, on a barrier whose first phase has bytes."""
@@ -368,7 +416,7 @@ class Ledger(Observer):
             "have landed"
         )
         facts: dict[str, Any] = {"phase": 0, "parity": 1, "cause": "parity"}
-        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
+        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", threads.tolist(), **facts)
 
     def _left_over(self, life: Life) -> None:
         """Bytes that nobody expected, or that nobody brought."""
@@ -376,7 +424,7 @@ class Ledger(Observer):
         if barrier is None or barrier.tx_count == 0:
             return
         left = barrier.tx_count
-        facts: dict[str, Any] = {"phase": barrier.phase, "cause": "transaction bytes", "bytes": left}
+        facts: dict[str, Any] = {"phase": barrier.phase, "cause": "transaction bytes", "bytes": abs(left)}
         if left < 0 and phase.brought:
             before = life.phase(barrier.phase - 1)
             expects = [] if before is None else before.expects
@@ -388,11 +436,13 @@ class Ledger(Observer):
             facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
             change = self.expectation(expects, sum(one.amount for one in expects) - left)
             facts |= {} if change is None else {"change": change}
-            self.say("more bytes than expected", phase.brought[-1].at, text, life, "mbarrier: tx-count", **facts)
+            last = phase.brought[-1]
+            self.say("more bytes than expected", last.at, text, life, "mbarrier: tx-count", last.threads, **facts)
         elif left > 0 and phase.expects and not life.under_way:
             text = (
                 f"phase {barrier.phase} of the {self.name(life.place)} expects {barrier.expected} bytes "
                 f"({self.sums(phase.expects, 'expects')}), and no copy brings {left} of them; nobody waits for them"
             )
             facts |= {"expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought)}
-            self.say("expected bytes are missing", phase.expects[-1].at, text, life, "mbarrier: tx-count", **facts)
+            last = phase.expects[-1]
+            self.say("expected bytes are missing", last.at, text, life, "mbarrier: tx-count", last.threads, **facts)

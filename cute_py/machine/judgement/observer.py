@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.atom.smem_descriptor import Major
+from cute_py.atom.smem_descriptor import DescriptorKind, Major
 
 if TYPE_CHECKING:
     from cute_py.diagnostics import Diagnostic
@@ -69,11 +69,12 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class OperandRead:
-    """An operand of a wgmma in shared memory.
+    """An operand of a wgmma or a tcgen05.mma in shared memory.
 
     Attributes:
         name: 'A' or 'B'. words: the 64 bits of its descriptor. extent: rows, M or N. depth: elements of K.
-        bits: of one. start: place of the CTA's shared memory.
+        bits: of one. start: place of the CTA's shared memory. kind: of the descriptor. element: the type that the
+            instruction descriptor of a tcgen05.mma names; else empty.
     """
 
     name: str
@@ -83,6 +84,8 @@ class OperandRead:
     depth: int
     bits: int
     start: int
+    kind: DescriptorKind = DescriptorKind.WGMMA
+    element: str = ""
 
 
 @dataclass(slots=True)
@@ -98,7 +101,7 @@ class AsyncWork:
             commit arrives when it is complete; else empty.
         rows: gives the rows of global memory of a tensor copy, which a load reads and a store writes.
         swizzle: width of the swizzle of a tensor copy's map in bytes, 16 without one. map_key: equal for equal maps.
-        operands: of a wgmma.
+        operands: of a wgmma or a tcgen05.mma. data_type: that of a tensor copy's map, 'FLOAT16'.
     """
 
     kind: str
@@ -111,6 +114,7 @@ class AsyncWork:
     swizzle: int = 16
     map_key: Any = None
     operands: list[OperandRead] = field(default_factory=list)
+    data_type: str = ""
 
 
 class Observer:
@@ -229,6 +233,19 @@ class Observer:
 
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
         """tcgen05.commit: a barrier gets an arrival, which `arrived` reports next: what a thread issued is complete."""
+
+    # ---- tensor memory -----------------------------------------------------------------------------------------------
+
+    def tensor_used(
+        self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
+    ) -> None:
+        """One warp or thread reads or writes cells of a CTA's tensor memory.
+
+        region: (mask of lanes, first column, one past the last). committed: a commit tells when it is complete.
+        """
+
+    def tensor_fenced(self, f: Frame, site: Site, after: bool) -> None:
+        """tcgen05.fence::after_thread_sync, or ::before_thread_sync."""
 
     # ---- warps -------------------------------------------------------------------------------------------------------
 

@@ -33,12 +33,16 @@ class OncePerInstruction(Observer):
     def _where(self, at: int) -> str:
         return place_text(self.code.instructions[at], self.code.files)
 
-    def _say(self, at: int, rule: str, text: str, facts: Mapping[str, object], severity: str = "error") -> None:
+    def _say(
+        self, at: int, rule: str, text: str, facts: Mapping[str, object], severity: str = "error", source: str = ""
+    ) -> None:
         """Note a finding at instruction number `at`, unless the rule was found broken there before. Its cause is the
-        rule, where `facts` have no other."""
+        rule, where `facts` have no other. source: the paragraph, where it is not that of the judge."""
         if (rule, at) not in self._said:
             self._said.add((rule, at))
             one, facts = self.code.instructions[at], facts if "cause" in facts else {"cause": rule, **facts}
             self._found.append(
-                finding(rule, text, one, files=self.code.files, source=self.source, facts=facts, severity=severity)
+                finding(
+                    rule, text, one, files=self.code.files, source=source or self.source, facts=facts, severity=severity
+                )
             )

@@ -67,10 +67,13 @@ class RegisterPool(OncePerInstruction):
     def registers_set(self, f: Frame, site: Site, count: int, increases: bool) -> None:
         """setmaxnreg of whole warpgroups."""
         verb = "inc" if increases else "dec"
-        facts: dict[str, Any] = {"registers": count, "at launch": self.start, "cause": "register pool"}
+        facts: dict[str, Any] = {"threads": f.text(), "registers": count, "at launch": self.start}
+        facts["cause"] = "register pool"
         if not LEAST <= count <= MOST or count % STEP:
             text = f"setmaxnreg to {count}; must be {LEAST} to {MOST}, a multiple of {STEP}"
-            self._say(site.number, "register count", text, facts)
+            other = min(max(count // STEP * STEP, LEAST), MOST)
+            change = (site.one.line, str(count), str(other))
+            self._say(site.number, "register count", text, {**facts, "change": change})
         now = self.held[f.warps]
         wrong = now > count if increases else now < count
         if wrong.any():
@@ -78,7 +81,8 @@ class RegisterPool(OncePerInstruction):
                 f"{f.text()}: setmaxnreg.{verb} to {count} registers, and they have {int(now[wrong][0])} "
                 f"({self.why} at launch); .{verb} can't make them {'fewer' if increases else 'more'}"
             )
-            self._say(site.number, "register direction", text, facts)
+            change = (site.one.line, f".{verb}.", ".dec." if increases else ".inc.")
+            self._say(site.number, "register direction", text, {**facts, "change": change})
         self.held[f.warps] = count
         cta = f.warps * LANES // self.m.cta_threads
         np.add.at(self.free, cta, (now - count) * LANES)
@@ -94,7 +98,8 @@ class RegisterPool(OncePerInstruction):
         has = int(self.held[f.warps].min())
         if need > has:
             text = f"{f.text()} have {has} registers, and the accumulator of {site.one.opcode} alone takes {need}"
-            self._say(site.number, "register count", text, {"registers": has, "needed": need, "cause": "register pool"})
+            facts = {"threads": f.text(), "registers": has, "needed": need, "cause": "register pool"}
+            self._say(site.number, "register count", text, facts)
 
     def ended(self, m: Host, failed: bool) -> None:
         """A pool that has given more than it has: setmaxnreg.inc would wait forever."""
@@ -106,5 +111,7 @@ class RegisterPool(OncePerInstruction):
                 f"{f.text()}: setmaxnreg.inc to {count} registers waits forever: the pool of the CTA has "
                 f"{counted(missing, 'register')} too few; a thread has {self.start} at launch ({self.why})"
             )
-            facts: dict[str, Any] = {"registers": count, "missing": missing, "at launch": self.start}
+            facts: dict[str, Any] = {"threads": f.text(), "registers": count, "missing": missing}
+            fits = (count - -(-missing // f.n)) // STEP * STEP
+            facts |= {"at launch": self.start, "change": (site.one.line, str(count), str(fits))}
             self._say(site.number, "register pool", text, {**facts, "cause": "register pool"})

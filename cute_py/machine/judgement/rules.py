@@ -15,6 +15,12 @@ race in shared memory | Two accesses, one of which writes, have no order: the re
 race in global memory | Two accesses, one of which writes, have no order: the result depends on who comes first.
   -> Synchronise between them, or use an atomic operation
   <- memory consistency model, causality order
+race between lanes | Lanes of a warp are threads of their own: no order holds between them but where they meet.
+  -> Execute bar.warp.sync between the two: shfl.sync and vote.sync order no memory
+  <- memory consistency model, causality order; bar.warp.sync
+lanes write one place | Lanes that write different values to one place in one instruction leave one of them, any one.
+  -> Let one lane write, or use an atomic operation
+  <- memory consistency model, conflicts
 scope too narrow | Operations on one place are strong for each other where the scope of each has the other's thread.
   -> Use a scope that has both threads, such as .gpu
   <- memory consistency model, scope; morally strong operations
@@ -69,6 +75,7 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("before", "bar.sync 0;"), ("behind other", "bar.sync 0;"),
         ("before", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
     ),
+    "race between lanes": (("before", "bar.warp.sync -1;"), ("behind other", "bar.warp.sync -1;")),
     "read before it arrives": (("before", "cp.async.wait_all; bar.sync 0;"),),
     "overwritten while in use": (("behind other", _WAIT_STORE), ("before", _WAIT_PRODUCT), ("before", "bar.sync 0;")),
     "missing proxy fence": (

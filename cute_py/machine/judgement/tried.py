@@ -82,14 +82,25 @@ def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
 
 
 def barrier_changes(found: Diagnostic) -> list[tuple[Change, ...]]:
-    """The number that a fault of a barrier's bytes or arrivals asks for."""
+    """The number that a fault of a barrier's bytes or arrivals, or of a count of registers, asks for."""
     change = found.facts.get("change")
     return [(Substitution(*change),)] if isinstance(change, tuple) else []
 
 
 CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
     **dict.fromkeys(CURES, changes_of),
-    **dict.fromkeys(("hang", "more bytes than expected", "phase completed early"), barrier_changes),
+    **dict.fromkeys(
+        (
+            "hang",
+            "more bytes than expected",
+            "phase completed early",
+            "expected bytes are missing",
+            "register count",
+            "register direction",
+            "register pool",
+        ),
+        barrier_changes,
+    ),
 }
 """Rule -> what may cure a finding of it."""
 

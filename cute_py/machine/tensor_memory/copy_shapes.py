@@ -107,4 +107,4 @@ def find_copy_shape(shape: str, multicast: str | None = None) -> CopyShape:
     for form in found:
         if form.multicast == multicast:
             return form
-    raise TmemError(f"multicast {given(multicast)} does not go with tcgen05.cp shape {shape}; must be {allowed}")
+    raise TmemError(f"multicast = {given(multicast)} does not fit tcgen05.cp shape {shape}; must be {allowed}")

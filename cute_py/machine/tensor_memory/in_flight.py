@@ -6,7 +6,8 @@ eager schedule each completes when it is issued, under the lazy one when a commi
 nothing else can run.
 
 Cells that an instruction writes are in flight from its issue until a commit that covers it has completed: who reads or
-writes them before that races, under any schedule.
+writes them before that races, under any schedule. Only copies and products of the same thread may follow. Cells that a
+store writes are in flight until wait::st of its warp, and those that a load reads until wait::ld.
 
 A CTA has a tensor memory of its own here: no other CTA of its multiprocessor holds columns of it.
 Source: PTX ISA 9.0, tcgen05 memory consistency model, tcgen05.commit.
@@ -25,6 +26,7 @@ from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.memory import TensorMemory
+from cute_py.machine.threads import LANES as THREADS
 from cute_py.machine.threads import Array, Frame, Host
 from cute_py.tma.emulator.memory import POISON
 
@@ -63,9 +65,14 @@ class TensorState:
         self.cells = np.full((m.ctas, LANES, COLUMNS), int.from_bytes(bytes([POISON] * 4), "little"), np.uint32)
         self.memories = [TensorMemory(part) for part in self.cells]
         self.version = 0
-        self.written = np.zeros((m.ctas, LANES, COLUMNS), np.bool_)
-        """Whether an instruction has written a cell since its columns were allocated."""
+        self.written = np.zeros((m.ctas, LANES, COLUMNS), np.int32)
+        """1 + the number of the instruction that wrote a cell last, since its columns were allocated; 0: none."""
         self._said: set[int] = set()
+        self._said_loads: set[int] = set()
+        self._collectors: dict[tuple[int, str], int] = {}
+        """(CTA, buffer 'a' or 'b0' to 'b3') -> the operand that a product has put there."""
+        self._smallest: dict[int, int] = {}
+        """CTA -> columns of its last allocation."""
         self.allocations: dict[tuple[int, int], Site] = {}
         """(CTA, first column) -> where it was allocated."""
         self._queues: dict[int, list[Pending]] = {}
@@ -74,6 +81,8 @@ class TensorState:
         """CTA -> what may still write there, and how often."""
         self._stores: dict[int, list[Pending]] = {}
         """Warp -> stores that are not done."""
+        self._unwaited: dict[str, dict[int, dict[UnderWay, None]]] = {"st": {}, "ld": {}}
+        """Stores and loads that no wait covers: warp -> which, in order."""
 
     @staticmethod
     def of(m: Host) -> TensorState:
@@ -136,6 +145,16 @@ class TensorState:
 
         self.m.under_way("a tcgen05.commit", site.number, complete)
 
+    def moves(self, f: Frame, site: Site, what: str, cta: int, region: Region) -> None:
+        """One warp loads ('ld') or stores ('st'): it is under way until wait::ld or wait::st."""
+        warp = int(f.threads[0]) // THREADS
+        self._unwaited[what].setdefault(warp, {})[UnderWay(cta, region, site, warp)] = None
+
+    def waits(self, f: Frame, what: str) -> None:
+        """wait::ld or wait::st of warps."""
+        for warp in f.warps.tolist():
+            self._unwaited[what].pop(warp, None)
+
     def store(self, f: Frame, site: Site, run: Callable[[], None]) -> None:
         """A tcgen05.st of one warp, which wait::st waits for."""
         agent = Pending("a tcgen05.st", site.number, run, waited_for=True)
@@ -153,38 +172,89 @@ class TensorState:
             for agent in self._stores.pop(warp, ()):
                 self.m.finish(agent)
 
-    # ---- judgement ---------------------------------------------------------------------------------------------------
+    def allocates(self, f: Frame, site: Site, cta: int, columns: int) -> None:
+        """An allocation: the number of columns may not increase in a CTA."""
+        before = self._smallest.get(cta, columns)
+        self._smallest[cta] = columns
+        if columns > before:
+            text = f"{f.text()}: tcgen05.alloc of {columns} columns after one of {before}"
+            self._note("larger allocation than before", text, site, "error", source="tcgen05.alloc")
 
-    def expect_still(self, f: Frame, site: Site, cta: int, region: Region, does: str) -> None:
-        """Refuse an access to cells that are in flight.
+    def collects(self, f: Frame, site: Site, cta: int, buffer: str, use: str, operand: int) -> None:
+        """A product with a collector buffer.
 
         Raises:
-            Fault: an instruction that no completed commit covers writes some of them.
+            Fault: the buffer does not have the operand.
         """
-        lanes, first, last = region
+        key = (cta, buffer)
+        if use in ("use", "lastuse") and self._collectors.get(key) != operand:
+            held = "nothing" if key not in self._collectors else "another operand"
+            what = f".collector::{buffer}::{use} of {buffer[0].upper()} = {operand:#x}"
+            text = f"{f.text()}: {what}; the buffer holds {held}"
+            raise site.fault("collector buffer not filled", text, f, "tcgen05.mma, collector usage")
+        if use == "fill":
+            self._collectors[key] = operand
+        elif use in ("lastuse", "discard"):
+            self._collectors.pop(key, None)
+
+    # ---- judgement ---------------------------------------------------------------------------------------------------
+
+    def expect_still(
+        self, f: Frame, site: Site, cta: int, region: Region, does: str, *, pipelined: bool = False
+    ) -> None:
+        """Refuse an access to cells that are in flight, and note a write to cells that a load may still read.
+
+        Args:
+            does: what the access does: 'reads', 'reads A in', 'writes', 'deallocates'. pipelined: a product or a copy,
+                which follows those of its thread.
+        Raises:
+            Fault: an instruction that no completed commit, or no wait::st, covers writes some of them.
+        """
+        own, warp = (int(f.threads[0]), int(f.threads[0]) // THREADS)
         for one in self._flights.get(cta, ()):
-            mask, start, end = one.region
-            if mask & lanes and start < last and first < end:
-                name = one.site.one.opcode.split(".")
-                text = (
-                    f"{f.text()}: {does} columns {max(first, start)} to {min(last, end) - 1} of tensor memory, which "
-                    f"{'.'.join(name[:2])} of line {one.site.one.line} may still write; wait for the mbarrier of a "
-                    "commit that follows it"
-                )
-                raise site.fault("tensor memory race", text, f, "tcgen05 memory consistency model")
+            if _overlap(one.region, region) and not (pipelined and one.thread == own):
+                raise site.fault(
+                    "tensor memory race",
+                    _race_text(f, does, one, region, "write", "wait for the mbarrier of a commit that follows it"),
+                    f, "tcgen05 memory consistency model", other_line=one.site.one.line,
+                )  # fmt: skip
+        writes = does == "writes"
+        for other, held in self._unwaited["st"].items():
+            for one in held:
+                if one.cta == cta and _overlap(one.region, region) and not (writes and other == warp):
+                    text = _race_text(f, does, one, region, "write", "its warp must execute tcgen05.wait::st first")
+                    source = "tcgen05 memory consistency model"
+                    raise site.fault("tensor memory race", text, f, source, other_line=one.site.one.line)
+        if writes and site.number not in self._said_loads:
+            for other, held in self._unwaited["ld"].items():
+                for one in held:
+                    if one.cta == cta and other != warp and _overlap(one.region, region):
+                        self._said_loads.add(site.number)
+                        text = _race_text(f, does, one, region, "read", "its warp must execute tcgen05.wait::ld first")
+                        self._note("tensor memory race", text, site, "warning", other_line=one.site.one.line)
+                        return
+
+    def _note(
+        self, rule: str, text: str, site: Site, severity: str, source: str = "tcgen05 memory consistency model",
+        **facts: Any,
+    ) -> None:  # fmt: skip
+        one: Any = site.one
+        self.m.totals.findings.append(
+            finding(rule, text, one, files=site.code.files, source=source, severity=severity, facts=facts)
+        )
 
     def expect_written(self, f: Frame, site: Site, cells: tuple[Any, Any, Any], does: str, severity: str) -> None:
         """Note, once for an instruction, a read of cells that nothing has written. cells: CTA, lane, column."""
         if site.number in self._said:
             return
-        held = self.written[cells]
+        held = self.written[cells] != 0
         if held.all():
             return
         self._said.add(site.number)
         place = tuple(int(x) for x in np.argwhere(~held)[0])
         lane, column = (int(np.broadcast_to(cells[i], held.shape)[place]) for i in (1, 2))
         count = int(held.size - np.count_nonzero(held))
-        text = f"{f.text()}: {does} lane {lane}, column {column} of tensor memory, which nothing has written"
+        text = f"{f.text()}: {does} lane {lane}, column {column} of tensor memory, which no instruction has written"
         facts = {"threads": f.text(), "cells": count}
         one: Any = site.one
         self.m.totals.findings.append(
@@ -209,3 +279,16 @@ class TensorState:
             )
             one: Any = site.one
             raise Fault(finding("tensor memory", text, one, files=site.code.files, source="tcgen05.alloc"))
+
+
+def _overlap(one: Region, other: Region) -> bool:
+    return bool(one[0] & other[0]) and one[1] < other[2] and other[1] < one[2]
+
+
+def _race_text(f: Frame, does: str, one: UnderWay, region: Region, may: str, cure: str) -> str:
+    name = ".".join(one.site.one.opcode.split(".")[:2])
+    _, start, end = one.region
+    return (
+        f"{f.text()}: {does} columns {max(region[1], start)} to {min(region[2], end) - 1} of tensor memory, which "
+        f"{name} of line {one.site.one.line} may still {may}; {cure}"
+    )

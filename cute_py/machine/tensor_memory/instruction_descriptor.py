@@ -218,13 +218,13 @@ class InstructionDescriptor:
                 found.append(Diagnostic(name, text=text))
         found += self._check_extents(cta_group, weights)
         if kind.packed and (self.raw("a_is_mn") or self.raw("b_is_mn")):
-            found.append(Diagnostic("major", text=f"kind::{self.kind} has K-major operands alone"))
+            found.append(Diagnostic("major", text=f"kind::{self.kind} takes only K-major operands"))
         if self.kind in ("mxf8f6f4", "mxf4") and not self.raw("scale_type"):
-            found.append(Diagnostic("scale_type", text=f"kind::{self.kind} has scales of ue8m0 alone (bit 23 is 1)"))
+            found.append(Diagnostic("scale_type", text=f"kind::{self.kind} takes only ue8m0 scales (bit 23 is 1)"))
         if kind.integer and any(self.negated):
-            found.append(Diagnostic("negate", text="kind::i8 negates no operand"))
+            found.append(Diagnostic("negate", text="kind::i8 can't negate an operand"))
         if self.raw("saturate") and not kind.integer:
-            found.append(Diagnostic("saturate", text=f"kind::{self.kind} does not saturate"))
+            found.append(Diagnostic("saturate", text=f"kind::{self.kind} can't saturate"))
         return found
 
     def _check_extents(self, cta_group: int, weights: bool) -> list[Diagnostic]:

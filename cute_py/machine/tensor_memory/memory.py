@@ -88,9 +88,9 @@ def decompress(units: NDArray[numpy.uint8], source_format: str) -> NDArray[numpy
     if source_format not in DECOMPRESSIONS:
         raise TmemError(f"source format {given(source_format)}; must be one of {', '.join(DECOMPRESSIONS)}")
     if expect(units, numpy.ndarray, "units").dtype != numpy.uint8:
-        raise TmemError(f"units of {units.dtype}; must be uint8")
+        raise TmemError(f"units have elements of {units.dtype}; must be uint8")
     if units.shape[-1:] != (UNIT_BYTES,):
-        raise TmemError(f"units of shape {units.shape}; the last extent must be {UNIT_BYTES} bytes")
+        raise TmemError(f"units have the shape {units.shape}; the last extent must be {UNIT_BYTES} bytes")
     width, used = DECOMPRESSIONS[source_format]
     bits = numpy.unpackbits(units[..., :used], axis=-1, bitorder="little")
     elements = bits.reshape(*units.shape[:-1], UNIT_BYTES, width)
@@ -112,6 +112,9 @@ def why_not_columns(n_cols: int) -> str | None:
     """The reason why tcgen05.alloc does not take `n_cols`; None if it does.
 
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
+
+    >>> why_not_columns(32), why_not_columns(48)
+    (None, 'n_cols = 48 columns; must be a power of two')
     """
     if not is_integer(n_cols):
         return f"n_cols = {given(n_cols)}; must be an integer"
@@ -119,7 +122,7 @@ def why_not_columns(n_cols: int) -> str | None:
     if not ALLOC_MIN <= n_cols <= ALLOC_MAX:
         return f"n_cols = {integer_text(n_cols)} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"
     if n_cols & (n_cols - 1):
-        return f"n_cols = {n_cols} columns; must be a power of two"
+        return f"n_cols = {n_cols} columns; must be a power of 2"
     return None
 
 
@@ -131,7 +134,7 @@ def alloc_columns(needed: int) -> int:
     """
     needed = expect_integer(needed, "the number of columns")
     if not 0 < needed <= ALLOC_MAX:
-        raise TmemError(f"{needed} columns; must be 1 to {ALLOC_MAX}: tensor memory has {ALLOC_MAX}")
+        raise TmemError(f"{needed} columns are needed; must be 1 to {ALLOC_MAX}, as tensor memory has {ALLOC_MAX}")
     return max(ALLOC_MIN, 1 << (needed - 1).bit_length())
 
 
@@ -148,7 +151,7 @@ def check_columns(n_cols: int) -> int:
     if reason is not None:
         facts = {
             "allowed": "32, 64, 128, 256, 512",
-            "note": "ptxas checks an immediate; a number in a register is not checked",
+            "note": "ptxas checks an immediate, but not a number in a register",
         }
         hint = None
         if is_integer(n_cols) and 0 < n_cols <= ALLOC_MAX:
@@ -202,6 +205,10 @@ def image(shape: str, num: int) -> Cells:
     Returns:
         two int64 arrays of shape (32 threads, registers); the half split of 16x32bx2 is not added, and where the
         transfer packs, a column means two.
+
+    >>> lanes, columns = image("32x32b", 2)
+    >>> lanes[:2].tolist(), columns[:2].tolist()
+    ([[0, 0], [1, 1]], [[0, 1], [0, 1]])
     """
     return _image(shape, check_transfer(shape, num))
 
@@ -255,7 +262,7 @@ class TensorMemory:
         else:
             self.cells = expect(cells, numpy.ndarray, "the cells of tensor memory")
             if cells.shape != (LANES, COLUMNS) or cells.dtype != numpy.uint32:
-                raise TmemError(f"cells of shape {cells.shape} and {cells.dtype}; must be (128, 512) uint32")
+                raise TmemError(f"cells have the shape {cells.shape} and {cells.dtype}; must have (128, 512) uint32")
         self._keeps_sources = cells is None
         kept = COLUMNS if self._keeps_sources else 0
         self.sources: NDArray[numpy.int64] = numpy.full((LANES, kept, 4), NOT_A_SOURCE, numpy.int64)
@@ -282,7 +289,7 @@ class TensorMemory:
         n_cols = check_columns(n_cols)
         self.use_group(cta_group)
         if not self._may_allocate:
-            raise TmemError("tcgen05.alloc after relinquish_alloc_permit; a CTA may not allocate any more")
+            raise TmemError("tcgen05.alloc follows relinquish_alloc_permit, after which a CTA can't allocate")
         for column in range(0, COLUMNS, n_cols):
             if all(column + n_cols <= first or first + count <= column for first, count in self._allocated.items()):
                 self._allocated[column] = n_cols
@@ -299,9 +306,11 @@ class TensorMemory:
         taddr, n_cols = _address(taddr), expect_integer(n_cols, "n_cols")
         if self._allocated.get(taddr) != n_cols:
             held = ", ".join(f"{count} columns at {first:#x}" for first, count in self._allocated.items()) or "none"
-            raise TmemError(f"tcgen05.dealloc of {n_cols} columns at {taddr:#x}; allocated are: {held}")
+            raise TmemError(
+                f"tcgen05.dealloc of {n_cols} columns at {taddr:#x} does not match an allocation; allocated: {held}"
+            )
         if self._in_flight[:, taddr : taddr + n_cols].any():
-            raise RaceError("tcgen05.dealloc while a tcgen05.cp may still write; commit and wait first")
+            raise RaceError("tcgen05.dealloc comes while a tcgen05.cp may still write; commit and wait first")
         del self._allocated[taddr]
 
     def relinquish_alloc_permit(self) -> None:
@@ -352,14 +361,14 @@ class TensorMemory:
         form = find_copy_shape(shape, multicast)
         expect(smem, numpy.ndarray, "smem")
         if smem.dtype != numpy.uint8 or smem.ndim != 1:
-            raise TmemError(f"smem of shape {smem.shape} and {smem.dtype}; must be one row of uint8")
+            raise TmemError(f"smem has the shape {smem.shape} and {smem.dtype}; must be one row of uint8")
         smem_base = expect_integer(smem_base, "smem_base", 0, ADDRESS_MASK, "bytes")
         addresses = source_addresses(form, SmemDescriptor.decode(descriptor))
         index = addresses - smem_base
         if index.min() < 0 or index.max() >= smem.size:
             raise TmemError(
-                f"tcgen05.cp reads shared bytes {int(addresses.min())}..{int(addresses.max())}; "
-                f"the memory has {smem_base}..{smem_base + smem.size - 1}"
+                f"tcgen05.cp reads shared bytes {int(addresses.min())}..{int(addresses.max())}, but the memory "
+                f"has {smem_base}..{smem_base + smem.size - 1}"
             )
         data = smem[index]
         if decompress_from is not None:
@@ -394,7 +403,7 @@ class TensorMemory:
         """
         lanes, columns = self.places(taddr, shape, num, warp, pack, half_split)
         if self._in_flight[lanes, columns].any():
-            raise RaceError("tcgen05.ld of cells that a tcgen05.cp may still write; commit and wait first")
+            raise RaceError("tcgen05.ld reads cells that a tcgen05.cp may still write; commit and wait first")
         if pack:
             low, high = self.cells[lanes, columns], self.cells[lanes, columns + 1]
             packed: NDArray[numpy.uint32] = numpy.bitwise_or(low & 0xFFFF, high << numpy.uint32(16))
@@ -418,9 +427,9 @@ class TensorMemory:
         """
         lanes, columns = self.places(taddr, shape, num, warp, unpack, half_split)
         if expect(registers, numpy.ndarray, "registers").dtype.kind not in "iu":
-            raise TmemError(f"registers of {registers.dtype}; must be integers")
+            raise TmemError(f"registers have elements of {registers.dtype}; must be integers")
         if registers.shape != lanes.shape:
-            raise TmemError(f"registers of shape {registers.shape}; {shape}.x{num} has {lanes.shape}")
+            raise TmemError(f"registers have the shape {registers.shape}; must have {lanes.shape} for {shape}.x{num}")
         values = registers.astype(numpy.uint32)
         if unpack:
             self.cells[lanes, columns] = values & 0xFFFF
@@ -462,12 +471,12 @@ class TensorMemory:
         if half_split is not None:
             half_split = expect_integer(half_split, "half_split", 0, COLUMNS, "columns")
         if (shape == "16x32bx2") != (half_split is not None):
-            raise TmemError(f"half split with {shape}; 16x32bx2 has one, no other shape")
+            raise TmemError(f"half split with {shape}; only 16x32bx2 has one")
         # PTX ISA, tcgen05.ld access restrictions: a warp reaches the 32 lanes of its rank in the warpgroup.
         first, last = SLAB * (warp % 4), lane + (SLAB if shape == "32x32b" else SLAB // 2) - 1
         if lane < first or last >= first + SLAB:
             reach = f"{first}..{first + SLAB - 1}"
-            raise TmemError(f"warp {warp} reaches lanes {reach}; the transfer is on lanes {lane}..{last}")
+            raise TmemError(f"warp {warp} reaches lanes {reach}, but the transfer is on lanes {lane}..{last}")
         lanes, columns = image(shape, num)
         second_half = numpy.arange(THREADS)[:, None] // 16
         columns = columns * (1 + halves) + second_half * (half_split or 0)
@@ -500,7 +509,7 @@ class TensorMemory:
             raise TmemError.of_value("cta_group", cta_group, "be 1 or 2")
         if self._cta_group not in (0, cta_group):
             both = f"cta_group::{cta_group} after cta_group::{self._cta_group}"
-            raise TmemError(f"{both}; a kernel uses one of them throughout")
+            raise TmemError(f"{both}; a kernel must use one of them throughout")
         self._cta_group = cta_group
 
 
@@ -515,6 +524,13 @@ def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy
     Raises:
         TmemError: a wgmma descriptor, or fixed bits with other values.
         UnknownFactError: a base offset, or a leading offset that is an address.
+
+    >>> from cute_py.atom.smem_descriptor import SmemDescriptor
+    >>> from cute_py.tmem import demonstration_copy, get_copy_s2t_smem_desc
+    >>> plan = demonstration_copy().plan
+    >>> descriptor = SmemDescriptor.decode(get_copy_s2t_smem_desc(plan, 0x400)[0], "tcgen05")
+    >>> source_addresses(plan.form, descriptor)[:2, 0, 0].tolist()
+    [1024, 1040]
     """
     expect_having(form, ("rows", "bits"), "a form of tcgen05.cp")
     expect(descriptor, SmemDescriptor, "a matrix descriptor")
@@ -527,7 +543,7 @@ def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy
             {f"and {n}": text for n, text in enumerate(broken[1:], 2)},
         )
     if descriptor.base_offset or descriptor.leading_is_address:
-        text = "how tcgen05.cp reads a descriptor with a base offset or an absolute leading address is not known"
+        text = "it is unknown how tcgen05.cp reads a descriptor with a base offset or an absolute leading address"
         facts = {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address}
         raise UnknownFactError(text, facts)
     rows = numpy.arange(form.rows, dtype=numpy.int64)[:, None]

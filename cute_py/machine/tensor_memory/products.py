@@ -35,6 +35,7 @@ from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major
 from cute_py.errors import TmemError
 from cute_py.formats.numbers import to_float32
 from cute_py.machine.arithmetic import WIDE, as_elements, bits_of_numbers, numbers_of, sum_floats, sum_integers
+from cute_py.machine.judgement.observer import OperandRead
 from cute_py.machine.operands import operand_bytes, operand_places, operand_units
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
@@ -49,6 +50,8 @@ GROUP: Final = 32
 """Lanes that one warp of a warpgroup reaches."""
 PACKED: Final = {"e2m1": "b4x16_p64", "e2m3": "b6x16_p32", "e3m2": "b6x16_p32"}
 """Element of kind::f8f6f4 -> how shared memory holds it."""
+SCALE_ADDRESS: Final = 0x3FFFFFFF
+"""Bits of the address of scale factors; bits 30 and 31 say the byte to those who make descriptors."""
 _WIDTHS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8}
 
 
@@ -68,7 +71,8 @@ class Product:
     Attributes:
         a: matrix descriptor, or an address of tensor memory (`a_in_tmem`). b: matrix descriptor. d: address of D.
         vectors: scale factors of a row along K; 0 without. weights: .ws. adds: whether D is added to. shift: D is
-        divided by 2**shift first. disabled: 128 flags for each CTA, of lanes that are not written.
+        divided by 2**shift first. disabled: 128 flags for each CTA, of lanes that are not written. moves_a: .ashift:
+        the rows of A in tensor memory are shifted behind the product. zeros: the mask of zero columns of .ws, 64 bits.
     """
 
     descriptor: InstructionDescriptor
@@ -85,6 +89,8 @@ class Product:
     weights: bool = False
     shift: int = 0
     disabled: tuple[Array, ...] | None = None
+    moves_a: bool = False
+    zeros: int = 0
 
     @property
     def kind(self) -> MmaKind:
@@ -148,7 +154,7 @@ def check_places(product: Product) -> None:
         if column >= COLUMNS:
             raise TmemError(f"{what} begins in column {column}; tensor memory has {COLUMNS}")
     if product.a_in_tmem and split_address(product.a)[0] != split_address(product.d)[0]:
-        raise TmemError("A and D are in different halves of the lanes; must be in the same")
+        raise TmemError("A and D are in different halves of the lanes; must be in the same half")
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------
@@ -180,7 +186,7 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
     """Codes (rows, depth) of A in tensor memory."""
     if product.weights and product.rows != LANES:
         raise TmemError(f"A of .ws with M = {product.rows} in tensor memory is not emulated")
-    width = 4 if product.kind.packed else _WIDTHS.get(element, 8)
+    width = _width_of_a(product)
     lane, column = split_address(product.a)
     count = depth * width // 32
     if column + count > COLUMNS:
@@ -188,7 +194,7 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
     lanes = lane + (np.arange(product.rows) if _parts(product) > 1 else lanes_of_rows(product))
     words = memory.cells[lanes, column : column + count]
     if _parts(product) > 1 and (words != memory.cells[lanes + product.rows, column : column + count]).any():
-        raise TmemError("A is not the same in lanes 0 to 63 and 64 to 127; two CTAs with M = 128 have it twice")
+        raise TmemError("A differs between lanes 0 to 63 and 64 to 127; two CTAs with M = 128 must hold it twice")
     codes = as_elements(np.ascontiguousarray(words), width)
     if element in PACKED and not product.kind.packed:
         return codes >> np.uint32(2) & np.uint32(15) if element == "e2m1" else codes & np.uint32(63)
@@ -208,23 +214,61 @@ def numbers_of_codes(codes: Array, element: str) -> Array:
     return numbers_of(codes, element)
 
 
-def operand_units_of(product: Product) -> list[Array]:
-    """The addresses of the units of 16 bytes that B, and A, lie in, in the shared memory of each CTA.
+def operand_reads(product: Product, start: int) -> list[OperandRead]:
+    """B, and A, in shared memory. start: place of the CTA's shared memory.
+
+    A packed type counts in bytes.
+    """
+    descriptor, kind = product.descriptor, product.kind
+    held = descriptor.k // 2 if descriptor.sparse else descriptor.k
+    found = [("B", product.b, descriptor.b_major, descriptor.n // product.ctas, descriptor.k, descriptor.b_type)]
+    if not product.a_in_tmem:
+        found.append(("A", product.a, descriptor.a_major, product.rows, held, descriptor.a_type))
+    return [
+        OperandRead(
+            name, words, major, rows, depth // 2 if kind.packed else depth, _WIDTHS.get(element or "", 8), start,
+            DescriptorKind.TCGEN05, element or "",
+        )
+        for name, words, major, rows, depth, element in found
+    ]  # fmt: skip
+
+
+def units_of(operand: OperandRead) -> Array:
+    """The addresses of the units of 16 bytes that an operand lies in, in the shared memory of a CTA.
 
     Raises:
         TmemError, InvalidValueError: a matrix descriptor that is not emulated.
     """
-    descriptor, kind = product.descriptor, product.kind
-    held = descriptor.k // 2 if descriptor.sparse else descriptor.k
-    found = [(product.b, descriptor.b_major, descriptor.n // product.ctas, descriptor.k, descriptor.b_type)]
-    if not product.a_in_tmem:
-        found.append((product.a, descriptor.a_major, product.rows, held, descriptor.a_type))
-    units = []
-    for words, major, rows, depth, element in found:
-        width = _WIDTHS.get(element or "", 8)
-        columns = depth // 2 if kind.packed else depth
-        units.append(operand_units(words, major, rows, columns, width, DescriptorKind.TCGEN05))
-    return units
+    return operand_units(operand.words, operand.major, operand.extent, operand.depth, operand.bits, operand.kind)
+
+
+def _width_of_a(product: Product) -> int:
+    """Bits of an element of A in tensor memory."""
+    return 4 if product.kind.packed else _WIDTHS.get(product.descriptor.a_type or "", 8)
+
+
+def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
+    """(what, lanes, columns) of the cells of each CTA that a product reads besides D, in arrays of one shape."""
+    found = []
+    descriptor = product.descriptor
+    if product.a_in_tmem:
+        lane, column = split_address(product.a)
+        held = descriptor.k // 2 if descriptor.sparse else descriptor.k
+        lanes = lane + (np.arange(LANES) if _parts(product) > 1 else lanes_of_rows(product))
+        columns = np.arange(column, column + held * _width_of_a(product) // 32)
+        found.append(("A", lanes[:, None], columns[None, :]))
+    if product.metadata is not None and product.rows == LANES:
+        lanes, bits = _places_of_metadata(product.kind, descriptor.k)
+        found.append(("the metadata of A", lanes, split_address(product.metadata)[1] + bits // 32))
+    for operand, address, rows in (("A", product.scales_a, product.rows), ("B", product.scales_b, descriptor.n)):
+        if product.vectors:
+            column = split_address(address & SCALE_ADDRESS)[1]
+            halves = 2 if operand == "B" and _parts(product) == 2 else 1
+            row = np.arange(-(-rows // halves))
+            lanes = (row % GROUP)[:, None] + np.arange(0, LANES, GROUP)[None, :]
+            found.append((f"the scales of {operand}", lanes, (column + row // GROUP)[:, None]))
+    both = [np.broadcast_arrays(lanes, columns) for _, lanes, columns in found]
+    return [(what, lanes, columns) for (what, _, _), (lanes, columns) in zip(found, both, strict=True)]
 
 
 # ---- sparse A --------------------------------------------------------------------------------------------------------
@@ -253,7 +297,7 @@ def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
     """A sparse A (rows, K) with zeros, of the stored elements (rows, K / 2) and the metadata in tensor memory."""
     kind, k = product.kind, product.descriptor.k
     if product.rows != LANES:
-        raise TmemError(f"a sparse A of {product.rows} rows a CTA is not emulated; 128 rows are")
+        raise TmemError(f"a sparse A of {product.rows} rows per CTA is not emulated; only 128 rows are")
     column = split_address(product.metadata or 0)[1]
     lanes, bits = _places_of_metadata(kind, k)
     words = memory.cells[lanes, column + bits // 32]
@@ -282,7 +326,7 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     if first % product.vectors or first + product.vectors > 4:
         text = f"scale data ID {first} of {operand}; must be a multiple of {product.vectors} below 4"
         raise TmemError(f"{text} with {product.vectors} factors a row")
-    lane, column = split_address(address & 0x3FFFFFFF)  # bits 30 and 31 say the byte to those who make descriptors
+    lane, column = split_address(address & SCALE_ADDRESS)
     if lane:
         raise TmemError(f"the scales of {operand} begin in lane {lane}; must be lane 0")
     halves = 2 if operand == "B" and _parts(product) == 2 else 1
@@ -294,7 +338,7 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     raw = raw[..., first : first + product.vectors].swapaxes(1, 2).reshape(4, GROUP * count, product.vectors)[:, :held]
     groups = raw.reshape(halves, 4 // halves, held, product.vectors)
     if (groups != groups[:, :1]).any():
-        text = f"the scales of {operand} are not the same in all groups of 32 lanes"
+        text = f"the scales of {operand} differ between groups of 32 lanes; must be equal"
         raise TmemError(text, {"columns": f"{column}..{column + count - 1}"})
     codes = groups[:, 0].reshape(halves * held, product.vectors)[:rows]
     return numbers_of_codes(codes, product.descriptor.scale_type or "ue8m0")
@@ -330,6 +374,8 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
         ]
     )
     second = numbers_of_codes(b, b_type)
+    if product.zeros:
+        second = np.where(zero_columns(product.zeros, descriptor.m, descriptor.n)[:, None], 0, second)
     held = descriptor.k // 2 if descriptor.sparse else descriptor.k
     signs = [-1 if negative else 1 for negative in descriptor.negated]
     results = []
@@ -347,6 +393,50 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
         results.append(_summed(product, left, right, one, d_type))
     for number, (one, words) in enumerate(zip(memories, results, strict=True)):
         _put(product, one, words, None if product.disabled is None else product.disabled[number])
+        if product.moves_a:
+            shift_rows(one.cells, range(0, LANES, GROUP), split_address(product.a)[1])
+
+
+def zero_columns(words: int, m: int, n: int) -> Array:
+    """Flags (N,) of the columns of B that a mask descriptor of .ws takes as zero.
+
+    The columns are in 128 / M parts. In each, columns that are used and columns that are not take turns: `Use Span` + 1
+    and `Skip Span` + 1 of them, from used ones on, or from the others where `First Span` is 1; the first `Start Count`
+    of the sequence are left out.
+
+    >>> "".join("01"[int(one)] for one in zero_columns(1 << 39 | 2 << 40 | 3 << 48, 128, 16))
+    '0000111000011100'
+
+    Source: PTX ISA 9.0, 9.7.16.4.3, its examples; the table there has the two spans the other way round.
+    """
+    if not words >> 39 & 1:
+        return np.zeros(n, np.bool_)
+    skipped, used = (words >> 40 & 0xFF) + 1, (words >> 48 & 0xFF) + 1
+    parts = LANES // m
+    place = np.arange(n // parts)
+    found = []
+    for part in range(parts):
+        count, first = words >> 8 * part & 0xFF, words >> 32 + part & 1
+        turn = (place + count + (used if first else 0)) % (used + skipped)
+        found.append(turn >= used)
+    return np.concatenate(found)
+
+
+SHIFTED_COLUMNS: Final = 8
+"""Columns that a shift moves: 32 bytes of a row."""
+
+
+def shift_rows(cells: Array, firsts: Sequence[int], column: int) -> None:
+    """Rows move by one to the lane before, in each group of 32 lanes; the last of a group stays.
+
+    Args:
+        cells: (128, 512). firsts: first lanes of the groups. column: the first of 8.
+    Source: PTX ISA 9.0, tcgen05.shift (shape .31x256b); the direction, and that groups are apart, as CUTLASS's
+        1cta_mma_a_from_tmem.py observed on a B200 for .ashift.
+    """
+    columns = slice(column, column + SHIFTED_COLUMNS)
+    for first in firsts:
+        cells[first : first + GROUP - 1, columns] = cells[first + 1 : first + GROUP, columns].copy()
 
 
 def _summed(product: Product, left: Array, right: Array, memory: CtaMemory, d_type: str) -> Array:

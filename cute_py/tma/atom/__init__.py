@@ -1,6 +1,6 @@
 """Atoms: operations, swizzle modes, the numbers of a tensor map, TMA tensors, partitions and multicast."""
 
-from cute_py.deprecations import export_public, forward
+from cute_py.deprecations import export_public
 from cute_py.tma.atom.atom import TmaAtom as TmaAtom
 from cute_py.tma.atom.atom import explain_atom as explain_atom
 from cute_py.tma.atom.gbasis import GBasis as GBasis
@@ -45,7 +45,5 @@ from cute_py.tma.atom.tiles import check_smem_address as check_smem_address
 from cute_py.tma.atom.tiles import coverage as coverage
 from cute_py.tma.atom.tiles import instructions as instructions
 from cute_py.tma.descriptor.request import OpRow as OpRow
-
-__getattr__ = forward(__name__, "cute_py.tma")
 
 export_public(__name__)

@@ -46,6 +46,12 @@ class TmaAtom(TileAtom):
         plan: the numbers of the tensor map; request: these numbers as the driver's arguments.
         swizzle: the swizzle on bytes that the descriptor asks for.
         dtype, internal_dtype: element type of the tensor, and the type in which TMA counts.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(atom.gbasis, atom.request.box_dim, atom.transaction_bytes)
+    (_64,_128):(_1@1,_1@0) (64, 128) 16384
     """
 
     op: Op
@@ -153,8 +159,8 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
             if path != outermost and size % tile:
                 return _unfilled(
                     (path, tile),
-                    f" of {size}, which shares TMA mode {j} with others: what lies past its end is read, not filled"
-                    " with zeros",
+                    f" of {size}, which shares TMA mode {j} with other modes: reads beyond its end return other "
+                    "elements, not zeros",
                 )
     for path, tile in reach.items():
         held = at(gmem.shape, path)
@@ -165,8 +171,8 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
         if extent != tile or atom.plan.box[j] != full:
             return _unfilled(
                 (path, tile),
-                ", statically of size 1: coordinates never move along it, so instructions past its end read its first"
-                " row again",
+                ", which has the static size 1: coordinates never move along it, so instructions beyond its end "
+                "read its first row again",
             )
     return []
 
@@ -178,7 +184,14 @@ def _unfilled(reach: tuple[Path, int], why: str) -> list[Diagnostic]:
 
 
 def explain_atom(atom: TmaAtom) -> str:
-    """Everything about an atom, one section each."""
+    """Everything about an atom, one section each.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(explain_atom(atom).splitlines()[0])
+    SM90_TMA_LOAD: load of a tile, sm_90a
+    """
     expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom")
     plan = atom.plan
     middle = [*[f"  note: {note}" for note in atom.gbasis.trace.notes], "", "tensor map, innermost mode first"]
@@ -187,11 +200,15 @@ def explain_atom(atom: TmaAtom) -> str:
         of = layout_modes(plan, atom.gtensor.layout, i)
         middle.append(f"  mode {i}: {plan.dims[i]} elements, {step}, box {plan.box[i]}; {of}")
     lines = atom._sections(
-        "a tile", f", counted in {atom.internal_dtype}", middle, _instructions(atom), "tiles that hang over the end"
+        "a tile",
+        f", counted in {atom.internal_dtype}",
+        middle,
+        _instructions(atom),
+        "tiles that extend past the tensor",
     )
     better = improvements(atom)
     if better:
-        lines += ["", "what would be better", *[f"  {b}" for b in better]]
+        lines += ["", "possible improvements", *[f"  {b}" for b in better]]
     return "\n".join(lines)
 
 
@@ -215,11 +232,11 @@ def improvements(atom: TmaAtom) -> list[str]:
     inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
     if atom.instructions > 1:
         out.append(
-            f"{atom.instructions} instructions a tile: shared memory is contiguous along the box for "
-            f"{atom.bytes_per_instruction} bytes only; another order of the tile's modes may give one larger box"
+            f"{atom.instructions} instructions per tile, because shared memory is contiguous along the box for "
+            f"only {atom.bytes_per_instruction} bytes; another order of the tile's modes may give one larger box"
         )
     if inner < 64:
-        out.append(f"rows of {inner} bytes: boxes with rows of 64 bytes or more move at the full rate")
+        out.append(f"rows of {inner} bytes: boxes reach the full rate with rows of 64 bytes or more")
     if atom.swizzle.bits == 0 and inner % 128 == 0 and len(leaves(atom.tile.shape)) > 1:
         out.append("no swizzle: 8 rows at one column lie in the same banks; a 128B swizzle spreads them")
     reason = atom.why_not()

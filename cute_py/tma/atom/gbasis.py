@@ -57,13 +57,13 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import bounds
 
 REASONS = {
-    "cta_v_map": "which global mode each value of the tile comes from",
+    "cta_v_map": "the global mode that each value of the tile comes from",
     "inv_smem_layout": "right inverse of the shared layout: its longest contiguous run",
-    "sidx2gmode_full": "composed: where in global memory the run goes",
+    "sidx2gmode_full": "composed with the V-map: the path of the run through global memory",
     "smem_rank": "modes before the first that does not step by 1 through a global mode",
-    "sidx2gmode": "the run is cut there: one box can't start in the middle of a mode",
+    "sidx2gmode": "the run ends there, because a box can't start in the middle of a mode",
     "tile_gstride": "its strides in global memory, in elements of the internal type",
-    "tma_gstride": "neighbours that continue each other merged, at most 256 elements",
+    "tma_gstride": "contiguous neighbours merged, at most 256 elements each",
     "tile_gbasis": "the same walk as basis elements",
     "tma_gbasis_tile": "as basis elements in the shape of the box",
     "tma_gbasis": "other moving modes appended with extent 1; at most 5 modes",
@@ -91,7 +91,14 @@ class Stages:
 
 @record
 class GBasisTrace(Stages):
-    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them."""
+    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
+
+    >>> from cute_py.notation import parse
+    >>> gmem, smem = parse("(256,128):(128,_1)"), parse("(_128,_64):(_64,_1)")
+    >>> basis = construct_tma_gbasis(gmem, smem, parse("(_128,_64):(_1@0,_1@1)"))
+    >>> print(basis.trace.inv_smem_layout, basis.trace.sidx2gmode)
+    (_64,_128):(_128,_1) (_64,_128):(_1@1,_1@0)
+    """
 
     cta_v_map: Layout
     """CTA value index -> mode of the global tensor."""
@@ -160,7 +167,14 @@ def coalesce_256(layout: Layout) -> Layout:
 
 @record
 class GBasis:
-    """The G-basis `layout` (box shape : global modes), with the `trace` of its construction."""
+    """The G-basis `layout` (box shape : global modes), with the `trace` of its construction.
+
+    >>> from cute_py.notation import parse
+    >>> gmem, smem = parse("(256,128):(128,_1)"), parse("(_128,_64):(_64,_1)")
+    >>> basis = construct_tma_gbasis(gmem, smem, parse("(_128,_64):(_1@0,_1@1)"))
+    >>> print(basis.layout)
+    (_64,_128):(_1@1,_1@0)
+    """
 
     layout: Layout
     trace: GBasisTrace
@@ -201,14 +215,14 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
     found = layout if tile or not isinstance(layout, str) else parse(layout)
     if tile or isinstance(found, tuple | int):
         raise InvalidTypeError(
-            "a tile alone has no order in shared memory; expected its layout",
+            "a tile has no order in shared memory; expected the layout of the shared tile",
             {"got": found},
             "make_smem_layout('K', '128B', dtype, tile), or Layout(tile, LayoutRight)",
         )
     if not isinstance(layout, str):
         return layout
     if not isinstance(found, Layout | ComposedLayout | Tensor):
-        raise wrong_type("a shared layout is written shape:stride", layout)
+        raise wrong_type("a shared layout must be written as shape:stride", layout)
     return static(found) if isinstance(found, Layout) else apply_to_inner(static, found)
 
 
@@ -238,7 +252,7 @@ def _check_tiler(tiler: Tiler) -> None:
         for part in tiler:
             _check_tiler(part)
     elif not isinstance(tiler, (int, Layout)) and not hasattr(type(tiler), "__index__") and not is_underscore(tiler):
-        raise InvalidTypeError(f"a tile is made of sizes and plain layouts, got {given(tiler)}")
+        raise InvalidTypeError(f"a tiler must hold sizes and plain layouts, got {given(tiler)}")
 
 
 def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:
@@ -247,7 +261,7 @@ def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:
     if isinstance(smem_size, Int) and isinstance(tile_size, Int) and smem_size == tile_size:
         return
     known = not is_symbolic(smem_size) and not is_symbolic(tile_size)
-    hint = "write the sizes of the tile and of the shared layout as static ones, Int(128); static(...) makes them so"
+    hint = "make the sizes of the tile and of the shared layout static: Int(128), or cute.static(layout)"
     raise GBasisError(
         "TMA requires CTA_Tile and SLayout top-level size equivalence.",
         {
@@ -429,7 +443,7 @@ def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
             sizes, strides = found
             unit = f"steps of {math.gcd(*strides)} elements"
             sizes_text, strides_text = (f"({','.join(map(str, numbers))})" for numbers in (sizes, strides))
-            must = f"be the tile's {sizes_text} elements of strides {strides_text}, which are not such a run"
+            must = f"be the tile's {sizes_text} elements with strides {strides_text}, which do not form such a run"
             return [Diagnostic("collapsed_box", f"boxDim[{mode}]", math.prod(sizes), unit, must, mode=mode)]
     return []
 
@@ -440,11 +454,17 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     memory.
 
     `gmem` is the global layout in elements of the internal type.
+
+    >>> from cute_py.notation import parse
+    >>> print(split_basis(parse("(_64,_512):(_1@1,_1@0)"), parse("(1024,128):(128,_1)"))[0])
+    (_64,_256):(_1@1,_1@0)
     """
     expect(layout, Layout, "a G-basis")
     expect(gmem, Layout, "the global layout")
     if not all(type(n) is Int for n in leaves(layout.shape)):
-        raise InvalidTypeError("a G-basis has static sizes", {"G-basis": layout})
+        raise InvalidTypeError(
+            "a G-basis needs static sizes; cute.static(layout) makes them static", {"G-basis": layout}
+        )
     notes: list[str] = []
     cut = False
 
@@ -470,7 +490,10 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
         fitted = fit(s if exact is None else exact, _MAX_EXTENT)
         cut = cut or exact is not None
         if fitted != s and not notes:
-            notes.append(f"box mode {i} of {_extent(s)} elements cut to {_extent(fitted)}: several instructions")
+            notes.append(
+                f"box mode {i} of {_extent(s)} elements is cut to {_extent(fitted)}, so a tile takes "
+                "several instructions"
+            )
         new.append(fitted)
     return make(tuple(new), layout.stride), tuple(notes)
 
@@ -482,9 +505,9 @@ def _extent(shape: Tree) -> int:
 def _notes(tile: Layout, merged: Layout, full: Layout, rank: int, walk: Layout) -> tuple[str, ...]:
     out = []
     if rank < rank_of(walk.shape):
-        out.append(f"shared memory is contiguous beyond the box; mode {rank} of {walk} does not step by 1")
+        out.append(f"shared memory is contiguous beyond the box, but mode {rank} of {walk} does not step by 1")
     if rank_of(merged.shape) < len(leaves(tile.shape)):
-        out.append(f"contiguous in global memory too: {tile} merged to {merged}")
+        out.append(f"{tile} is contiguous in global memory too and was merged to {merged}")
     if rank_of(full.shape) > MAX_RANK:
         out.append(f"rank {rank_of(full.shape)}: modes 4 and up share the last mode of the tensor map")
     return tuple(out)

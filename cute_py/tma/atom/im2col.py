@@ -56,6 +56,9 @@ class Im2colWindow:
             the filter is walked backwards.
 
     A number is static (`Int`) or known at run time (`int`), as it was given; values computed from it inherit this.
+
+    >>> Im2colWindow((-1, -1), (-1, -1), (-1, -1), (1, 1), (1, 1), (0, 0), (1, 1)).lower_corner
+    (-1, -1)
     """
 
     lower_corner: tuple[int, ...]
@@ -112,6 +115,12 @@ class Im2colPlan:
 
     `dims` (elements) and `strides` (bytes, modes 1..) in C, W, H, D, N order; one CTA's instruction moves `range_c`
     channels and `range_whdn` pixels; `num_val_src` counts the elements of all CTAs of a multicast.
+
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
+    >>> plan = cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", x, "(_64,_64):(_64,_1)").plan
+    >>> plan.range_c, plan.range_whdn
+    (64, 64)
     """
 
     dims: tuple[int, ...]
@@ -221,7 +230,9 @@ def plan_im2col(
     shape: Any = gtensor.shape
     stride = gtensor.stride
     if rank_of(shape) != 2 or sorted(rank_of(m) > 1 for m in shape) != [False, True]:
-        raise InvalidValueError("an im2col tensor has the modes ((w,h,d,n), c) or (c, (w,h,d,n))", {"tensor": gtensor})
+        raise InvalidValueError(
+            "an im2col tensor must have the modes ((w,h,d,n), c) or (c, (w,h,d,n))", {"tensor": gtensor}
+        )
     box = im2col_basis(get_nonswizzle_portion(smem_layout), cta_v_map, shape).layout
     total = int(size(box))
     if num_multicast < 1 or total % num_multicast:
@@ -233,13 +244,13 @@ def plan_im2col(
     split_stride: Any = split.stride
     if not isinstance(split_stride[0], tuple):
         facts = {"box": box, "elements of a CTA": total // num_multicast}
-        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; each must load more than one pixel", facts)
+        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; each CTA must load more than one pixel", facts)
     inner, outer = split_stride[0]
     sizes = (*leaves(basis_get(inner, shape)), *leaves(basis_get(outer, shape)))
     steps = (*leaves(basis_get(inner, stride)), *leaves(basis_get(outer, stride)))
     spatial = len(sizes) - 2
     if spatial != win.spatial:
-        raise InvalidValueError(f"the window has {win.spatial} spatial modes, the tensor {spatial}")
+        raise InvalidValueError(f"the window has {win.spatial} spatial modes, but the tensor has {spatial}")
     bits = gtensor.element_type.bits
     range_c, range_whdn = (int(n) for n in split_shape[0])
     return Im2colPlan(
@@ -303,6 +314,12 @@ class Im2colAtom(TileAtom):
 
     `reduction` is the operation of a store of `op` on the element in global memory (add, min, ...), "" if it overwrites
     the element. CuTe has no name for im2col reductions, which use the store's map.
+
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
+    >>> atom = cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", x, "(_64,_64):(_64,_1)")
+    >>> atom.request.channels_per_pixel, atom.request.pixels_per_column
+    (64, 64)
     """
 
     op: Op
@@ -367,7 +384,7 @@ class Im2colAtom(TileAtom):
         low, high = self.request.pixel_box_lower_corner, self.request.pixel_box_upper_corner
         found = TileAtom.check(self)
         if self.instruction.direction in ("store", "reduce") and (min(low) < 0 or max(high) > 0):
-            text = "an im2col store takes no lower corner below 0 and no upper corner above 0; it traps"
+            text = "an im2col store traps with a lower corner below 0 or an upper corner above 0"
             found.append(Diagnostic("im2col store", text=text, facts={"lower corner": low, "upper corner": high}))
         return found
 
@@ -408,6 +425,12 @@ def make_im2col_tma_copy(
         lower_corner_whd ... stride_srt: see `Im2colWindow`; default: those of a 1x1 filter.
     Raises:
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
+
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
+    >>> atom = make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", x, "(_64,_64):(_64,_1)")
+    >>> atom.transaction_bytes
+    8192
     """
     op = as_op(op)
     arch = f"sm_{op.row.arch}a" if arch is None else arch
@@ -453,6 +476,6 @@ def make_im2col_tma_copy(
         as_member(OobFill, oob_fill, "oob_fill"),
     )
     found = listed_violations(request, arch) if check else []
-    several = f"{len(found)} rules of the im2col tensor map are broken"
+    several = f"the im2col tensor map breaks {len(found)} rules"
     refuse(TmaLimitError, found, several)
     return Im2colAtom(op, tensor, layout, tiler, plan, request, swizzle, dtype, arch)

@@ -64,7 +64,11 @@ from cute_py.tma.descriptor.violations import listed_violations
 
 @record
 class Fix:
-    """A change, as text, and the arguments that it replaces."""
+    """A change, as text, and the arguments that it replaces.
+
+    >>> Fix("take a tile of 64x64", {"cta_tiler": (64, 64)}).words
+    'take a tile of 64x64'
+    """
 
     words: str
     arguments: dict[str, Any]
@@ -104,7 +108,7 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
     for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):
         compact_tile = Layout(tile, order)
         yield Fix(f"a {name} shared tile {compact_tile}", {"smem_layout": compact_tile})
-    yield Fix("split_oversize=True: several instructions a tile", {"split_oversize": True})
+    yield Fix("split_oversize=True: several instructions per tile", {"split_oversize": True})
     for count in (8, 4, 2, 1):
         if count < num_multicast:
             yield Fix(f"num_multicast={count}", {"num_multicast": count})
@@ -144,7 +148,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
         raise InvalidTypeError(f"expected a function that makes an atom, got {type(make).__name__} {given(make)}")
     missing = [name for name in ("gtensor", "smem_layout", "num_multicast") if name not in arguments]
     if missing:
-        raise InvalidValueError(f"arguments without {missing[0]}; must be those of make_tma_atom, by name")
+        raise InvalidValueError(f"the arguments lack {missing[0]}; must be those of make_tma_atom, by name")
     tensor, smem_layout = arguments["gtensor"], arguments["smem_layout"]
     if not has_numbers(tensor.layout) or not has_numbers(domain_of(smem_layout)):
         return []
@@ -185,19 +189,19 @@ def as_global_tensor(gtensor: Any) -> Tensor:
         gtensor = parse(gtensor)
     if isinstance(gtensor, Layout | ComposedLayout | tuple):
         raise InvalidTypeError(
-            "a TMA atom is made of a tensor in global memory; a layout has no address and no element type",
+            "a TMA atom needs a tensor in global memory; a layout has no address and no element type",
             {"got": gtensor},
             "make_tensor(make_gmem_ptr(address, 'float16'), layout), or a text: gmem_ptr[16b](0x1000) o (8,64):(64,1)",
         )
     tensor = gtensor if isinstance(gtensor, Tensor) else make_tensor(gtensor)
     if not isinstance(tensor.engine, (Pointer, ArrayEngine)) or getattr(tensor.engine, "space", "gmem") != "gmem":
         raise InvalidTypeError(
-            "a TMA atom is made of a tensor in global memory",
+            "a TMA atom needs a tensor in global memory",
             {"tensor": tensor},
             "make_tensor(make_gmem_ptr(...), ...)",
         )
     if not isinstance(tensor.layout, Layout):
-        raise InvalidTypeError("the global tensor of a TMA atom has a plain layout", {"layout": tensor.layout})
+        raise InvalidTypeError("the global tensor of a TMA atom must have a plain layout", {"layout": tensor.layout})
     return tensor
 
 
@@ -230,7 +234,7 @@ def _refusal(found: list[Diagnostic], plan: TmaPlan, gmem: Layout, fixes: Sequen
     texts = [d.message + (f"; {mode}" if mode else "") for d, mode in zip(found, where, strict=True)]
     lines = {str(i): text for i, text in enumerate(texts, 1)}
     lines.update({f"CuTe asserts {i}": condition for i, condition in enumerate(conditions, 1)})
-    return TmaLimitError(f"{len(found)} rules of the tensor map are broken", lines, hint, found)
+    return TmaLimitError(f"the tensor map breaks {len(found)} rules", lines, hint, found)
 
 
 def make_tma_atom(
@@ -282,8 +286,8 @@ def make_tma_atom(
     """
     op = as_op(op)
     if op.row.mode == "im2col":
-        hint = "make_im2col_tma_copy takes the window; C++'s make_tma_copy calls it for these operations"
-        raise InvalidTypeError(f"{op.name} copies through an im2col map, and this makes a tiled one", None, hint)
+        hint = "use make_im2col_tma_copy, which takes the window; C++'s make_tma_copy calls it for these operations"
+        raise InvalidTypeError(f"{op.name} needs an im2col map, but make_tma_copy makes a tiled one", None, hint)
     arch = f"sm_{op.row.arch}a" if arch is None else arch
     for name, switch in (("check", check), ("split_oversize", split_oversize), ("suggest", suggest)):
         expect(switch, bool, name)
@@ -298,7 +302,7 @@ def make_tma_atom(
     layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = get_nonswizzle_portion(layout)
     if not has_numbers(smem):
-        raise InvalidTypeError("a shared layout is made of known sizes and strides", {"layout": layout})
+        raise InvalidTypeError("a shared layout must have known sizes and strides", {"layout": layout})
     if isinstance(cta_tiler, str):
         cta_tiler = as_tiler(cta_tiler)
     tiler = product_each(smem) if cta_tiler is None else cta_tiler
@@ -373,7 +377,7 @@ def make_tma_copy(
     cta_tiler = None if cta_tiler is None else as_tiler(cta_tiler)
     known = inspect.signature(make_tma_atom).parameters if options else {}
     for name in [name for name in options if name not in known]:
-        hint = "make_smem_layout('K', '128B', dtype, tile): a swizzle is a part of the shared layout"
+        hint = "make_smem_layout('K', '128B', dtype, tile): the shared layout includes the swizzle"
         others = [one for one, kind in known.items() if kind.kind is inspect.Parameter.KEYWORD_ONLY]
         facts = known_names(name, others)
         raise InvalidTypeError(f"make_tma_copy has no option {name!r}", facts, hint if "swizzle" in name else None)

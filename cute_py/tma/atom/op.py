@@ -126,7 +126,7 @@ def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
     """
     shaped = Layout(num_multicast) if isinstance(num_multicast, tuple) else num_multicast  # sizes are 1 or more
     count = size(shaped) if hasattr(shaped, "shape") and not is_integer(shaped) else shaped
-    return expect_integer(count, "num_multicast, a count of CTAs,")
+    return expect_integer(count, "num_multicast, the number of CTAs,")
 
 
 def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
@@ -136,7 +136,7 @@ def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
     if number < row.arch:
         return [Diagnostic("op_architecture", text=f"{op} needs sm_{row.arch} or newer, not {arch}")]
     if row.ctas == 2 and number >= 120:
-        return [Diagnostic("op_pair", text=f"{op} pairs two CTAs, which {arch} does not have")]
+        return [Diagnostic("op_pair", text=f"{op} pairs two CTAs, which {arch} does not support")]
     if not 1 <= num_multicast <= MAX_CLUSTER:
         must = "be at least 1" if num_multicast < 1 else f"be at most {MAX_CLUSTER}, the largest cluster"
         return [Diagnostic("num_multicast", "num_multicast", num_multicast, "CTAs", must)]
@@ -153,20 +153,24 @@ def check_shared(op: Op, num_multicast: int) -> list[Diagnostic]:
     """The reason why CTAs that divide a tile do not each get all of it.
 
     >>> print(*check_shared(Op.SM90_TMA_LOAD, 4))
-    SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 receives its slice of the tile alone
+    SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 CTAs receives only its slice of the tile
     >>> check_shared(Op.SM90_TMA_LOAD_MULTICAST, 4)
     []
     """
     if not receives_slices(op, num_multicast):
         return []
-    text = f"{op} sends nothing to other CTAs: each of the {num_multicast} receives its slice of the tile alone"
+    text = f"{op} sends nothing to other CTAs: each of the {num_multicast} CTAs receives only its slice of the tile"
     return [Diagnostic("slice_alone", text=text)]
 
 
 @record
 class SwizzleRow:
     """One mode: `bits` is B, `base` is M, `shift` is S (None: any), `code` the driver's number, `span` in bytes,
-    `alignment` of the shared-memory tile in bytes."""
+    `alignment` of the shared-memory tile in bytes.
+
+    >>> swizzle_row(Swizzle(3, 4, 3)).span, swizzle_row(Swizzle(3, 4, 3)).alignment
+    (128, 1024)
+    """
 
     name: str
     bits: int
@@ -206,7 +210,7 @@ def check_byte_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
 
 
 def why_not_swizzle(swizzle: Swizzle) -> str | None:
-    """CuTe's condition that a swizzle on bytes breaks, or None if TMA can write it. Deprecated: an earlier form.
+    """CuTe's condition that a swizzle on bytes breaks, or None if TMA can write it.
 
     >>> why_not_swizzle(Swizzle(3, 5, 3))
     'Expected B = 2 when M == 5 or 6. Unsupported layout swizzle.'

@@ -95,7 +95,9 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
     (5, 80)
     """
     if not isinstance(cluster_layout_vmnk, Layout):
-        raise InvalidTypeError(f"the CTAs of a cluster are numbered by a layout, got {given(cluster_layout_vmnk)}")
+        raise InvalidTypeError(
+            f"cluster_layout_vmnk must be a layout that numbers the CTAs of a cluster, got {given(cluster_layout_vmnk)}"
+        )
     coord = tuple(coord) if isinstance(coord, list) else coord
     check_depth(coord)
     expect_cta(coord, cluster_layout_vmnk)
@@ -103,7 +105,9 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
     for mode in modes:
         number = expect_integer(mode, "a mode")
         if not 0 <= number < len(parts):
-            raise InvalidValueError(f"no mode {number} in a coordinate of rank {len(parts)}", {"coordinate": coord})
+            raise InvalidValueError(
+                f"mode {number} does not exist in a coordinate of rank {len(parts)}", {"coordinate": coord}
+            )
         parts[number] = underscore
     coord = tuple(parts) if isinstance(coord, tuple) else parts[0]
     if not has_underscore(coord):
@@ -112,7 +116,9 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
         layout, offset = slice_and_offset(coord, cluster_layout_vmnk)
         numbers = [expect_integer(offset, "the number of a CTA")]
         if not has_numbers(layout):
-            raise InvalidTypeError("the CTAs of a cluster are numbered by known integers", {"layout": layout})
+            raise InvalidTypeError(
+                "the layout that numbers the CTAs of a cluster must hold known integers", {"layout": layout}
+            )
         for n, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
             steps = range(min(int(n), MAX_CLUSTER + 1)) if d else range(1)  # a stride of 0 names no further CTA
             numbers = sorted({number + i * int(d) for number in numbers for i in steps})
@@ -155,11 +161,13 @@ def tma_partition(
     expect_having(atom, ("num_val_src",), "a TMA atom")
     for name, tensor in (("stensor", stensor), ("gtensor", gtensor)):
         if not isinstance(tensor, Tensor):
-            raise InvalidTypeError(f"tma_partition takes tensors; {name} is {type(tensor).__name__}")
+            raise InvalidTypeError(f"tma_partition takes tensors, but {name} is a {type(tensor).__name__}")
     if not isinstance(cta_layout, Layout):
-        raise InvalidTypeError(f"the CTAs of a multicast are numbered by a layout, got {given(cta_layout)}")
+        raise InvalidTypeError(
+            f"cta_layout must be a layout that numbers the CTAs of a multicast, got {given(cta_layout)}"
+        )
     if has_underscore(cta_coord):
-        raise InvalidTypeError(f"the coordinate of one CTA has no free modes, got {given(cta_coord)}")
+        raise InvalidTypeError(f"the coordinate of one CTA can't hold `_`, got {given(cta_coord)}")
     expect_cta(cta_coord, cta_layout)
     smem = domain_of(stensor)[0]
     sizes = size(smem), size(gtensor, 0)
@@ -170,9 +178,13 @@ def tma_partition(
             {
                 "shared tile": f"{smem}, {sizes[0]} elements",
                 "global tile": f"{gtensor.layout[0]}, {sizes[1]} elements",
-                "rule": "mode 0 of both is the tile; group its modes first" if known else "both sizes must be static",
+                "rule": "mode 0 of both tensors must be the tile; group its modes first"
+                if known
+                else "both sizes must be static",
             },
-            "cute.group_modes(tensor, 0, rank of the tile)" if known else "Int(n) for the sizes of the tile",
+            "cute.group_modes(tensor, 0, rank of the tile)"
+            if known
+            else "use Int(n) for the sizes of the tile, or cute.static(layout)",
         )
     slots = tile_layout(smem, atom.num_val_src)
     number: Any = cta_layout(cta_coord)
@@ -215,12 +227,16 @@ def make_tma_copy_tiled(
         StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the
             target shape.', if the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
             CopyAtom', if a pair of CTAs issues the atom and fewer CTAs share the tile.
+
+    >>> from cute_py.notation import parse
+    >>> print(make_tma_copy_tiled(parse("(_128,_64):(_64,_1)"), parse("(_128,_64):(_1@0,_1@1)"), 8192).tiler_mn)
+    (Int(128), Int(64))
     """
     expect(cta_v_map, Layout, "the value map")
     num_val_src = expect_integer(num_val_src, "num_val_src")
     num_multicast, ctas = expect_integer(num_multicast, "num_multicast"), expect_integer(ctas, "ctas")
     if min(num_val_src, num_multicast, ctas) < 1:
-        raise InvalidValueError(f"{num_val_src} values, {num_multicast} and {ctas} CTAs; must be 1 or more of each")
+        raise InvalidValueError(f"{num_val_src} values, {num_multicast} and {ctas} CTAs; must all be at least 1")
     inverse = right_inverse(domain_of(smem_layout))
     layout_v = composition(inverse, Int(num_val_src))
     all_values = tile_to_shape(joined([layout_v]), size(cta_v_map))
@@ -255,7 +271,7 @@ def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
     """
     rank = expect_integer(rank, "the rank of a tensor map")
     if not 0 <= rank <= MAX_RANK:
-        raise InvalidValueError(f"rank {rank} of a tensor map; must be 1 to {MAX_RANK}")
+        raise InvalidValueError(f"a tensor map of rank {rank}; must be 1 to {MAX_RANK}")
     if hasattr(shape, "shape") and not isinstance(shape, (int, tuple)):
         shape = shape.shape  # type: ignore[union-attr]
     if not congruent(shape, g_stride):

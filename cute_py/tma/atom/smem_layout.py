@@ -76,12 +76,12 @@ def span_row(swizzle: SwizzleLike) -> SpanRow:
             return row
         if isinstance(swizzle, Swizzle) and (swizzle.bits, swizzle.base, swizzle.shift) == (row.bits, 4, 3):
             return row
-    raise InvalidValueError(f"swizzle {given(swizzle)}; must be one of {', '.join(r.name for r in SPANS)}")
+    raise InvalidValueError(f"swizzle = {given(swizzle)}; must be one of {', '.join(r.name for r in SPANS)}")
 
 
 def _require_major(major: str) -> None:
     if not isinstance(major, str) or major not in ("K", "MN"):
-        raise InvalidValueError(f"major {given(major)}; must be 'K' or 'MN'")
+        raise InvalidValueError(f"major = {given(major)}; must be 'K' or 'MN'")
 
 
 def smem_atom(major: str, swizzle: SwizzleLike, dtype: DTypeLike) -> ComposedLayout:
@@ -139,7 +139,12 @@ def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
 @record
 class SmemChoice:
     """One way to lay out a tile for a consumer: `passes` is the most passes that a core-matrix read takes; a box is
-    `box_rows` rows of `box_bytes`; `alignment` in bytes."""
+    `box_rows` rows of `box_bytes`; `alignment` in bytes.
+
+    >>> best = smem_choices("K", "float16", (128, 64))[0]
+    >>> best.swizzle, best.box_bytes, best.passes
+    ('128B', 128, 1)
+    """
 
     swizzle: str
     layout: Layout | ComposedLayout

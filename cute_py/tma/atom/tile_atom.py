@@ -58,6 +58,12 @@ class TmaPlan:
     `dims` in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in elements;
     `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists what CuTe would
     assert.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> plan = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)").plan
+    >>> plan.dims, plan.strides, plan.box
+    ((128, 256), (256,), (64, 128))
     """
 
     gbasis: Layout
@@ -80,7 +86,7 @@ def _number(leaf: Leaf, what: str) -> int:
     number = value_of(leaf)
     if type(number) is int and MIN_INTEGER <= number <= MAX_INTEGER:  # as nearly always: no text for an error
         return number
-    return expect_integer(number, f"{what} of a tensor map", hint="use .subs() first")
+    return expect_integer(number, f"{what} of a tensor map", hint="replace the symbols with .subs() first")
 
 
 def _paths(stride: Tree) -> list[tuple[int, ...]]:
@@ -95,7 +101,7 @@ def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]
         paths = _paths(mode)
         if any(type(at(gmem.shape, p)) is tuple for p in paths):
             raise GBasisError(
-                "the tile is a single element of the type that TMA counts in: its box walks no mode of the tensor",
+                "the tile is a single element of the internal type, so its box moves along no mode of the tensor",
                 {"global layout in that type": gmem, "G-basis": gbasis},
             )
         size, stride = 1, 0
@@ -175,6 +181,12 @@ def plan_tiled(
     Args:
         gmem: layout of the global tensor in elements of `dtype`.
         nval: factor by which one instruction moves more elements than the box (4 for gather4 and scatter4).
+
+    >>> from cute_py.dtypes import as_dtype
+    >>> from cute_py.notation import parse
+    >>> half = as_dtype("float16")
+    >>> plan_tiled(parse("(256,128):(128,_1)"), parse("(_64,_128):(_1@1,_1@0)"), half, half).box
+    (64, 128)
     """
     expect(gmem, Layout, "the global layout")
     expect(gbasis, Layout, "the G-basis")
@@ -261,6 +273,13 @@ class ExecutableCopy:
     """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none).
 
     `atom` is a `TmaAtom` or an `Im2colAtom`.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD_MULTICAST", gmem, "(_128,_64):(_64,_1)", num_multicast=2)
+    >>> bound = atom.with_(cute.tma.Mbarrier(1), multicast_mask=0b11)
+    >>> bound.multicast_mask, bound.cache_hint
+    (3, None)
     """
 
     atom: Any
@@ -402,7 +421,7 @@ class TileAtom:
         return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast), *check_rows(self)]
 
     def why_not(self) -> str | None:
-        """The first message of `check`, or None. Deprecated: an earlier form."""
+        """The first message of `check`, or None."""
         return next((found.message for found in self.check()), None)
 
     def _sections(
@@ -431,17 +450,17 @@ class TileAtom:
         moved = {
             "load": (
                 f"one instruction delivers {self.bytes_per_instruction} bytes to each CTA that receives it",
-                f"a CTA's barrier expects {self.transaction_bytes} bytes a tile, {outside} included",
+                f"a CTA's barrier expects {self.transaction_bytes} bytes per tile, {outside} included",
                 aligned,
             ),
             "prefetch": (
-                f"one instruction brings {self.bytes_per_instruction} bytes into the L2 cache, {outside} left out",
-                "no barrier, and no tile in shared memory",
+                f"one instruction prefetches {self.bytes_per_instruction} bytes into the L2 cache, {outside} excluded",
+                "a prefetch uses no barrier and no shared memory",
             ),
         }
         stored = (
             f"one instruction reads {self.bytes_per_instruction} bytes of shared memory, {outside} included",
-            "no barrier expects them: stores and reductions complete by bulk group",
+            "no barrier expects these bytes: stores and reductions complete by bulk group",
             aligned,
         )
         lines += [f"  {line}" for line in moved.get(self.instruction.direction, stored)]
@@ -508,12 +527,12 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
     on_bytes = layout.outer
     shift = (bits // 8).bit_length() - 1
     if on_bytes.base < shift:
-        text = f"{on_bytes} on elements of {bits} bits permutes parts of elements when it is read on bytes"
+        text = f"{on_bytes} on elements of {bits} bits splits elements when the hardware applies it to bytes"
     else:
         on_elements = Swizzle(on_bytes.bits, on_bytes.base - shift, on_bytes.shift)
         text = (
-            f"{on_bytes} acts on elements in this layout, and on bytes in the TMA engine; for {bits}-bit elements "
-            f"{on_bytes} on bytes is {on_elements} on elements"
+            f"this layout applies {on_bytes} to elements, but the TMA engine applies it to bytes; for {bits}-bit "
+            f"elements {on_bytes} on bytes is {on_elements} on elements"
         )
     return [Diagnostic("swizzle_units", text=text)]
 
@@ -527,7 +546,7 @@ def check_rows(atom: TileAtom) -> list[Diagnostic]:
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((64, 64), (64, Int(1))))
     >>> tile = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(32)), LayoutRight))
     >>> print(*check_rows(cute.tma.make_tma_atom("SM90_TMA_LOAD", x, tile)))
-    rows of 64 bytes; the engine places them 128 bytes apart with swizzle 128B, the shared layout 64
+    rows of 64 bytes; with swizzle 128B the engine places them 128 bytes apart, but the shared layout 64
 
     Source:
         measured on NVIDIA H200, driver 580.159.04.
@@ -535,6 +554,8 @@ def check_rows(atom: TileAtom) -> list[Diagnostic]:
     row, swizzle = int(atom.plan.box[0]) * atom.internal_dtype.bits // 8, atom.swizzle_row
     if row >= swizzle.span or atom.bytes_per_instruction <= row:
         return []
-    apart = f"the engine places them {swizzle.span} bytes apart with swizzle {swizzle.name}, the shared layout {row}"
+    apart = (
+        f"with swizzle {swizzle.name} the engine places them {swizzle.span} bytes apart, but the shared layout {row}"
+    )
     text = f"rows of {row} bytes; {apart}"
     return [Diagnostic("swizzled_rows", value=row, unit="bytes", text=text, facts={"shared tile": atom.smem_layout})]

@@ -62,6 +62,12 @@ class Instructions:
         tile_shape: tiles along each tile mode.
         smem_bytes: bytes of one tile's buffer, rounded up to its alignment.
         gmem_partition, smem_partition: the partition of CTA 0, as tensors.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> moved = cute.tma.instructions(cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)"))
+    >>> moved.tiles, moved.per_tile, moved.smem_bytes
+    (4, 1, 16384)
     """
 
     coords: NDArray[numpy.int64]
@@ -197,8 +203,8 @@ def _whole(value: Any) -> int:
     """
     if isinstance(value, Ratio):
         raise InvalidValueError(
-            f"an instruction would start {value} elements on; must be a whole number of elements",
-            {"rule": "a slot must start at a whole element of the type that TMA counts in"},
+            f"an instruction would start {value} elements away; must be a whole number of elements",
+            {"rule": "a slot must start at a whole element of the internal type"},
         )
     return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
 
@@ -236,7 +242,7 @@ def _start(tensor: Tensor, rank: int) -> list[int]:
     if broken:
         raise InvalidValueError(
             f"an instruction would start at coordinate {broken[0]}; must be a whole number of elements",
-            {"partition": tensor, "rule": "a slot must start at a whole element of the type that TMA counts in"},
+            {"partition": tensor, "rule": "a slot must start at a whole element of the internal type"},
         )
     return [_whole(x) for x in coord] + [0] * (rank - len(coord))
 
@@ -257,7 +263,7 @@ def first_tile(atom: TileAtom) -> FirstTile:
     """
     expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
     if not hasattr(atom.plan, "rank"):
-        raise InvalidTypeError("the instructions of an im2col atom are not listed by tiles", {"atom": atom})
+        raise InvalidTypeError("the instructions of an im2col atom can't be listed by tiles", {"atom": atom})
     first: FirstTile = atom._first_tile
     return first
 
@@ -295,6 +301,12 @@ def instructions(atom: TileAtom) -> Instructions:
 
     Raises:
         InvalidTypeError, InvalidValueError: as `first_tile`.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> instructions(atom).coords.tolist()
+    [[0, 0], [0, 128], [64, 0], [64, 128]]
     """
     expect_having(atom, ("gbasis", "plan", "gtensor"), "a TMA atom of tiles")
     first = first_tile(atom)
@@ -313,6 +325,13 @@ class Coverage:
         first_missing, first_repeated: the first such coordinate, innermost mode first; None if there is none.
         outside: numbers of the tiles whose boxes all lie outside the tensor.
         scope: the properties that were counted, and those that a cover does not show.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> found = cute.tma.coverage(atom)
+    >>> found.elements, found.missing, found.repeated
+    (32768, 0, 0)
     """
 
     elements: int
@@ -339,14 +358,14 @@ class Coverage:
                 found.append(Diagnostic(rule, value=count, unit="elements", text=text))
         if self.outside:
             shown = ", ".join(map(str, self.outside[:8]))
-            text = f"{counted(len(self.outside), 'tile')} out of range, of which no element exists: {shown}"
+            text = f"{counted(len(self.outside), 'tile')} out of range, without any element of the tensor: {shown}"
             found.append(Diagnostic("tiles out of range", value=len(self.outside), unit="tiles", text=text))
         return Findings(found, scope=self.scope)
 
 
 _NOT_COVERED: Final = (
-    "order: when each tile is loaded, by which CTA, and what waits for it",
-    "shared memory: where each tile lies there, and whether it is read before the next one overwrites it",
+    "order: when and by which CTA each tile is loaded, and what waits for it",
+    "shared memory: where each tile lies, and whether it is read before the next one overwrites it",
 )
 MOST_COVERED: Final = 1 << 26
 """Most elements of a tensor whose loads are counted one by one."""
@@ -373,7 +392,7 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
     request = atom.request
     extents, steps = request.global_dim, request.element_strides
     if math.prod(extents) > MOST_COVERED:
-        raise InvalidValueError(f"a tensor of {math.prod(extents)} elements; at most {MOST_COVERED} are counted")
+        raise InvalidValueError(f"the tensor has {math.prod(extents)} elements; at most {MOST_COVERED} are counted")
     sizes = [int(value_of(n)) for n in leaves(tile_steps(first).shape)]
     counts = np.zeros(extents[::-1], np.uint32)
     outside: list[int] = []
@@ -419,7 +438,7 @@ def _indices(tile: Tree, sizes: list[int]) -> list[int]:
     if isinstance(tile, tuple):
         flat = [expect_integer(n, "the coordinate of a tile", -FARTHEST_TILE, FARTHEST_TILE) for n in leaves(tile)]
         if len(flat) != len(sizes):
-            raise InvalidValueError(f"tile = {tile}; must have {counted(len(sizes), 'index')} or be a number")
+            raise InvalidValueError(f"tile = {tile}; must have {counted(len(sizes), 'index')}, or be a number")
         return flat
     number = expect_integer(tile, "the number of a tile", 0, FARTHEST_TILE)
     out = []

@@ -98,7 +98,7 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
     lengths = {name: len(array) for name, array in shaped.items() if len(array) != 1}
     if len(set(lengths.values())) > 1:
         facts = {name: f"{length} maps" for name, length in lengths.items()}
-        raise InvalidValueError("fields have different numbers of maps", facts)
+        raise InvalidValueError("the fields have different numbers of maps", facts)
     rank = shaped["global_dim"].shape[1]
     shaped.setdefault("element_strides", numpy.ones((1, rank), numpy.int64))
     for name in kind.ENUMS:
@@ -135,7 +135,7 @@ def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
     first = requests[0]
     kind = type(first)
     if not isinstance(first, TensorMap):
-        raise InvalidTypeError(f"not a tensor map request: {type(first).__name__}")
+        raise InvalidTypeError(f"expected a tensor map request, got {type(first).__name__}")
     if any(type(r) is not kind or r.residue is not None or r.data_type is None for r in requests):
         return None
     values: dict[str, Any] = {}

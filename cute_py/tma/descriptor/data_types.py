@@ -42,6 +42,9 @@ class TensorMapDataType(_Named):
     """Element format of the tensor, numbered as the driver's `CUtensorMapDataType`.
 
     The last three exist from sm_100 on; their bits in a descriptor are not known (`cute_py.tma.descriptor.limits`).
+
+    >>> TensorMapDataType("bf16"), int(TensorMapDataType.FLOAT16)
+    (TensorMapDataType.BFLOAT16, 6)
     """
 
     UINT8 = 0
@@ -63,7 +66,11 @@ class TensorMapDataType(_Named):
 
 
 class Interleave(_Named):
-    """Channel slices of 16 or 32 bytes outermost (NC/8HWC8, NC/16HWC16, ...), or none."""
+    """Channel slices of 16 or 32 bytes outermost (NC/8HWC8, NC/16HWC16, ...), or none.
+
+    >>> Interleave("16B"), int(Interleave("32B"))
+    (Interleave.B16, 2)
+    """
 
     NONE = 0
     B16 = 1
@@ -71,7 +78,11 @@ class Interleave(_Named):
 
 
 class TensorMapSwizzle(_Named):
-    """Permutation of 16-byte chunks in shared memory. The ATOM kinds exist from sm_100 on; their bits are unknown."""
+    """Permutation of 16-byte chunks in shared memory. The ATOM kinds exist from sm_100 on; their bits are unknown.
+
+    >>> TensorMapSwizzle("128B"), TensorMapSwizzle(0)
+    (TensorMapSwizzle.B128, TensorMapSwizzle.NONE)
+    """
 
     NONE = 0
     B32 = 1
@@ -83,7 +94,11 @@ class TensorMapSwizzle(_Named):
 
 
 class L2Promotion(_Named):
-    """Granularity, in bytes, to which L2 requests are widened."""
+    """Granularity, in bytes, to which L2 requests are widened.
+
+    >>> L2Promotion("CU_TENSOR_MAP_L2_PROMOTION_L2_128B")
+    L2Promotion.B128
+    """
 
     NONE = 0
     B64 = 1
@@ -92,14 +107,22 @@ class L2Promotion(_Named):
 
 
 class OobFill(_Named):
-    """Value that a load writes for elements outside the tensor: zeros, or the NaN pattern 0x7FF7 in each 16 bits."""
+    """Value that a load writes for elements outside the tensor: zeros, or the NaN pattern 0x7FF7 in each 16 bits.
+
+    >>> [fill.name for fill in OobFill]
+    ['NONE', 'NAN_REQUEST_ZERO_FMA']
+    """
 
     NONE = 0
     NAN_REQUEST_ZERO_FMA = 1
 
 
 class Im2ColWideMode(_Named):
-    """`CUtensorMapIm2ColWideMode`. It leaves no bit in the descriptor; the instruction carries it."""
+    """`CUtensorMapIm2ColWideMode`. It leaves no bit in the descriptor; the instruction carries it.
+
+    >>> Im2ColWideMode("W128").name
+    'W128'
+    """
 
     W = 0
     W128 = 1
@@ -107,7 +130,11 @@ class Im2ColWideMode(_Named):
 
 @record
 class FormatRow:
-    """One element format: the driver's name of it and the descriptor's bits."""
+    """One element format: the driver's name of it and the descriptor's bits.
+
+    >>> FORMATS[TensorMapDataType.FLOAT16].bits
+    16
+    """
 
     data_type: TensorMapDataType
     code: int | None

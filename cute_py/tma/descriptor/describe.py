@@ -116,14 +116,14 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
         True,
         f"{_REPLACE}.global_address.b1024.b64 [$0], $1",
         "b64, the whole slot",
-        "w0, as the view says",
+        "w0, as in the view",
     ),
     SlotRow(
         "fmt_dim_stride_packed",
         "format and sizes",
         True,
         f"{_REPLACE}.global_dim.b1024.b32 [$0], {{N}}, $1",
-        "b32, one a mode: rank (0..4)",
+        "b32, one per mode: rank (0..4)",
         "format in w1[7:10]; sizes in w4, w5 and w6[0:31], size - 1; w1[32:63] is the stride of mode 1",
     ),
     _host(
@@ -136,11 +136,13 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
         "global strides",
         True,
         f"{_REPLACE}.global_stride.b1024.b64 [$0], {{N-1}}, $1",
-        "b64, one a mode but the first: rank-1 (0..3)",
+        "b64, one per mode except the first: rank-1 (0..3)",
         "strides in w1[32:63], w2, w3, bytes >> 4; the element strides are in w6[32:46]",
     ),
     _host(
-        "load_mode_packed", "tiled or im2col, multicast", "w1[0]; multicast leaves no bit, the instruction carries it"
+        "load_mode_packed",
+        "tiled or im2col, multicast",
+        "w1[0]; multicast sets no bit, because the instruction carries it",
     ),
     _host("interleave_fill", "interleave and fill", "w1[11:12] and w1[15]; tensormap.replace writes both"),
     _host("l2_sector_promo", "L2 promotion", "w1[17:18]"),
@@ -153,6 +155,11 @@ class LogicalSlot:
     """One slot of the eight-slot view, filled from a map.
 
     `lanes` are the logical values (what a replacement of lane i would set), not the 64 bits at `offset`.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, encode, logical_slots
+    >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
+    >>> [slot.name for slot in logical_slots(data)][:3]
+    ['tensor_base_ptr', 'fmt_dim_stride_packed', 'box_size_packed']
     """
 
     name: str
@@ -192,7 +199,7 @@ def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]
     if rank is None:
         rank = request.rank
     if not 1 <= rank <= min(MAX_RANK, request.rank):
-        raise InvalidValueError(f"rank {rank} of the operation; must be 1 to {request.rank} with this map")
+        raise InvalidValueError(f"the operation has rank {rank}; must be 1 to {request.rank} with this map")
     if isinstance(request, TensorMapTiled):
         box = tuple((f"box[{i}]", value) for i, value in enumerate(request.box_dim[:rank]))
     else:
@@ -229,6 +236,11 @@ def seed_fields(data: MapSource) -> list[ViewField]:
 
     Args:
         data: anything that `read_map` takes.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, encode
+    >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
+    >>> len(seed_fields(data))
+    11
     """
     request = decode(read_map(data))
     if isinstance(request, TensorMapTiled):
@@ -248,7 +260,7 @@ def seed_fields(data: MapSource) -> list[ViewField]:
         ("box shape", box, False, "tensormap.replace box_dim exists"),
         ("swizzle mode", _name(request.swizzle), False, "swizzle_mode exists"),
         ("fill mode", fill, False, "one bit, w1[15]; tensormap.replace fill_mode exists"),
-        ("OOB fill value", value, False, "the same bit; there is no field for a value"),
+        ("OOB fill value", value, False, "the same bit; no field holds a value"),
         ("interleave layout", _name(request.interleave), False, "interleave_layout exists"),
     )
     return [ViewField(*row) for row in rows]
@@ -292,7 +304,7 @@ def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *
         raw = read_map(what)
     if view == "summary":
         text = _summary(decode(raw), arch)
-        return text if any(raw) else f"{text}\n{_line('empty', 'all bytes are 0: nothing was encoded here')}"
+        return text if any(raw) else f"{text}\n{_line('empty', 'all bytes are 0: nothing has been encoded')}"
     if view == "fields":
         return _fields(raw)
     return _seed_view(raw) if view == "seed001" else _slots(raw)
@@ -382,7 +394,7 @@ def _fields(raw: bytes) -> str:
 def _seed_view(raw: bytes) -> str:
     rows = seed_fields(raw)
     mutable = sum(row.mutable for row in rows)
-    lines = [f"eleven fields, {len(rows) - mutable} immutable on the device by the TMA Atoms reference pages"]
+    lines = [f"eleven fields; the TMA Atoms reference pages call {len(rows) - mutable} immutable on the device"]
     for row in rows:
         kept = "mutable" if row.mutable else "immutable"
         lines.append(f"  {row.name:<24} : {row.value} [{kept}; {row.note}]")
@@ -391,7 +403,7 @@ def _seed_view(raw: bytes) -> str:
 
 
 def _slots(raw: bytes) -> str:
-    lines = ["eight logical slots; the rank is the operation's"]
+    lines = ["eight logical slots; the rank is that of the operation"]
     for slot in logical_slots(raw):
         lines.append(f"  {slot}")
         lines.append(f"        measured: {slot.measured}")

@@ -17,7 +17,13 @@ __all__ = ["FieldDifference", "FieldValue", "MapDifference", "diff", "field_tabl
 
 @record
 class FieldValue:
-    """One row of a map's table: place, value, meaning."""
+    """One row of a map's table: place, value, meaning.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, encode
+    >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
+    >>> [(one.label, one.value) for one in field_table(data)][:2]
+    [('global_address', 4096), ('load_mode', 0)]
+    """
 
     label: str
     word: int
@@ -58,7 +64,7 @@ def field_table(data: MapSource) -> list[FieldValue]:
     for word in range(len(raw) // 8):
         rest = left >> (64 * word) & 0xFFFFFFFFFFFFFFFF
         if rest:
-            rows.append(FieldValue("unknown", word, 0, 64, rest, rest, "", f"bits without a field: 0x{rest:016x}"))
+            rows.append(FieldValue("unknown", word, 0, 64, rest, rest, "", f"bits outside every field: 0x{rest:016x}"))
     return rows
 
 
@@ -84,7 +90,14 @@ def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]
 
 @record
 class FieldDifference:
-    """One field that differs between two maps; None if a map of that kind and rank has no such field."""
+    """One field that differs between two maps; None if a map of that kind and rank has no such field.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
+    >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))
+    >>> found = diff(one, other).fields[0]
+    >>> found.label, found.first, found.second
+    ('box_dim[1]', 8, 16)
+    """
 
     label: str
     where: str
@@ -105,6 +118,15 @@ class MapDifference:
     """Differences between two maps; true if there are any.
 
     `bits` are (word, bit) of each differing bit, lowest first. `compared` is the number of bytes that both have.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
+    >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))
+    >>> print(diff(one, other))
+    3 bits differ in 128 bytes
+      box_dim[1] w7[0:7]: 8 -> 16 elements
+      note_box_bytes w8[0:63]: 1024 -> 2048 bytes
+      word 7 bit 3
+      word 8 bits 10, 11
     """
 
     fields: tuple[FieldDifference, ...]

@@ -155,7 +155,11 @@ def extent_bytes(request: TensorMap) -> int:
 
 @record
 class Quirk:
-    """One deviation: the drivers of `drivers` may set `mask` in `word`; the known remedy is to clear it."""
+    """One deviation: the drivers of `drivers` may set `mask` in `word`; the known remedy is to clear it.
+
+    >>> [one.name for one in QUIRKS]
+    ['bit 85']
+    """
 
     name: str
     word: int

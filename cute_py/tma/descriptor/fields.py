@@ -38,10 +38,10 @@ def expect_bits(bits: Any) -> int:
         InvalidTypeError: not an integer. InvalidValueError: more bits than a map has.
     """
     if not is_integer(bits):
-        raise InvalidTypeError(f"a map's bits must be an integer, got {type(bits).__name__} {given(bits)}")
+        raise InvalidTypeError(f"the bits of a map must be an integer, got {type(bits).__name__} {given(bits)}")
     number: int = operator.index(bits)
     if not 0 <= number < 1 << 1024:
-        raise InvalidValueError.of_value("a map's bits", number, "be 0 to 2**1024 - 1")
+        raise InvalidValueError.of_value("the bits of a map", number, "be 0 to 2**1024 - 1")
     return number
 
 
@@ -50,6 +50,9 @@ class BitField:
     """One run of bits.
 
     `mode` is the mode that the bits belong to (None: the whole map); the field is 0 unless the rank exceeds `mode`.
+
+    >>> [(one.name, one.position, one.width) for one in FIELDS if one.name == "swizzle"]
+    [('swizzle', 77, 2)]
     """
 
     name: str

@@ -29,7 +29,7 @@ def refuse_request(request: TensorMap, found: Sequence[Diagnostic], arch: str) -
     """Raise one TmaLimitError that lists all of `found`."""
     function = FUNCTIONS[request.KIND]
     works = next((text for text, changed in find_changes(request) if not violations(changed, arch=arch)), None)
-    hint = f"this breaks no rule: {works}" if works is not None else None
+    hint = f"this request breaks no rule: {works}" if works is not None else None
     if len(found) == 1:
         only = found[0]
         facts: dict[str, object] = {"call": f"{function}, {arch}", "rule": only.rule, "source": only.source}
@@ -37,7 +37,7 @@ def refuse_request(request: TensorMap, found: Sequence[Diagnostic], arch: str) -
             facts = {"mode": f"TMA mode {only.mode} (0 is innermost)", **facts}
         raise TmaLimitError(only.message, facts, hint, found)
     facts = {str(i + 1): v.message for i, v in enumerate(found)}
-    raise TmaLimitError(f"{function}: {len(found)} rules of {arch} are broken", facts, hint, found)
+    raise TmaLimitError(f"{function}: the request breaks {len(found)} rules of {arch}", facts, hint, found)
 
 
 def _up(number: int, grain: int) -> int:
@@ -112,7 +112,7 @@ def _align(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
     base = request.global_address // grain * grain
     less = request.global_address - base
     text = (
-        f"globalAddress {request.global_address:#x} -> {base:#x}: begin {less} bytes earlier, at a multiple of {grain}"
+        f"globalAddress {request.global_address:#x} -> {base:#x}: start {less} bytes earlier, at a multiple of {grain}"
     )
     return text, replace(request, global_address=base, residue=None)
 
@@ -124,7 +124,7 @@ def _shrink_box(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired
     size = request.box_dim[index]
     part = next((n for n in range(most, 0, -1) if size > 0 and size % n == 0), 1) if size > most else 1
     box = _replaced(request.box_dim, index, part)
-    count = f": {size // part} instructions a tile" if size > most else ""
+    count = f": {size // part} instructions per tile" if size > most else ""
     return f"boxDim {request.box_dim} -> {box}{count}", replace(request, box_dim=box, residue=None)
 
 
@@ -191,7 +191,7 @@ def _drop_modes(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired
                 element_strides=(*request.element_strides[: i + 1], *request.element_strides[i + 2 :]),
                 residue=None,
             )
-            return f"merge modes {i} and {i + 1}, which continue each other: globalDim {dims}", fewer
+            return f"merge the contiguous modes {i} and {i + 1}: globalDim {dims}", fewer
     return None
 
 

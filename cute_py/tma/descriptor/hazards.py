@@ -24,7 +24,11 @@ __all__ = ["HAZARDS", "Hazard", "Warned", "hazards"]
 
 @record
 class Hazard:
-    """One row: `finds(request)` gives the values that make it apply, as text, or None."""
+    """One row: `finds(request)` gives the values that make it apply, as text, or None.
+
+    >>> [one.name for one in HAZARDS][:2]
+    ['null address', 'ragged rows']
+    """
 
     name: str
     effect: str
@@ -50,18 +54,18 @@ def _hazard(name: str, effect: str, source: str = MEASURED) -> Callable[[_Finds]
     return add
 
 
-@_hazard("null address", "the driver accepts it, a copy through it faults")
+@_hazard("null address", "the driver accepts it, but a copy through it faults")
 def _null_address(request: TensorMap) -> str | None:
     return "globalAddress = 0" if request.global_address == 0 else None
 
 
-@_hazard("ragged rows", "a store at the end of a row overwrites up to the next 16 bytes")
+@_hazard("ragged rows", "a store at the end of a row overwrites up to the next 16-byte boundary")
 def _ragged_rows(request: TensorMap) -> str | None:
     size = 0 if request.interleave or not request.global_dim else request.global_dim[0] * measured_width(request)
     return f"rows of {size} bytes" if size % STORE_UNIT else None
 
 
-@_hazard("box beyond tensor", "the rest is filled on loads, and still counts in the transaction bytes")
+@_hazard("box beyond tensor", "loads fill the rest of the box and still count it in the transaction bytes")
 def _box_beyond(request: TensorMap) -> str | None:
     if not isinstance(request, TensorMapTiled):
         return None
@@ -70,13 +74,13 @@ def _box_beyond(request: TensorMap) -> str | None:
     return ", ".join(f"boxDim[{i}] = {box} > {size}" for i, (box, size) in pairs if box > size and i != skip) or None
 
 
-@_hazard("stride 0", "all coordinates of the mode are the same bytes; stores and reductions collide")
+@_hazard("stride 0", "all coordinates of the mode address the same bytes; stores and reductions collide")
 def _zero_stride(request: TensorMap) -> str | None:
     pairs = enumerate(zip(request.global_strides, request.global_dim[1:], strict=False))
     return ", ".join(f"globalStrides[{i}] = 0" for i, (stride, size) in pairs if stride == 0 and size > 1) or None
 
 
-@_hazard("overlap", "modes share bytes; stores write them more than once, in no order")
+@_hazard("overlap", "modes overlap; stores write the shared bytes more than once, in undefined order")
 def _overlap(request: TensorMap) -> str | None:
     if not request.global_dim or not measured_width(request):
         return None
@@ -90,18 +94,18 @@ def _overlap(request: TensorMap) -> str | None:
     return ", ".join(found) or None
 
 
-@_hazard("tf32 rounding", "loads round each element to tf32; what arrives is not what was stored")
+@_hazard("tf32 rounding", "loads round each element to tf32; the copied values differ from the stored ones")
 def _tf32(request: TensorMap) -> str | None:
     row = FORMATS[request.data_type or 0] if measured_width(request) else FORMATS[0]
     return row.data_type.name if row.tf32_round else None
 
 
-@_hazard("ftz", "loads do not flush denormals, whatever the name says")
+@_hazard("ftz", "loads do not flush denormals, although the name says so")
 def _ftz(request: TensorMap) -> str | None:
     return "FLOAT32_FTZ" if request.data_type == 10 else None
 
 
-@_hazard("driver's note", "a barrier must expect what is delivered, not word 8 of the map")
+@_hazard("driver's note", "a barrier must expect the delivered bytes, not word 8 of the map")
 def _stale_note(request: TensorMap) -> str | None:
     if isinstance(request, TensorMapIm2colWide) or not measured_width(request) or not is_sound(request):
         return None
@@ -109,18 +113,22 @@ def _stale_note(request: TensorMap) -> str | None:
     return f"note {note} bytes, delivered {real} bytes" if note != real else None
 
 
-@_hazard("element stride of mode 0", "it is ignored without interleave")
+@_hazard("element stride of mode 0", "the hardware ignores it without interleave")
 def _ignored_step(request: TensorMap) -> str | None:
     steps = request.element_strides
     return f"elementStrides[0] = {steps[0]}" if steps and steps[0] != 1 and request.interleave == 0 else None
 
 
-@_hazard("interleave 32B", "documented to need swizzle 32B; the driver accepts others", f"{CUDA_H}; {MEASURED}")
+@_hazard(
+    "interleave 32B",
+    "the documentation requires swizzle 32B; the driver accepts other swizzles",
+    f"{CUDA_H}; {MEASURED}",
+)
 def _swizzle_interleave(request: TensorMap) -> str | None:
     return f"swizzle {int(request.swizzle)}" if request.interleave == 2 and request.swizzle != 1 else None
 
 
-@_hazard("channel slice", "a load moves one slice; the rest is not delivered")
+@_hazard("channel slice", "a load moves one slice and does not deliver the rest")
 def _channel_slice(request: TensorMap) -> str | None:
     piece = SLICE_BYTES.get(request.interleave)
     if piece is None or not measured_width(request):
@@ -133,7 +141,7 @@ def _channel_slice(request: TensorMap) -> str | None:
     return f"{size} channel bytes, slice of {piece}" if size > piece else None
 
 
-@_hazard("row gap", "bytes between the rows in shared memory keep their old values")
+@_hazard("row gap", "the bytes between the rows in shared memory keep their old values")
 def _row_gap(request: TensorMap) -> str | None:
     span = SWIZZLE_SPAN.get(request.swizzle)
     if span is None or request.interleave or not measured_width(request):
@@ -152,7 +160,11 @@ def _store_corner(request: TensorMap) -> str | None:
     return f"corners {lower} to {upper}" if min(lower, default=0) < 0 or max(upper, default=0) > 0 else None
 
 
-@_hazard("wide swizzle", "documented to need swizzle 64B or 128B; the driver accepts others", f"{CUDA_H}; {MEASURED}")
+@_hazard(
+    "wide swizzle",
+    "the documentation requires swizzle 64B or 128B; the driver accepts other swizzles",
+    f"{CUDA_H}; {MEASURED}",
+)
 def _wide_swizzle(request: TensorMap) -> str | None:
     wide = isinstance(request, TensorMapIm2colWide)
     return f"swizzle {int(request.swizzle)}" if wide and request.swizzle < 2 else None
@@ -160,14 +172,14 @@ def _wide_swizzle(request: TensorMap) -> str | None:
 
 @_hazard(
     "coordinates",
-    "coordinates are signed 32-bit numbers; elements from 2**31 on can't be addressed",
+    "coordinates are signed 32-bit numbers, so elements from 2**31 on can't be addressed",
     "PTX ISA, cp.async.bulk.tensor",
 )
 def _beyond_coordinates(request: TensorMap) -> str | None:
     return ", ".join(f"globalDim[{i}] = {size}" for i, size in enumerate(request.global_dim) if size > 1 << 31) or None
 
 
-@_hazard("unknown bits", "they have no known meaning, and no measured driver sets them")
+@_hazard("unknown bits", "their meaning is unknown, and no measured driver sets them")
 def _unread_bits(request: TensorMap) -> str | None:
     if request.residue is None:
         return None
@@ -175,7 +187,7 @@ def _unread_bits(request: TensorMap) -> str | None:
     return ", ".join(f"word {word} has 0x{bits:x}" for word, bits in left if word < PAYLOAD_BYTES // 8) or None
 
 
-@_hazard("old notes", "the upper half does not belong to the lower one; the hardware does not read it")
+@_hazard("old notes", "the upper half does not match the lower half; the hardware does not read it")
 def _old_notes(request: TensorMap) -> str | None:
     if request.residue is None:
         return None

@@ -38,6 +38,9 @@ class Rule:
     """One rule. `requirement` reads after 'must' ('be a multiple of 16').
 
     `minimum` and `maximum` are the smallest and the largest legal value, if the rule is a plain range.
+
+    >>> Rule("stride", "be a multiple of 16", "bytes", "driver API", multiple=16).requirement
+    'be a multiple of 16'
     """
 
     name: str
@@ -132,7 +135,11 @@ CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 
 
 @record
 class Architecture:
-    """Properties of a GPU family that matter to tensor maps."""
+    """Properties of a GPU family that matter to tensor maps.
+
+    >>> [one.shared_memory_bytes for one in ARCHITECTURES if one.name == "sm_90"]
+    [233472]
+    """
 
     name: str
     shared_memory_bytes: int
@@ -167,6 +174,9 @@ class Addition:
     """Something that a GPU family adds to tensor maps.
 
     `bits` is its place in the map; None: not known. `field` and `numbers` are its names in the driver or PTX.
+
+    >>> sorted({one.name for one in ADDITIONS})[:2]
+    ['128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B']
     """
 
     name: str
@@ -186,9 +196,17 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
             name, "data_type", (number,), _BLACKWELL, None, f"16 packed {known}; PTX elemtype {number}", _ASSEMBLED
         )
         for number, name, known in (
-            (13, "16U4_ALIGN8B", "4-bit values to 8 bytes, no gaps; globalDim[0] a multiple of 2"),
-            (14, "16U4_ALIGN16B", "4-bit values to 16 bytes, 8 of them a gap; globalDim[0] a multiple of 128, box 128"),
-            (15, "16U6_ALIGN16B", "6-bit values to 16 bytes, 4 of them a gap; globalDim[0] a multiple of 128, box 128"),
+            (13, "16U4_ALIGN8B", "4-bit values packed in 8 bytes without gaps; globalDim[0] a multiple of 2"),
+            (
+                14,
+                "16U4_ALIGN16B",
+                "4-bit values in 16 bytes, 8 of them unused; globalDim[0] a multiple of 128, box 128",
+            ),
+            (
+                15,
+                "16U6_ALIGN16B",
+                "6-bit values in 16 bytes, 4 of them unused; globalDim[0] a multiple of 128, box 128",
+            ),
         )
     ),
     *(
@@ -198,7 +216,7 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
             (
                 5,
                 "128B_ATOM_32B_FLIP_8B",
-                "as 128B_ATOM_32B, 8-byte halves swapped in every other row; PTX swizzle_atomicity 2",
+                "as 128B_ATOM_32B, with 8-byte halves swapped in every other row; PTX swizzle_atomicity 2",
             ),
             (6, "128B_ATOM_64B", "chunks of 64 bytes within 128; PTX swizzle_mode 3 with swizzle_atomicity 3"),
         )
@@ -209,7 +227,7 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
         (4,),
         ("sm_103",),
         None,
-        "PTX swizzle_mode 4, on sm_103a only; the driver's enum has no number for it",
+        "PTX swizzle_mode 4, only on sm_103a; the driver's enum has no number for it",
         PTXAS,
     ),
     Addition(
@@ -218,7 +236,7 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
         (0, 1, 2, 3),
         _BLACKWELL,
         None,
-        "an eleventh field of tensormap.replace, 0 to 3; the driver folds it into its swizzle numbers",
+        "the eleventh field of tensormap.replace, 0 to 3; the driver folds it into its swizzle numbers",
         PTXAS,
     ),
     Addition(
@@ -226,7 +244,7 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
         "instruction",
         (),
         _BLACKWELL,
-        "none: the instruction carries it",
+        "none, because the instruction carries it",
         "a rank-2 map whose box is one row; the instruction takes four row coordinates",
         "PTX ISA, cp.async.bulk.tensor",
     ),
@@ -262,7 +280,7 @@ def architecture(name: str) -> Architecture:
         raise InvalidTypeError(f"arch = {given(name)}; must be a name such as 'sm_90a'")
     if name not in GPUS:
         known = known_names(name, [row.name for row in ARCHITECTURES])
-        raise InvalidValueError(f"unknown architecture {given(name)}, or one without TMA", known)
+        raise InvalidValueError(f"{given(name)} is an unknown architecture, or one without TMA", known)
     return GPUS[name]
 
 
@@ -277,12 +295,12 @@ def unknown_addition(request: TensorMap) -> Addition | None:
 def refuse_unknown(row: Addition) -> UnknownFactError:
     """The error with the known facts about an addition."""
     return UnknownFactError(
-        f"the bits of {row.name} in a tensor map are not known",
+        f"it is unknown which bits of a tensor map encode {row.name}",
         {
             "field": row.field,
             "known": row.known,
             "exists on": ", ".join(row.architectures),
             "source": row.source,
         },
-        "let the driver of such a GPU encode it: cute_py.tma.driver_encode(request)",
+        "let the driver of such a GPU encode the map: cute_py.tma.driver_encode(request)",
     )

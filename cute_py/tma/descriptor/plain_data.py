@@ -69,7 +69,7 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
     TensorMapDataType.BFLOAT16
     """
     if not isinstance(data, Mapping):
-        raise InvalidTypeError(f"a tensor map request must be a mapping, not {type(data).__name__}")
+        raise InvalidTypeError(f"a tensor map request must be a mapping, got {type(data).__name__}")
     kind = expected_kind(data, "keys of a request", set(data), "map")
     values: dict[str, Any] = {name: data[name] for name in kind.FIELDS if name in data}
     request: TensorMap = kind(**values)
@@ -105,7 +105,7 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
     missing = sorted(required.difference(present), key=kind.FIELDS.index)
     if unknown or missing:
         facts = {"unknown": ", ".join(unknown) or "none", "missing": ", ".join(missing) or "none"}
-        raise InvalidValueError(f"{what} of kind {kind.KIND!r} do not match", facts)
+        raise InvalidValueError(f"the {what} of kind {kind.KIND!r} do not match", facts)
     return kind
 
 
@@ -146,11 +146,11 @@ def request_of_array(
     axes = len(sizes) if given_steps is None else len(given_steps)
     if not len(sizes) == len(edges) == axes or not 1 <= axes <= MAX_AXES:
         raise InvalidValueError(
-            f"shape has {len(sizes)} axes, box {len(edges)}, strides {axes}; must be the same, and 1 to {MAX_AXES}"
+            f"shape has {len(sizes)} axes, box {len(edges)}, strides {axes}; must be equal, and 1 to {MAX_AXES}"
         )
     unknown = [name for name in options if name not in TensorMapTiled.FIELDS]
     if unknown:
-        raise InvalidValueError(f"a tiled tensor map has no field {unknown[0]!r}")
+        raise InvalidValueError(f"{unknown[0]!r} is not a field of a tiled tensor map")
     row = as_dtype(dtype)
     width = row.numpy.itemsize
     if given_steps is None:
@@ -166,7 +166,7 @@ def request_of_array(
     order = sorted(range(len(sizes)), key=lambda axis: (steps[axis] != width, sizes[axis] == 1, steps[axis], -axis))
     if steps[order[0]] != width:
         raise InvalidValueError(
-            f"no axis is contiguous: strides {steps} bytes, elements of {width} bytes",
+            f"no axis is contiguous: the strides are {steps} bytes, an element has {width} bytes",
             hint="copy the array: numpy.ascontiguousarray(array)",
         )
     return TensorMapTiled(
@@ -190,9 +190,16 @@ def request_of_npy(
     Raises:
         FileFormatError: not a .npy file, or one of Python objects.
         As `request_of_array`.
+
+    >>> import tempfile
+    >>> import numpy
+    >>> with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+    ...     numpy.save(file.name, numpy.zeros((256, 128), numpy.float16))
+    ...     print(request_of_npy(file.name, (64, 32), address=4096).global_strides)
+    (256,)
     """
     if not isinstance(path, (str, PathLike)):
-        raise InvalidTypeError(f"a path of a .npy file must be a text or a path, got {given(path)}")
+        raise InvalidTypeError(f"path must be a str or a path of a .npy file, got {given(path)}")
     shape, dtype, strides = _npy_header(Path(path))
     return request_of_array(shape, dtype, box, strides=strides, address=address, **options)
 

@@ -157,14 +157,16 @@ def numbers_in(text: str) -> Numbers:
     (4096, 0, 0, 0, 0, 0, 0, 0)
     """
     if text.count(CUTE_LABEL) > 1:
-        raise ParseError(f"{text.count(CUTE_LABEL)} maps in this text ({CUTE_LABEL}); must be one", _shown(text))
+        raise ParseError(f"the text has {text.count(CUTE_LABEL)} maps ({CUTE_LABEL}); must have one", _shown(text))
     if any(line.strip() == "*" for line in text.splitlines()):
-        raise ParseError("a line * stands for lines that the dump left out", _shown(text), "hexdump -v writes all")
+        raise ParseError(
+            "the line * stands for lines that the dump omitted", _shown(text), "hexdump -v prints every line"
+        )
     body, in_list = _body(text)
     tokens = body.replace(",", " ").replace(";", " ").split()
     matches = [_NUMBER.fullmatch(token) for token in tokens]
     if not any(matches):
-        raise ParseError("neither words nor bytes of a tensor map in this text", _shown(text))
+        raise ParseError("the text has neither the words nor the bytes of a tensor map", _shown(text))
     for token, match in zip(tokens, matches, strict=True):
         if match is None:
             raise ParseError(f"{given(token)} in the text of a tensor map is not a number", _shown(text))
@@ -191,7 +193,9 @@ def _base(bare: list[str], source: bool, text: str) -> int:
         return 16
     if not source and any(len(digits) > 1 for digits in bare):
         raise ParseError(
-            "numbers without 0x can be decimal or hexadecimal", _shown(text), "write 0x, or braces round decimal ones"
+            "numbers without 0x may be decimal or hexadecimal",
+            _shown(text),
+            "prefix hexadecimal numbers with 0x, or put decimal ones in braces",
         )
     return 10
 
@@ -202,11 +206,11 @@ def _body(text: str) -> tuple[str, bool]:
     text = _REPEATS.sub(lambda match: ", ".join([match[1]] * min(int(match[2]), MAP_BYTES + 1)), text)
     indices = [int(index, 0) for index in _INDEX.findall(text)]
     if len(indices) > 1 and indices != list(range(len(indices))):
-        raise ParseError("the indices of this text are not 0, 1, 2 ...", {**_shown(text), "indices": given(indices)})
+        raise ParseError("the indices in this text are not 0, 1, 2 ...", {**_shown(text), "indices": given(indices)})
     text = _CALL.sub(" ", _CAST.sub(" ", _SUBSCRIPT.sub(" ", _INDEX.sub(" ", text))))
     groups = _groups(text.translate(_BLANKS))
     if len(groups) > 1:
-        raise ParseError(f"{len(groups)} arrays of numbers in this text; must be one map", _shown(text))
+        raise ParseError(f"the text has {len(groups)} arrays of numbers; must have one map", _shown(text))
     segments = re.split(r"([,;{}\[\]\n])", groups[0] if groups else text.translate(_BLANKS))
     return "".join([_unlabelled(segment) for segment in segments]).translate(_BRACES), bool(groups)
 
@@ -282,7 +286,9 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
     listed = source.opaque if has(source, "opaque") else source  # type: ignore[union-attr]
     if isinstance(listed, (list, tuple)):
         if len(listed) not in (8, 16):
-            raise InvalidValueError(f"tensor map of {counted(len(listed), 'word')}; must be 8 or 16 words of 64 bits")
+            raise InvalidValueError(
+                f"the tensor map has {counted(len(listed), 'word')}; must have 8 or 16 words of 64 bits"
+            )
         return _from_words([_word(value) for value in listed], 8, "low_first")
     refuse_mask(source, "a tensor map")
     try:
@@ -290,8 +296,8 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         raw = view.tobytes() if view.nbytes in _SIZES else b""
     except (TypeError, ValueError, BufferError, NotImplementedError):
         raise InvalidTypeError(
-            f"a tensor map must be bytes, a buffer, words or text, not {type(source).__name__}",
-            hint="atom.descriptor has the bytes of an atom" if has(source, "descriptor") else None,
+            f"a tensor map must be bytes, a buffer, words or text, got {type(source).__name__}",
+            hint="atom.descriptor has the bytes of an atom's map" if has(source, "descriptor") else None,
         ) from None
     return _sized(raw, view.nbytes)
 
@@ -300,7 +306,7 @@ def _sized(raw: bytes, count: int | None = None) -> bytes:
     """The bytes, if their number is that of a map; `count` is their number if they were not read."""
     if len(raw) not in _SIZES:
         raise InvalidValueError(
-            f"tensor map of {len(raw) if count is None else count} bytes; must be {PAYLOAD_BYTES} or {MAP_BYTES}"
+            f"the tensor map has {len(raw) if count is None else count} bytes; must have {PAYLOAD_BYTES} or {MAP_BYTES}"
         )
     return raw
 
@@ -314,9 +320,9 @@ def _word(value: Any) -> int:
                 raise TypeError
             word = int(value)  # cuda-python wraps each word in an object of its own
         except (TypeError, ValueError, OverflowError):
-            raise InvalidTypeError(f"a word of a tensor map must be an integer, not {type(value).__name__}") from None
+            raise InvalidTypeError(f"a word of a tensor map must be an integer, got {type(value).__name__}") from None
     if not 0 <= word < 1 << 64:
-        raise InvalidValueError(f"word {integer_text(word)} of a tensor map; must be 0 to 2**64 - 1")
+        raise InvalidValueError(f"a word of the tensor map is {integer_text(word)}; must be 0 to 2**64 - 1")
     return word
 
 
@@ -351,7 +357,7 @@ def _from_file(path: Path, order: Order) -> bytes:
     except (OSError, ValueError) as error:
         raise FileFormatError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
     if len(raw) > MAX_TEXT:
-        raise FileFormatError(f"{path} is larger than {MAX_TEXT} bytes; a tensor map or its text is not")
+        raise FileFormatError(f"{path} is larger than {MAX_TEXT} bytes, so it is not a tensor map or the text of one")
     if len(raw) in _SIZES and not _is_text(raw):
         return raw
     try:
@@ -360,7 +366,7 @@ def _from_file(path: Path, order: Order) -> bytes:
         text = "\0"
     if "\0" in text:  # a map has zeros in it, a text has none
         raise FileFormatError(
-            f"{path} holds {len(raw)} bytes; a tensor map has {PAYLOAD_BYTES} or {MAP_BYTES}, or is a text"
+            f"{path} has {len(raw)} bytes; a tensor map has {PAYLOAD_BYTES} or {MAP_BYTES}, or is a text"
         )
     return _from_text(text, order)
 
@@ -372,7 +378,7 @@ def _is_text(raw: bytes) -> bool:
 
 def _from_text(text: str, order: Order) -> bytes:
     if len(text) > MAX_TEXT:
-        raise ParseError(f"a text of {len(text)} characters; the text of a tensor map has at most {MAX_TEXT}")
+        raise ParseError(f"the text has {len(text)} characters; must have at most {MAX_TEXT}")
     if order == "auto" and is_cute_print(text):
         order = "high_first"
     raw = bytes_in(text)
@@ -394,16 +400,15 @@ def _from_numbers(numbers: Numbers, order: Order) -> bytes:
     what = "byte" if unit == 1 else f"word of {8 * unit} bits"
     if size not in _SIZES:
         goal = next((n for n in _SIZES if n > size), None)
-        short = (
-            f"{goal - size} bytes are missing to {goal}" if goal else f"{size - MAP_BYTES} bytes more than {MAP_BYTES}"
-        )
+        short = f"{goal - size} bytes fewer than {goal}" if goal else f"{size - MAP_BYTES} bytes more than {MAP_BYTES}"
         sized = counted(len(values), "byte" if unit == 1 else "word")
         sized += "" if unit == 1 else f" of {8 * unit} bits ({size} bytes)"
-        raise InvalidValueError(f"tensor map of {sized}; must be {_COUNTS}", {**_read(numbers), "size": short})
+        raise InvalidValueError(f"the tensor map has {sized}; must have {_COUNTS}", {**_read(numbers), "size": short})
     over = next((i for i, value in enumerate(values) if value >> 8 * unit), None)
     if over is not None:
         raise InvalidValueError(
-            f"number {over} of {len(values)} = {hex(values[over])}; must fit a {what}, as that many numbers are a map",
+            f"number {over} of {len(values)} is {hex(values[over])}; must fit into a {what}, because a map has "
+            "that many",
             _read(numbers),
         )
     return bytes(values) if unit == 1 else _from_words(values, unit, order)
@@ -432,7 +437,7 @@ def _unit(numbers: Numbers, order: Order) -> int:
     narrow, wide = (_strangeness(_from_words(values, unit, order)) for unit in (4, 8))
     if narrow == wide:
         raise InvalidValueError(
-            "16 numbers below 2**32 can be 64 bytes (words of 32 bits) or 128 (words of 64 bits)",
+            "16 numbers below 2**32 may be 64 bytes (words of 32 bits) or 128 bytes (words of 64 bits)",
             _read(numbers),
             "write them with 8 or 16 hexadecimal digits, or name their type: uint32_t, uint64_t",
         )

@@ -22,7 +22,11 @@ from cute_py.tma.descriptor.read import MapSource, read_map
 
 @record
 class ReplaceField:
-    """One field of tensormap.replace."""
+    """One field of tensormap.replace.
+
+    >>> [row.ordinals for row in REPLACE_FIELDS if row.name == "box_dim"]
+    [5]
+    """
 
     name: str
     ordinals: int
@@ -45,7 +49,7 @@ REPLACE_FIELDS: Final[tuple[ReplaceField, ...]] = (
     ReplaceField("global_stride", 4, 64, 0, "global_stride_low", "ordinal i is mode i + 1; bytes >> 4, cut to 36 bits"),
     ReplaceField("element_stride", 5, 32, 0, "element_strides", "value - 1 is cut to 3 bits: 0 writes stride 8"),
     ReplaceField(
-        "elemtype", 0, 0, 13, "format", "only 11 and 12 write bit 16 (round to tf32), and no other value clears it"
+        "elemtype", 0, 0, 13, "format", "only 11 and 12 set bit 16 (round to tf32), and no other value clears it"
     ),
     ReplaceField("interleave_layout", 0, 0, 3, "interleave"),
     ReplaceField("swizzle_mode", 0, 0, 4, "swizzle"),
@@ -65,7 +69,7 @@ DEVICE_MUTABLE: Final = ("global_address", "global_dim", "global_stride")
 """The three fields that the TMA Atoms reference pages let a kernel change."""
 
 
-IM2COL_HOST_ONLY: Final = "im2col descriptors are made on the host only: no mutator writes the im2col fields"
+IM2COL_HOST_ONLY: Final = "im2col descriptors can only be made on the host: no mutator writes the im2col fields"
 """Source: TMA emission page, Tensormap Init / Update Algorithm."""
 
 
@@ -146,7 +150,11 @@ def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField,
 
 @record
 class RebindStep:
-    """One replacement of a rebind, as arguments of `replace`."""
+    """One replacement of a rebind, as arguments of `replace`.
+
+    >>> RebindStep("global_dim", 512, 0)
+    RebindStep(field='global_dim', value=512, ordinal=0)
+    """
 
     field: str
     value: int
@@ -162,13 +170,18 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
         strides: (R-1,) bytes, of modes 1 to R-1.
     Returns:
         2R steps.
+
+    >>> [(step.field, step.value) for step in rebind_steps(0x2000, (64, 32), (128,))]
+    [('global_address', 8192), ('global_dim', 64), ('global_dim', 32), ('global_stride', 128)]
     """
     address = expect_integer(address, "address", 0)
     extents, strides = expect_integers(extents, "extents", 0), expect_integers(strides, "strides", 0)
     if not 1 <= len(extents) <= f.MAX_RANK:
-        raise InvalidValueError(f"rank {len(extents)}; must be 1 to {f.MAX_RANK}")
+        raise InvalidValueError(f"the rank of extents = {len(extents)}; must be 1 to {f.MAX_RANK}")
     if len(strides) != len(extents) - 1:
-        raise InvalidValueError(f"{len(strides)} strides for rank {len(extents)}; must be {len(extents) - 1}")
+        raise InvalidValueError(
+            f"strides has {len(strides)} entries for rank {len(extents)}; must have {len(extents) - 1}"
+        )
     return [
         RebindStep("global_address", address, 0),
         *(RebindStep("global_dim", extent, mode) for mode, extent in enumerate(extents)),
@@ -200,7 +213,7 @@ def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Seque
     rank = f.field("rank").read(int.from_bytes(raw, "little")) + 1
     if rank != given_rank:
         raise InvalidValueError(
-            f"rebind with {given_rank} extents of a map of rank {rank}; a rebind writes no rank",
+            f"rebind has {given_rank} extents for a map of rank {rank}; rebind does not change the rank",
             hint=f"replace(map, 'rank', {given_rank - 1}) first",
         )
     for step in steps:

@@ -112,6 +112,10 @@ class Residue:
     bit 64; 1024 bits). It is 0 if the map only breaks rules. `fields` are the values that were
     read: as long as the request still has them, `encode` gives the map back as it was found; once one is changed,
     the rules apply, and only bits that have no field are carried over.
+
+    >>> from cute_py.tma.descriptor import decode, encode
+    >>> decode(encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))).residue is None
+    True
     """
 
     bits: int
@@ -123,9 +127,9 @@ class Residue:
                 if number is not None:
                     expect_integer(number, "a field of a residue")
         if not is_integer(self.bits):
-            raise InvalidTypeError(f"bits of a residue = {given(self.bits)}; must be an integer")
+            raise InvalidTypeError(f"the bits of a residue must be an integer, got {given(self.bits)}")
         if not 0 <= operator.index(self.bits) < 1 << 1024:
-            raise InvalidValueError(f"bits of a residue = {given(self.bits)}; must be those of a map, 1024 of them")
+            raise InvalidValueError(f"the bits of a residue must be the 1024 bits of a map, got {given(self.bits)}")
         object.__setattr__(self, "bits", operator.index(self.bits))
 
     def __repr__(self) -> str:
@@ -171,7 +175,7 @@ class _Request:
                 put(self, name, values)
             numbers += values
         if len(numbers) > MAX_NUMBERS:
-            raise InvalidValueError(f"a request of {len(numbers)} numbers; must have at most {MAX_NUMBERS}")
+            raise InvalidValueError(f"the request has {len(numbers)} numbers; must have at most {MAX_NUMBERS}")
         # Check all at once: nearly every request consists of plain integers of at most 64 bits.
         if not (_INT.issuperset(map(type, numbers)) and _fit(numbers)):
             for name in self.TUPLES:
@@ -184,7 +188,7 @@ class _Request:
                 member: Any = members.get(value) if type(value) is int else None
                 put(self, name, as_member(ENUM_OF[name], value, name) if member is None else member)
         if self.residue is not None and type(self.residue) is not Residue:
-            raise InvalidTypeError(f"residue = {given(self.residue)}; must be a Residue, as decode gives it, or None")
+            raise InvalidTypeError(f"residue = {given(self.residue)}; must be a Residue from decode, or None")
 
     @property
     def rank(self) -> int:
@@ -199,7 +203,7 @@ class _Request:
             InvalidValueError: the element format is not known.
         """
         if not (bits := format_bits(self.data_type)):
-            raise InvalidValueError(f"data_type = {self.data_type}; no such element format")
+            raise InvalidValueError(f"data_type = {self.data_type}; must be a known element format")
         return bits
 
     @classmethod
@@ -210,7 +214,7 @@ class _Request:
             InvalidTypeError, InvalidValueError: as the class, and another number of values.
         """
         if len(expect(values, tuple, "values of fields")) != len(cls.FIELDS):
-            raise InvalidValueError(f"{len(values)} values of fields; must be {len(cls.FIELDS)}")
+            raise InvalidValueError(f"the request has {len(values)} field values; must have {len(cls.FIELDS)}")
         made: Any = cls
         request: Self = made(*values, residue)
         return request
@@ -272,6 +276,10 @@ class TensorMapIm2col(_Request):
         InvalidTypeError: something is not an integer, or not a sequence of integers.
     Source:
         CUDA 13.0 driver API, cuTensorMapEncodeIm2col.
+
+    >>> one = TensorMapIm2col("float16", 4096, (64, 28, 28, 4), (128, 3584, 100352), (0, 0), (0, 0), 64, 128)
+    >>> one.channels_per_pixel, one.pixels_per_column
+    (64, 128)
     """
 
     data_type: TensorMapDataType | int | None
@@ -304,10 +312,10 @@ class TensorMapIm2col(_Request):
             InvalidValueError: there is no spatial mode, or a corner other than the first is not 0.
         """
         if not self.pixel_box_lower_corner or not self.pixel_box_upper_corner:
-            raise InvalidValueError("an im2col-wide map needs a corner along W; this map has none")
+            raise InvalidValueError("an im2col-wide map needs a corner along W, but this map has no corners")
         if any(self.pixel_box_lower_corner[1:]) or any(self.pixel_box_upper_corner[1:]):
             raise InvalidValueError(
-                "an im2col-wide map has corners along W only",
+                "an im2col-wide map can only have corners along W",
                 {"lower": self.pixel_box_lower_corner, "upper": self.pixel_box_upper_corner},
             )
         values = self.field_values()
@@ -325,6 +333,10 @@ class TensorMapIm2colWide(_Request):
 
     Source:
         CUDA 13.0 driver API, cuTensorMapEncodeIm2colWide.
+
+    >>> one = TensorMapIm2colWide("float16", 4096, (64, 28, 28, 4), (128, 3584, 100352), 0, 0, 64, 128)
+    >>> one.pixel_box_lower_corner_width, one.pixels_per_column
+    (0, 128)
     """
 
     data_type: TensorMapDataType | int | None
@@ -412,7 +424,12 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 @record
 class OpRow:
     """Properties of an instruction: direction, load mode, whether a multicast count above 1 fits, CTAs that issue
-    it."""
+    it.
+
+    >>> from cute_py.tma.atom.op import OPS, Op
+    >>> OPS[Op.SM90_TMA_LOAD_MULTICAST].multicast, OPS[Op.SM100_TMA_2SM_LOAD].ctas
+    (True, 2)
+    """
 
     direction: Direction
     mode: Mode = "tile"
@@ -439,8 +456,10 @@ def request_of(what: TensorMap | HasRequest) -> TensorMap:
     """
     found: Any = what if isinstance(what, _Request) else getattr(what, "request", None)
     if not isinstance(found, _Request):
-        hint = "decode(bytes) gives the request of a map" if isinstance(what, (bytes, bytearray, memoryview)) else None
-        raise InvalidTypeError(f"not a tensor map request: {type(what).__name__}", hint=hint)
+        hint = (
+            "decode(bytes) returns the request of a map" if isinstance(what, (bytes, bytearray, memoryview)) else None
+        )
+        raise InvalidTypeError(f"expected a tensor map request, got {type(what).__name__}", hint=hint)
     request: TensorMap = found  # type: ignore[assignment]
     return request
 

@@ -40,7 +40,9 @@ def element_bytes(request: TensorMap) -> int:
     """
     width = measured_width(request)
     if width == 0:
-        raise UnknownFactError(f"the width of elements of format {request.data_type} in shared memory was not measured")
+        raise UnknownFactError(
+            f"it was not measured how many bytes an element of format {request.data_type} takes in shared memory"
+        )
     return width
 
 
@@ -78,12 +80,13 @@ def transaction_bytes(request: TensorMap) -> int:
     expect_having(request, ("KIND",), "a request of a tensor map")
     if isinstance(request, TensorMapIm2colWide):
         raise UnknownFactError(
-            "the transaction bytes of im2col-wide loads were not measured",
-            {"known": "channels x pixels x element bytes without a halo (documented)"},
+            "the transaction bytes of im2col-wide loads have not been measured",
+            {"known": "the documentation says channels x pixels x element bytes, without a halo"},
         )
     if not is_sound(request):
         raise InvalidValueError(
-            "the lengths or element strides of this request make no box, so it has no bytes", {"request": request}
+            "the lengths or element strides of this request do not form a box, so its bytes are undefined",
+            {"request": request},
         )
     size = SLICE_BYTES.get(request.interleave) or element_bytes(request)
     if isinstance(request, TensorMapTiled):

@@ -71,7 +71,7 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
         return Findings.none(scope)
     unknown = unknown_addition(request)
     if unknown is not None:
-        scope = Scope(scope.judged, (f"1 value: the bits of {unknown.name} in a tensor map are not known",))
+        scope = Scope(scope.judged, (f"1 value: it is unknown which bits of a tensor map encode {unknown.name}",))
     return Findings(broken_rules(request, gpu), scope=scope)
 
 

@@ -2,6 +2,7 @@
 
 from cute_py.deprecations import export_public
 from cute_py.tma.dialect.atoms import *
+from cute_py.tma.dialect.descriptor_update import *
 from cute_py.tma.dialect.descriptors import *
 from cute_py.tma.dialect.exec_atom import *
 from cute_py.tma.dialect.legacy_copy import *

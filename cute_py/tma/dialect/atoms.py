@@ -72,6 +72,12 @@ class TmaTensorType:
     """The type of the coordinate tensor: the global shape with strides along the descriptor's modes.
 
     `kind` is 'load', 'store' or 'reduce'; `rank` the descriptor's.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> print(cute.tma.partition(tile, gmem, (128, 64))[0].tensor_type)
+    !cute.coord_tensor<(0,0),(1024,512),(1@1,1@0)>
     """
 
     kind: str
@@ -113,6 +119,13 @@ class NonExecTmaAtom:
         descriptor: the one that the operation carries, or that of its tensor map; None of numbers that are not known.
         traits: CuTe's atom of the same copy, which has the request, the bytes and the instruction; None likewise.
         s2t: the descriptor view of the tile's copy on to tensor memory, if there is one.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> atom = cute.tma.non_exec_tiled_tma_load(gmem, tile)
+    >>> atom.kind, atom.dtype, atom.box
+    ('load', 'float16', (64, 128))
     """
 
     kind: str
@@ -288,7 +301,14 @@ def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int]
 
 @runtime_checkable
 class TransactionBarrier(Protocol):
-    """Interface of a barrier: it can expect more bytes in its current phase."""
+    """Interface of a barrier: it can expect more bytes in its current phase.
+
+    >>> from cute_py.tma.emulator import Mbarrier
+    >>> barrier: TransactionBarrier = Mbarrier(1)
+    >>> barrier.expect_tx(1024)
+    >>> print(barrier)
+    phase 0: 1 of 1 arrival pending, 0 of 1024 bytes arrived
+    """
 
     def expect_tx(self, nbytes: int, /) -> None: ...
 
@@ -315,7 +335,15 @@ Coordinates: TypeAlias = Sequence[Number] | ArithTuple
 
 @record
 class ExecTmaAtom:
-    """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None."""
+    """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> atom = cute.tma.non_exec_tiled_tma_load(gmem, tile, load_mode="W_MULTICAST", num_multicast=2)
+    >>> cute.tma.make_exec_tma(atom, cute.tma.Mbarrier(1), multicast=0b11).multicast
+    3
+    """
 
     atom: NonExecTmaAtom
     barrier: Place | TransactionBarrier | None
@@ -350,7 +378,14 @@ class ExecTmaAtom:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchDescriptor:
-    """Bring a descriptor into the descriptor cache before it is used."""
+    """Bring a descriptor into the descriptor cache before it is used.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> descriptor = cute.tma.build_tma_descriptor(gmem, cute.parse("(_128,_64):(_64,_1)"))
+    >>> PrefetchDescriptor(descriptor).descriptor.request.rank
+    2
+    """
 
     descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None
 
@@ -374,7 +409,11 @@ def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
 
 @record
 class ExpectTx:
-    """Arrive at a barrier, and raise its transaction count."""
+    """Arrive at a barrier, and raise its transaction count.
+
+    >>> ExpectTx(16384).nbytes
+    16384
+    """
 
     nbytes: int
 
@@ -395,6 +434,15 @@ class BulkTensorCopy:
         exec_atom: the bound atom, which has descriptor, barrier, cache policy and multicast mask.
         coord: innermost first; smem_offset: elements from the tile's start. smem: address in shared memory, bytes;
             None: not known. im2col_offsets: of an im2col load, W first.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> where = cute.make_tensor(cute.make_smem_ptr(0, "float16"), tile)
+    >>> atom = cute.tma.non_exec_tiled_tma_store(gmem, tile)
+    >>> [copy] = cute.tma.lower_tma_store(cute.tma.make_exec_tma(atom, cute.tma.Mbarrier(1)), where, (0, 128))
+    >>> copy.coord, copy.smem_offset
+    ((0, 128), 0)
     """
 
     exec_atom: ExecTmaAtom = field(repr=False)

@@ -1,7 +1,6 @@
-"""The two descriptor types of the dialect as values, what builds them, and what may change in them.
+"""The two descriptor types of the dialect as values, and what builds them.
 
-A descriptor is what it records before it is 128 bytes. Axes are innermost first. Three fields may change on a device:
-the base pointer, the extents and the strides of axes 1 and up. Everything else is fixed when the descriptor is built.
+A descriptor is what it records before it is 128 bytes. Axes are innermost first.
 
 The builder goes from a tensor and a plain static layout to a descriptor, or to all its refusals, in the order of the
 TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then stage 3b of the
@@ -11,14 +10,12 @@ TMA load walkthrough: the pointer, the box, the shared layout and padding; then 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeAlias
 
 from cute_py.argument_checks import (
-    NamedEnum,
     expect,
     expect_fields,
-    expect_having,
     expect_integer,
     expect_integers,
     expect_items,
@@ -27,7 +24,7 @@ from cute_py.argument_checks import (
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError, TmaBuildError, given
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
@@ -39,7 +36,7 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, rank_of
 from cute_py.layout.trees import modes as tree_modes
 from cute_py.tensor.arrays import ArrayEngine
-from cute_py.tensor.pointers import Pointer, make_gmem_ptr
+from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import construct_tma_gbasis, make_cta_v_map
@@ -58,8 +55,7 @@ from cute_py.tma.atom.tile_atom import plan_tiled
 from cute_py.tma.descriptor.data_types import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, bounds
-from cute_py.tma.descriptor.replace import IM2COL_HOST_ONLY
+from cute_py.tma.descriptor.limits import CORNER_BOUNDS, GPUS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect import diagnostics, modes
@@ -68,9 +64,6 @@ from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
 __all__ = [
     "TmaDescriptorIm2col",
     "TmaDescriptorTiled",
-    "TmaUpdate",
-    "TmaUpdateKind",
-    "apply_update",
     "build_tma_descriptor",
     "build_tma_descriptor_im2col",
 ]
@@ -263,6 +256,12 @@ class TmaDescriptorTiled(_Descriptor):
 
     Raises:
         TmaBuildError: segment sizes that no building operation of this tensor has.
+
+    >>> import cute_py as cute
+    >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
+    >>> made = build_tma_descriptor(x, Layout((Int(128), Int(64)), (Int(64), Int(1))))
+    >>> made.shape, made.strides, made.box, made.num_multicast
+    ((512, 1024), (1024,), (64, 128), 1)
     """
 
     tensor: Tensor
@@ -324,6 +323,11 @@ class TmaDescriptorIm2col(_Descriptor):
     Attributes:
         request: the arguments of cuTensorMapEncodeIm2col, or of cuTensorMapEncodeIm2colWide of a store along W. The
             rest is as in `TmaDescriptorTiled`.
+
+    >>> import cute_py as cute
+    >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((64, 8, 8, 2), (Int(1), 64, 512, 4096)))
+    >>> build_tma_descriptor_im2col(x, (-1, -1), (-1, -1), 64, 128).corners
+    ((-1, -1), (-1, -1))
     """
 
     tensor: Tensor
@@ -362,126 +366,6 @@ class TmaDescriptorIm2col(_Descriptor):
         return {"mode": "im2col", "elementBitWidth": self.element_bits}
 
     __repr__ = repr_of_descriptor
-
-
-class TmaUpdateKind(NamedEnum):
-    """The changes of a descriptor that a device may make, with the field of tensormap.replace that each is."""
-
-    UPDATE_BASE_POINTER = "global_address"
-    UPDATE_DIM = "global_dim"
-    UPDATE_STRIDE = "global_stride"
-
-
-def as_update_kind(value: TmaUpdateKind | str) -> TmaUpdateKind:
-    """A kind of update, from its name.
-
-    Raises:
-        TmaBuildError: no field that a device may change.
-    """
-    if isinstance(value, TmaUpdateKind):
-        return value
-    if isinstance(value, str) and value in TmaUpdateKind.__members__:
-        return TmaUpdateKind[value]
-    shown = value if isinstance(value, str) else given(value)
-    facts = {"update": shown, "device-mutable": ", ".join(TmaUpdateKind.__members__)}
-    raise TmaBuildError(diagnostics.TEXTS["not_device_mutable"], facts)
-
-
-@dataclass(frozen=True, slots=True)
-class TmaUpdate:
-    """One change: `value` in bytes for the base pointer and strides, in elements for an extent. `axis` is innermost
-    first and of no meaning for the base pointer.
-
-    Raises:
-        TmaBuildError: 'TMA descriptor field is not device-mutable': another kind, or the stride of axis 0, which is
-            the element's own size and is never written.
-    """
-
-    kind: TmaUpdateKind
-    axis: int
-    value: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", as_update_kind(self.kind))
-        for name in ("axis", "value"):
-            object.__setattr__(self, name, expect_integer(getattr(self, name), name))
-        if self.kind is TmaUpdateKind.UPDATE_STRIDE and self.axis == 0:
-            facts = {"update": "UPDATE_STRIDE of axis 0", "rule": "it is the size of one element"}
-            raise TmaBuildError(diagnostics.TEXTS["not_device_mutable"], facts)
-
-
-Descriptor = TypeVar("Descriptor", TmaDescriptorTiled, TmaDescriptorIm2col)
-
-
-def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
-    """The descriptor after one update; rank, type, swizzle, box and mode stay.
-
-    Raises:
-        TmaBuildError: an im2col descriptor, which only the host makes; or an axis that is several modes of the
-            tensor, whose shape alone does not decide which of them changes.
-        InvalidValueError: no such axis, a value out of range, or an address or stride that is not a multiple of 16.
-
-    >>> import cute_py as cute
-    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
-    >>> made = build_tma_descriptor(x, Layout((Int(128), Int(64)), (Int(64), Int(1))))
-    >>> changed = apply_update(made, TmaUpdate("UPDATE_DIM", 1, 700))
-    >>> changed.shape, changed.box
-    ((512, 700), (64, 128))
-    """
-    expect(update, TmaUpdate, "an update")
-    expect_having(descriptor, ("rank", "base", "shape"), "a descriptor of the dialect")
-    im2col = isinstance(descriptor, TmaDescriptorIm2col)
-    diagnostics.refuse_operation(diagnostics.broken((im2col, "host_only", IM2COL_HOST_ONLY)))
-    tiled = expect(descriptor, TmaDescriptorTiled, "a descriptor that is updated")
-    rule, unit = {
-        TmaUpdateKind.UPDATE_BASE_POINTER: (None, "bytes"),
-        TmaUpdateKind.UPDATE_DIM: ("size", "elements"),
-        TmaUpdateKind.UPDATE_STRIDE: ("stride_range", "bytes"),
-    }[update.kind]
-    low, high = bounds(rule) if rule else (0, 2**64 - 1)
-    if not low <= update.value <= high:
-        raise InvalidValueError(f"{update.kind.name} to {update.value} {unit}; must be {low} to {high}")
-    if unit == "bytes" and update.value % _GRAIN:
-        raise InvalidValueError(f"{update.kind.name} to {update.value} bytes; must be a multiple of {_GRAIN}")
-    layout, request = descriptor.tensor.layout, descriptor.request
-    if update.kind is TmaUpdateKind.UPDATE_BASE_POINTER:
-        moved = Tensor(make_gmem_ptr(update.value, descriptor.tensor.element_type), layout)
-        return replace(descriptor, tensor=moved, request=replace(request, global_address=update.value))
-    axis: int = update.axis
-    if not 0 <= axis < descriptor.rank:
-        raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
-    # The tensor changes with its map, if the axis is one mode of the tensor.
-    owners = leaves(tree_modes(tiled.layout.stride)[axis])
-    if len(owners) != 1:
-        named = ", ".join(map(str, owners))
-        hint = "build the descriptor of a tensor in which this axis is one mode, with one size and one stride"
-        raise TmaBuildError(
-            f"{update.kind.name} of axis {axis}, which is {len(owners)} modes of the tensor ({named})",
-            {"tensor": layout, "box": tiled.layout},
-            hint,
-        )
-    path = tuple(getattr(owners[0], "modes", ()))
-    of_dim = update.kind is TmaUpdateKind.UPDATE_DIM
-    trees = [layout.shape, layout.stride]
-    number = update.value if of_dim else update.value * 8 // descriptor.element_bits
-    before = at(trees[not of_dim], path)
-    # A number that was static stays static: the V-map of a static mode is static too.
-    trees[not of_dim] = _with_leaf(trees[not of_dim], path, Int(number) if isinstance(before, Int) else number)
-    field, place = ("global_dim", axis) if of_dim else ("global_strides", axis - 1)
-    changed: dict[str, Any] = {field: _with_leaf(getattr(request, field), (place,), update.value)}
-    tensor = Tensor(descriptor.tensor.engine, Layout(*trees))
-    return replace(descriptor, tensor=tensor, request=replace(request, **changed))
-
-
-def _with_leaf(tree: Tree, path: tuple[int, ...], value: int) -> Tree:
-    """A tree with another number at a path."""
-    if not path or type(tree) is not tuple:
-        return value
-    return tuple([_with_leaf(part, path[1:], value) if i == path[0] else part for i, part in enumerate(tree)])
-
-
-_GRAIN = BY_NAME["stride_alignment"].multiple
-"""Bytes that addresses and strides are multiples of."""
 
 
 def check_source(source: Tensor) -> list[Diagnostic]:
@@ -593,6 +477,11 @@ def build_tma_descriptor(
         elementBitWidth: bits; the tensor's own if not given. swizzle: on bytes. alignment: of the descriptor, bytes.
     Raises:
         TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
+
+    >>> import cute_py as cute
+    >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
+    >>> build_tma_descriptor(x, Layout((Int(128), Int(64)), (Int(64), Int(1)))).box
+    (64, 128)
     """
     tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
     found = check_source(tensor)
@@ -661,6 +550,11 @@ def build_tma_descriptor_im2col(
         element_strides: one per mode, 1 to 8; default 1.
     Raises:
         TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
+
+    >>> import cute_py as cute
+    >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((64, 8, 8, 2), (Int(1), 64, 512, 4096)))
+    >>> build_tma_descriptor_im2col(x, (0, 0), (0, 0), 64, 128).box
+    (64, 128)
     """
     tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
     diagnostics.refuse_operation(check_source(tensor))

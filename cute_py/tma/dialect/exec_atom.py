@@ -147,6 +147,13 @@ def make_exec_tma(
         multicast: the mask of the CTAs that receive; bit i is CTA i of the cluster.
     Raises:
         TmaBuildError: the atom is not verified, the barrier is not in shared memory, or mask or cache mode do not fit.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> load = make_exec_tma(non_exec_tiled_tma_load(gmem, tile), cute.tma.Mbarrier(1))
+    >>> load.cache_mode, load.multicast
+    (<CacheMode.CG: 'cg'>, None)
     """
     atom = atom.body if isinstance(atom, TmaPartitionResult) else atom
     if not isinstance(atom, NonExecTmaAtom):
@@ -216,6 +223,14 @@ def lower_tma_load(
         im2col_offsets: of an im2col load, W first; zeros if left out.
     Raises:
         TmaBuildError: 'expect a tma_load atom type', a tile outside shared memory, a coordinate of another rank.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> where = cute.make_tensor(cute.make_smem_ptr(0, "float16"), tile)
+    >>> load = make_exec_tma(non_exec_tiled_tma_load(gmem, tile), cute.tma.Mbarrier(1))
+    >>> [type(one).__name__ for one in lower_tma_load(load, where, (0, 128))]
+    ['ExpectTx', 'BulkTensorCopy']
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom
@@ -238,6 +253,14 @@ def lower_tma_store(
     Raises:
         TmaBuildError: a load atom, a tile outside shared memory, a coordinate of another rank, or a reduction that the
             hardware does not have for this element type.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> where = cute.make_tensor(cute.make_smem_ptr(0, "float16"), tile)
+    >>> store = make_exec_tma(non_exec_tiled_tma_store(gmem, tile), cute.tma.Mbarrier(1))
+    >>> [type(one).__name__ for one in lower_tma_store(store, where, (0, 128))]
+    ['BulkTensorCopy']
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom
@@ -258,6 +281,14 @@ class TmaOperation:
         operations: the lowering of the copy, in order.
         allow_tma: may the copy be a TMA copy? inBounds: does the producer promise that the tile is inside the tensor?
         cta: which of the CTAs of a multicast issues.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> where = cute.make_tensor(cute.make_smem_ptr(0, "float16"), tile)
+    >>> store = make_exec_tma(non_exec_tiled_tma_store(gmem, tile), cute.tma.Mbarrier(1))
+    >>> print(tma_store(store, where, (0, 128)).ptx().splitlines()[-1])
+    cp.async.bulk.wait_group.read 0;
     """
 
     name: str
@@ -410,6 +441,14 @@ def tma_load(
     Raises:
         TmaBuildError: 'expect a tma_load atom type' and the other texts of the atom verifier, a tile outside shared
             memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is unchanged.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> where = cute.make_tensor(cute.make_smem_ptr(0, "float16"), tile)
+    >>> load = make_exec_tma(non_exec_tiled_tma_load(gmem, tile), cute.tma.Mbarrier(1))
+    >>> tma_load(load, where, (0, 128)).coord
+    (0, 128)
     """
     return _operation("load", exec_atom, dst, coord, (allow_tma, inBounds), prefetch, cta, im2col_offsets)
 
@@ -423,7 +462,16 @@ def tma_store(
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
-    """atom.tma_store: store one tile. Arguments and errors as `tma_load`; no barrier is raised."""
+    """atom.tma_store: store one tile. Arguments and errors as `tma_load`; no barrier is raised.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> where = cute.make_tensor(cute.make_smem_ptr(0, "float16"), tile)
+    >>> store = make_exec_tma(non_exec_tiled_tma_store(gmem, tile), cute.tma.Mbarrier(1))
+    >>> tma_store(store, where, (0, 128)).coord
+    (0, 128)
+    """
     return _operation("store", exec_atom, src, coord, (allow_tma, inBounds), prefetch)
 
 
@@ -436,7 +484,16 @@ def tma_reduce(
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
-    """atom.tma_reduce: reduce one tile into global memory. Arguments and errors as `tma_store`."""
+    """atom.tma_reduce: reduce one tile into global memory. Arguments and errors as `tma_store`.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> where = cute.make_tensor(cute.make_smem_ptr(0, "float16"), tile)
+    >>> add = make_exec_tma(non_exec_tiled_tma_reduce(gmem, tile), cute.tma.Mbarrier(1))
+    >>> tma_reduce(add, where, (0, 128)).name
+    'atom.tma_reduce'
+    """
     return _operation("reduce", exec_atom, src, coord, (allow_tma, inBounds), prefetch)
 
 
@@ -445,6 +502,12 @@ def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> P
 
     Raises:
         InvalidTypeError: not a descriptor.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> descriptor = cute.tma.build_tma_descriptor(gmem, cute.parse("(_128,_64):(_64,_1)"))
+    >>> prefetch_tma_desc(descriptor).descriptor.request.box_dim
+    (64, 128)
     """
     if not isinstance(descriptor, (TmaDescriptorTiled, TmaDescriptorIm2col)):
         raise InvalidTypeError(f"prefetch_tma_desc takes a TMA descriptor, got {type(descriptor).__name__}")
@@ -485,6 +548,13 @@ def non_exec_tiled_tma_load(
         num_multicast, load_mode: as in `partition`; the mode is the descriptor's by default.
     Raises:
         TmaVerifyError: a step of the partition verifier refuses.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> atom = non_exec_tiled_tma_load(gmem, tile)
+    >>> atom.kind, atom.box
+    ('load', (64, 128))
     """
     mode = getattr(descriptor, "mode", None) if load_mode is None else load_mode
     return _partitioned(descriptor, tile, cta_map, arch, num_multicast=num_multicast, load_mode=mode)
@@ -504,7 +574,15 @@ def non_exec_tiled_tma_store(
     store_mode: TmaStoreMode | int | str | None = None,
     arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
-    """atom.non_exec_tiled_tma_store: a verified store. Arguments and errors as `non_exec_tiled_tma_load`."""
+    """atom.non_exec_tiled_tma_store: a verified store. Arguments and errors as `non_exec_tiled_tma_load`.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> atom = non_exec_tiled_tma_store(gmem, tile)
+    >>> atom.kind, atom.box
+    ('store', (64, 128))
+    """
     return _partitioned(descriptor, tile, cta_map, arch, store_mode=_store_mode(descriptor, store_mode))
 
 
@@ -517,5 +595,12 @@ def non_exec_tiled_tma_reduce(
     arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
     """atom.non_exec_tiled_tma_reduce: a verified reduction of one of the eight kinds. Arguments and errors as
-    `non_exec_tiled_tma_load`."""
+    `non_exec_tiled_tma_load`.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> tile = cute.parse("(_128,_64):(_64,_1)")
+    >>> non_exec_tiled_tma_reduce(gmem, tile, kind="MAX").reduce_kind
+    <TmaReduceKind.MAX: 2>
+    """
     return _partitioned(descriptor, tile, cta_map, arch, store_mode=_store_mode(descriptor), reduce_kind=kind)

@@ -187,6 +187,12 @@ def legacy_ptx(atom: Copyable | TracedCopy, arch: str, kind: str = "") -> str:
     Raises:
         EmissionError: no code for this copy (`check_legacy`), or cp.async below sm_80 or for a store.
         InvalidValueError: no such architecture.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> "cp.async" in legacy_ptx(atom, "sm_80")
+    True
     """
     copy, target = trace_copy(atom), architecture(arch)
     if found := check_legacy(copy):

@@ -227,6 +227,13 @@ class Lowering:
     copy: what was lowered. witness: the copy atom chosen for the architecture, and the reasons. stages: in order.
     flow: the byte count at each stage. orders: the coordinate order per stage. spaces: the address space of each
     operand. phases: what LowerTMALoadStoreToAsync did. consumer: the wait for the tile, stages 3w to 6w.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> trace = cute.tma.lower(atom)
+    >>> trace.witness, [stage.name for stage in trace.stages][:2]
+    ('sm90_tma_load_2d_f16', ['cuda_tile', 'nv_tileaa'])
     """
 
     copy: TracedCopy

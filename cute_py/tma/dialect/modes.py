@@ -144,8 +144,7 @@ def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:
 
 
 def why_not_reduction(kind: TmaReduceKind | int | str, dtype: str) -> str | None:
-    """The reason why a reduction does not run on an element type, or None. Deprecated: `lower_tma_store` lists what it
-    refuses.
+    """The reason why a reduction does not run on an element type, or None.
 
     >>> why_not_reduction(TmaReduceKind.INC, "int32")
     'reduction INC of int32; the hardware has it for uint32'
@@ -212,7 +211,11 @@ def as_reduce_kind(value: TmaReduceKind | int | str) -> TmaReduceKind:
 
 @record
 class L2Policy:
-    """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access."""
+    """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access.
+
+    >>> L2Policy("evict_first", 0x12F0000000000000).name
+    'evict_first'
+    """
 
     name: str
     value: int

@@ -71,7 +71,11 @@ PHASES = (
 
 @record
 class KernelOperation:
-    """An operation of the body that is not a copy: its text, and the tensors whose tiles it reads."""
+    """An operation of the body that is not a copy: its text, and the tensors whose tiles it reads.
+
+    >>> KernelOperation("gemm(A, B)", ("A", "B")).reads
+    ('A', 'B')
+    """
 
     text: str
     reads: tuple[str, ...] = ()
@@ -87,6 +91,9 @@ class KernelFunction:
     copies: the body in program order: copies (atoms are named A, B, ... in order) and other operations.
     num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
     depth: slots of a pipeline stage. device: names of the tensors whose maps are made on the device.
+
+    >>> KernelFunction("sm_90a", ()).depth
+    1
     """
 
     arch: str | None
@@ -174,6 +181,9 @@ class PhaseTrace:
     """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics, barriers, the body.
 
     If the gate stopped the pass, `rewritten` is empty and there is one diagnostic.
+
+    >>> run_phases(KernelFunction("sm_90a", ())).num_host_tmas
+    0
     """
 
     phases: tuple[Phase, ...]

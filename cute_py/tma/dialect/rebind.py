@@ -49,7 +49,11 @@ class RebindInstruction:
 
 @record
 class RebindSequence:
-    """The steps in order, for maps of `rank` in `space`."""
+    """The steps in order, for maps of `rank` in `space`.
+
+    >>> len(rebind_sequence(2).steps)
+    6
+    """
 
     rank: int
     space: str
@@ -231,6 +235,10 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
     Raises:
         EmissionError: the request is not a tiled map with a known format.
         InvalidValueError: no such space.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled
+    >>> len(init_sequence(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8))))
+    13
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     expect_choice(space, SPACES, "space")
@@ -268,6 +276,9 @@ def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: 
     Raises:
         EmissionError: the sequence has violations, or this target does not have its instructions.
         InvalidValueError: no such architecture, or no such version.
+
+    >>> print(rebind_ptx(1).splitlines()[0])
+    .version 9.0
     """
     version, arch = expect_version(version), architecture(arch).name
     sequence = rebind_sequence(rank, space="global", scope=scope)

@@ -299,6 +299,10 @@ class PartitionWalk:
 
     `failed` is the number of the step that refused (None: all passed) and `text` its diagnostic; `flags` holds what
     was learned up to there. `results` are the records of a walk that passed, `broken` the rules behind a refusal.
+
+    >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
+    >>> print(walk.failed, walk.text)
+    1 invalid operand types, got !cute.layout<(8,64),(1,8)>, None, and !cute.tile<[8:1;64:1]>
     """
 
     failed: int | None

@@ -276,7 +276,7 @@ def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
         return descriptor
     what = f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
     if has(descriptor, "descriptor"):
-        raise InvalidTypeError(what, hint="atom.descriptor has the bytes of an atom")
+        raise InvalidTypeError(what, hint="atom.descriptor has the bytes of an atom's map")
     if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is a buffer too
         raise InvalidTypeError(what)
     try:

@@ -216,6 +216,10 @@ def init_barrier(smem: SharedMemory, offset: int, arrive_count: int, *, name: st
 
     Raises:
         InvalidValueError: the offset is not a multiple of 8, or outside shared memory.
+
+    >>> from cute_py.tma.emulator import SharedMemory
+    >>> print(init_barrier(SharedMemory(1024), 8, 1))
+    phase 0: 1 of 1 arrival pending, 0 of 0 bytes arrived
     """
     expect_having(smem, ("rank", "barriers"), "the shared memory of a CTA")
     offset = expect_integer(offset, "the offset of an mbarrier")

@@ -164,6 +164,12 @@ def cute_cpp(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
     Raises:
         EmissionError: a mode other than tile, a reduction other than add, a swizzle without a canonical layout, or a
             tile that this layout does not have.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(cute_cpp(atom, atom.request).splitlines()[-1])
+                             make_shape(Int<128>{}, Int<64>{}), Int<1>{});
     """
     copy = _tiled(atom, request, "CuTe C++")
     if copy.direction == "reduce" and copy.reduce_kind != "add":
@@ -197,6 +203,12 @@ def triton(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
     Raises:
         EmissionError: a mode other than tile, multicast, an element type that Triton lacks, or a reduction that its
             descriptors lack.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(triton(atom, atom.request).splitlines()[0])
+    import triton
     """
     copy = _tiled(atom, request, "Triton")
     if copy.multicast > 1:
@@ -247,6 +259,12 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
     Raises:
         InvalidValueError: no such kind or architecture. InvalidTypeError, TmaBuildError: not an atom.
         EmissionError: the copy has no such form, or the request is not tiled.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(export(atom, "c").splitlines()[0])
+    CUtensorMap map;
     """
     expect(kind, str, "the kind of an export")
     if kind not in KINDS:
@@ -274,6 +292,14 @@ def write_export(
     Raises:
         InvalidValueError, EmissionError: as `export`.
         FileFormatError: the file can't be written.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(write_export(atom, "ptx", folder + "/tile").name)
+    tile.ptx
     """
     text = export(atom, kind, request=request, arch=arch)
     if not isinstance(path, (str, PathLike)):

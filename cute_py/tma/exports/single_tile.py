@@ -59,6 +59,12 @@ def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: 
             instruction that `arch` does not have, or a tile whose bytes are not a multiple of 4.
         TmaLimitError: the tile fits into no block of `arch`.
         InvalidValueError: no such architecture.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> print(single_tile_ptx(atom).splitlines()[0])
+    // load of one 128 x 64 tile of float16 by TMA,
     """
     copy = trace_copy(atom)
     if architecture(arch).number >= 90:
@@ -150,6 +156,12 @@ def cuda_kernel(atom: Copyable | TracedCopy, name: str = "move_tile") -> str:
     Raises:
         EmissionError: multicast or a cache hint, which need a cluster or a policy.
         InvalidValueError: the name is not an identifier.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, "(_128,_64):(_64,_1)")
+    >>> "move_tile" in cuda_kernel(atom)
+    True
     """
     copy = trace_copy(atom)
     expect_name(name, "the kernel's name")

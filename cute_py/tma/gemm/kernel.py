@@ -120,6 +120,19 @@ class GemmKernel:
     """A GEMM kernel: C (M,N) = epilogue(A (M,K) * B (N,K)).
 
     plan: its numbers. kernel: its text and launch configuration.
+
+    >>> import cute_py as cute
+    >>> def atom(op, rows, columns, tile):
+    ...     shape, stride = (rows, columns), (columns, cute.Int(1))
+    ...     gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.Layout(shape, stride))
+    ...     return cute.tma.make_tma_copy(op, gmem, cute.tma.make_smem_layout("K", "128B", "bfloat16", (tile, 64)))
+    >>> a = atom("SM90_TMA_LOAD", 4096, 1024, 128)
+    >>> b = atom("SM90_TMA_LOAD", 8192, 1024, 256)
+    >>> c = atom("SM90_TMA_STORE", 4096, 8192, 64)
+    >>> mma = cute.make_tiled_mma("SM90_64x256x16_F32BF16BF16_SS", (2, 1, 1))
+    >>> kernel = cute.tma.gemm_kernel(mma, a, b, c)
+    >>> kernel.plan.stages, "wgmma" in kernel.source
+    (4, True)
     """
 
     plan: GemmPlan

@@ -97,7 +97,21 @@ class GemmOperand:
 
 @dataclass(frozen=True, slots=True)
 class GemmPlan:
-    """The numbers of one GEMM kernel. Sizes in elements unless a name says bytes."""
+    """The numbers of one GEMM kernel. Sizes in elements unless a name says bytes.
+
+    >>> import cute_py as cute
+    >>> def atom(op, rows, columns, tile):
+    ...     shape, stride = (rows, columns), (columns, cute.Int(1))
+    ...     gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.Layout(shape, stride))
+    ...     return cute.tma.make_tma_copy(op, gmem, cute.tma.make_smem_layout("K", "128B", "bfloat16", (tile, 64)))
+    >>> a = atom("SM90_TMA_LOAD", 4096, 1024, 128)
+    >>> b = atom("SM90_TMA_LOAD", 8192, 1024, 256)
+    >>> c = atom("SM90_TMA_STORE", 4096, 8192, 64)
+    >>> mma = cute.make_tiled_mma("SM90_64x256x16_F32BF16BF16_SS", (2, 1, 1))
+    >>> plan = cute.tma.gemm_kernel(mma, a, b, c).plan
+    >>> plan.shape, plan.tile, plan.stages
+    ((4096, 8192, 1024), (128, 256, 64), 4)
+    """
 
     tiled_mma: TiledMma
     atoms: Mapping[str, TmaAtom] = field(hash=False)
@@ -208,6 +222,18 @@ def check_gemm(
 
     Raises:
         InvalidTypeError: not a tiled MMA, or not TMA atoms. InvalidValueError: stages or staging out of range.
+
+    >>> import cute_py as cute
+    >>> def atom(op, rows, columns, tile):
+    ...     shape, stride = (rows, columns), (columns, cute.Int(1))
+    ...     gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.Layout(shape, stride))
+    ...     return cute.tma.make_tma_copy(op, gmem, cute.tma.make_smem_layout("K", "128B", "bfloat16", (tile, 64)))
+    >>> a = atom("SM90_TMA_LOAD", 4096, 1024, 128)
+    >>> b = atom("SM90_TMA_LOAD", 8192, 1024, 256)
+    >>> c = atom("SM90_TMA_STORE", 4096, 8192, 64)
+    >>> mma = cute.make_tiled_mma("SM90_64x256x16_F32BF16BF16_SS", (2, 1, 1))
+    >>> [found.rule for found in check_gemm(mma, a, b, c, stages=16)], check_gemm(mma, a, b, c)
+    (['stages'], [])
     """
     atoms, stages, staging = _arguments(tiled_mma, tma_a, tma_b, tma_c, stages, staging)
     found = [*_check_mma(tiled_mma), *_check_tensors(tiled_mma, atoms)]

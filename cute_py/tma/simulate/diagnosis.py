@@ -32,7 +32,7 @@ from cute_py.tma.emulator.geometry import Descriptor, row_image
 from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory, as_bytes, as_global
 from cute_py.tma.emulator.operands import checked, reduction
-from cute_py.tma.simulate.tensormap_proxy import Agent, TensormapProxy
+from cute_py.tma.emulator.tensormap_proxy import Agent, TensormapProxy
 
 MOST_NAMED: Final = 8
 """Most barriers that a scope names."""
@@ -80,6 +80,11 @@ class Outcome:
 
     `scope` counts what the run judged, and lists what it did not: a program that completes without a race is sound
     within it.
+
+    >>> from cute_py.tma.emulator import Emulator, GlobalMemory, SharedMemory
+    >>> found = diagnose(lambda run: run.wait(run.barrier(0), 0), Emulator(), GlobalMemory(), SharedMemory(64))
+    >>> found.status, found.pending
+    ('would hang', 1)
     """
 
     status: str
@@ -144,6 +149,11 @@ class Run:
         maps: tensor maps in memory; with it, loads and stores take the address of a map in place of its bytes.
         agent: place of the thread that issues the copies.
         strict: raise `RaceError` at the first race instead of noting it.
+
+    >>> from cute_py.tma.emulator import Emulator, GlobalMemory, SharedMemory
+    >>> run = Run(Emulator(), GlobalMemory(), SharedMemory(64))
+    >>> print(run.barrier(0))
+    phase 0: 1 of 1 arrival pending, 0 of 0 bytes arrived
     """
 
     def __init__(

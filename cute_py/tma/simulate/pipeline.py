@@ -53,6 +53,10 @@ class RingLoad:
     Raises:
         InvalidTypeError: a descriptor that is neither bytes nor a decoded tensor map, or coordinates that are not rows
             of integers. InvalidValueError: a place beyond shared memory.
+
+    >>> from cute_py.tma.descriptor.request import TensorMapTiled
+    >>> RingLoad(TensorMapTiled("int32", 4096, (4096,), (), (128,)), [(0,), (128,)]).coords
+    ((0,), (128,))
     """
 
     descriptor: Descriptor
@@ -69,7 +73,12 @@ class RingLoad:
 
 @dataclass(frozen=True, slots=True)
 class RingStore:
-    """Store that every iteration makes from its stage. Errors as `RingLoad`."""
+    """Store that every iteration makes from its stage. Errors as `RingLoad`.
+
+    >>> from cute_py.tma.descriptor.request import TensorMapTiled
+    >>> RingStore(TensorMapTiled("int32", 4096, (4096,), (), (128,)), [(0,), (128,)]).coords
+    ((0,), (128,))
+    """
 
     descriptor: Descriptor
     coords: Sequence[Sequence[int]]

@@ -98,7 +98,11 @@ def test_the_array_interface_of_a_device() -> None:
     ("array", "kind", "words"),
     [
         (lambda: [1, 2], InvalidTypeError, "list is not an array"),
-        (lambda: OnDevice((4,), ">f4"), InvalidValueError, "element type '>f4' is big-endian; GPUs are little-endian"),
+        (
+            lambda: OnDevice((4,), ">f4"),
+            InvalidValueError,
+            "element type '>f4' is big-endian; must be little-endian, as on a GPU",
+        ),
         (lambda: OnDevice((4,), "|V2"), InvalidTypeError, "element type '|V2' is not known"),
         (lambda: OnDevice((4, 4), strides=(18, 4)), InvalidValueError, "stride = 18 bytes; must be a multiple of"),
     ],
@@ -120,7 +124,7 @@ def test_an_array_that_keeps_its_memory_to_itself() -> None:
     with pytest.raises(InvalidValueError) as caught:
         array_view(Closed())
     assert str(caught.value) == (
-        "Closed does not export its memory by DLPack\n"
+        "Closed does not export its memory through DLPack\n"
         "  cause : Can't export tensors that require gradient, use tensor.detach()"
     )
 
@@ -165,7 +169,7 @@ PAIRS = [
         view((8, 8)),
         view((8, 8), FAR, "int32"),
         InvalidValueError,
-        "source dtype float32 is not destination dtype int32",
+        "source dtype float32 differs from destination dtype int32",
     ),
     (view((8, 8)), view((8, 8), 4096 + 252), InvalidValueError, "source and destination overlap; their tiles"),
     (

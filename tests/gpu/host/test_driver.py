@@ -161,7 +161,7 @@ def test_other_codes_are_errors_of_the_device(stand_in: Any) -> None:
 
 def test_what_is_no_request(stand_in: Any) -> None:
     stand_in()
-    with pytest.raises(InvalidTypeError, match="not a tensor map request"):
+    with pytest.raises(InvalidTypeError, match="expected a tensor map request, got"):
         driver_encode(b"")  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="count = 0; must be at least 1"):
         sweep(0)

@@ -93,6 +93,10 @@ BLACKWELL_PROGRAMS: Final = tuple(
             "device_kernel",
         ),
         (
+            f"{NARROW}/72b_blackwell_nvfp4_nvfp4_gemm.cu", "example_72b", "--m=256 --n=256 --k=256 --iterations=0",
+            "device_kernel",
+        ),
+        (
             f"{NARROW}/72c_blackwell_mixed_mxfp8_bf16_gemm.cu", "example_72c",
             "--m=256 --n=256 --k=256 --iterations=0", "device_kernel",
         ),

@@ -70,7 +70,10 @@ def test_a_slot_between_two_elements() -> None:
 @pytest.mark.parametrize(("gmem", "tile"), [("(48,32):(_1,48)", "(_2,_1)"), ("(48):(_1)", "(_2)")])
 def test_a_tile_of_one_element_of_the_internal_type(gmem: str, tile: str) -> None:
     smem = tile + (":(_1,_0)" if "," in tile else ":(_1)")
-    with pytest.raises(GBasisError, match="the tile is a single element of the type that TMA counts in"):
+    with pytest.raises(
+        GBasisError,
+        match="the tile is a single element of the internal type, so its box moves along no mode of the tensor",
+    ):
         atom(gmem, smem, tile, "half_t", "uint32_t")
 
 
@@ -78,9 +81,7 @@ def test_overhang_of_merged_modes() -> None:
     """Two modes of the tensor in one mode of the map: their ends are not both tested."""
     merged = atom("(_2,128,1,_2):(_128,_1,384,_384)", "(_3,_128,_1,_2):(_128,_1,_384,_384)", "(_3,_128,_1,_2)", "uint8")
     assert str(merged.gbasis) == "(_128,(_3,_2),_1):(_1@1,(_1@0,_1@3),_1@2)"
-    reason = (
-        "a tile reaches 3 elements along layout mode 0 of 2, which shares TMA mode 1 with others: what lies past its"
-    )
+    reason = "a tile reaches 3 elements along layout mode 0 of 2, which shares TMA mode 1 with other modes"
     assert merged.why_not().startswith(reason)
     assert reason in merged.explain()
     whole = atom("(_3,128,1,_2):(_128,_1,384,_384)", "(_3,_128,_1,_2):(_128,_1,_384,_384)", "(_3,_128,_1,_2)", "uint8")
@@ -90,8 +91,8 @@ def test_overhang_of_merged_modes() -> None:
 def test_overhang_of_a_static_mode_of_size_1() -> None:
     operands = ("(_128,_2):(_1,_128)", "(_128,_2)", "uint8", None, "SM90_TMA_LOAD_MULTICAST", 2)
     assert atom("(128,_1):(_1,256)", *operands).why_not() == (
-        "a tile reaches 2 elements along layout mode 1, statically of size 1: coordinates never move along it, so"
-        " instructions past its end read its first row again"
+        "a tile reaches 2 elements along layout mode 1, which has the static size 1: coordinates never move "
+        "along it, so instructions beyond its end read its first row again"
     )
     assert atom("(128,1):(_1,256)", *operands).why_not() is None
     assert atom("(128,_1):(_1,256)", *operands[:3]).why_not() is None
@@ -119,8 +120,8 @@ def test_a_box_over_collapsed_modes() -> None:
     with pytest.raises(TmaLimitError) as refusal:
         atom(*operands)
     assert str(refusal.value).splitlines()[0] == (
-        "boxDim[4] = 4 steps of 262144 elements; must be the tile's (2,2) elements of strides (262144,1048576), which"
-        " are not such a run"
+        "boxDim[4] = 4 steps of 262144 elements; must be the tile's (2,2) elements with strides "
+        "(262144,1048576), which do not form such a run"
     )
     assert "split_oversize=True" in str(refusal.value)
     assert atom(*operands, check=False).plan.box == (64, 2, 2, 2, 4)
@@ -159,11 +160,13 @@ def test_partition_operands_refused() -> None:
     tiles = cute.zipped_divide(load.get_tma_tensor(), (Int(128), Int(64)))
     shared = cute.make_tensor(cute.make_smem_ptr(0, "half_t"), Layout((Int(128), Int(64)), LayoutRight))
     one = Layout(Int(1))
-    with pytest.raises(InvalidTypeError, match="the CTAs of a multicast are numbered by a layout, got None"):
+    with pytest.raises(
+        InvalidTypeError, match="cta_layout must be a layout that numbers the CTAs of a multicast, got None"
+    ):
         cute.tma.tma_partition(load, 0, None, shared, tiles)
-    with pytest.raises(InvalidTypeError, match="the coordinate of one CTA has no free modes"):
+    with pytest.raises(InvalidTypeError, match="the coordinate of one CTA can't hold `_`, got None"):
         cute.tma.tma_partition(load, None, one, shared, tiles)
-    with pytest.raises(InvalidTypeError, match="tma_partition takes tensors; gtensor is Layout"):
+    with pytest.raises(InvalidTypeError, match="tma_partition takes tensors, but gtensor is a Layout"):
         cute.tma.tma_partition(load, 0, one, shared, one)
     with pytest.raises(StaticAssertError, match="size<0>"):
         cute.tma.tma_partition(load, 0, one, shared, tiles)

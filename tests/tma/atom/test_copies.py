@@ -134,13 +134,13 @@ def test_the_example_of_the_load_walkthrough() -> None:
 def test_arrays_that_are_not_the_atoms_tensor() -> None:
     array = np.zeros((64, 64), np.float16)
     atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", array, Layout((Int(32), Int(32)), LayoutRight))
-    with pytest.raises(CuteError, match="source is not the tensor of the atom"):
+    with pytest.raises(CuteError, match="source is not the tensor of this atom"):
         cute.tma.copy(atom, np.zeros((64, 32), np.float16))
     with pytest.raises(CuteError, match="overlap"):
         cute.tma.copy(atom, array, array)
     with pytest.raises(CuteError, match="elements of 32 bits"):
         cute.tma.copy(atom, np.zeros((64, 64), np.float32))
-    with pytest.raises(CuteError, match="backend 'tpu'"):
+    with pytest.raises(CuteError, match="backend = 'tpu'; must be 'emulator', 'cuda' or 'both'"):
         cute.tma.copy(atom, array, backend="tpu")
     with pytest.raises(CuteError, match="the tensor has 4 tiles"):
         cute.tma.execute(atom, array, 4)
@@ -170,7 +170,7 @@ def test_a_load_without_multicast_brings_each_cta_its_slice() -> None:
     assert (alone.bytes_per_instruction, alone.transaction_bytes) == (4096, 4096)
     assert (shared.bytes_per_instruction, shared.transaction_bytes) == (4096, 16384)
     assert alone.why_not() == (
-        "SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 receives its slice of the tile alone"
+        "SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 CTAs receives only its slice of the tile"
     )
     assert shared.why_not() is None
     assert cute.tma.make_tma_copy("SM90_TMA_STORE", gmem, tile, num_multicast=4).why_not() is None

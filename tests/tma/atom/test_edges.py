@@ -23,7 +23,7 @@ def atom(smem: str, x: Any = X, op: str = "SM90_TMA_LOAD", **options: Any) -> An
 def test_counts_of_an_explanation() -> None:
     text = atom("(_32,(_32,_2)):(_32,(_1,_1024))").explain()
     assert "2 per tile and CTA, 4 tiles, 8 in all" in text
-    assert "2 instructions a tile" in text
+    assert "bytes; another order of the tile's modes may give one" in text
     one = atom("(_32,_64):(_64,_1)").explain()
     assert "1 per tile and CTA, 4 tiles, 4 in all" in one
     assert "instructions a tile" not in one
@@ -32,10 +32,10 @@ def test_counts_of_an_explanation() -> None:
 def test_bytes_of_an_explanation_are_those_of_its_direction() -> None:
     """A barrier counts the bytes of loads alone."""
     expected = {
-        "SM90_TMA_LOAD": "a CTA's barrier expects 4096 bytes a tile",
+        "SM90_TMA_LOAD": "a CTA's barrier expects 4096 bytes per tile",
         "SM90_TMA_STORE": "complete by bulk group",
         "SM90_TMA_REDUCE_ADD": "complete by bulk group",
-        "SM90_TMA_PREFETCH": "brings 4096 bytes into the L2 cache",
+        "SM90_TMA_PREFETCH": "prefetches 4096 bytes into the L2 cache",
     }
     for op, text in expected.items():
         explained = atom("(_32,_64):(_64,_1)", op=op).explain()
@@ -70,7 +70,7 @@ def test_the_smallest_swizzle_on_elements() -> None:
     for base in (0, 1):
         smem = cute.make_composed_layout(cute.Swizzle(3, base, 3), Int(0), Layout((Int(8), Int(64)), (Int(64), Int(1))))
         found[base] = " ".join(d.text for d in check_units(smem, 16))
-    assert "permutes parts of elements" in found[0]
+    assert "bits splits elements when the hardware applies it to bytes" in found[0]
     assert "Sw<3,0,3> on elements" in found[1]
 
 
@@ -102,7 +102,7 @@ def test_swizzled_rows_shorter_than_their_swizzle_are_placed_apart(rows: int, co
     if not agrees:
         span = 16 << swizzle
         assert made.why_not() == (
-            f"rows of {2 * columns} bytes; the engine places them {span} bytes apart with swizzle {span}B, the shared "
-            f"layout {2 * columns}"
+            f"rows of {2 * columns} bytes; with swizzle {span}B the engine places them {span} bytes apart, but "
+            f"the shared layout {2 * columns}"
         )
         assert f"places them {span} bytes apart" in made.explain()

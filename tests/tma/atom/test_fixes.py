@@ -30,12 +30,12 @@ CASES = {
     "row of 1000 bytes": (tensor((1024, 500), (500, Int(1))), row_tile(64, 64), 1, "pad the row to 504 elements"),
     "box beyond the swizzle": (ROWS, swizzled(2, 64, 64), 1, 'make_smem_layout("K", "128B", "float16", (64, 64))'),
     "box of two swizzle rows": (ROWS, swizzled(3, 64, 128), 1, 'make_smem_layout("K", "128B", "float16", (64, 128))'),
-    "box mode above 256": (ROWS, row_tile(4, 512), 1, "split_oversize=True: several instructions a tile"),
+    "box mode above 256": (ROWS, row_tile(4, 512), 1, "split_oversize=True: several instructions per tile"),
     "two rules: the stride and the box": (
         tensor((1024, 500), (500, Int(1))),
         row_tile(300, 64),
         1,
-        "pad the row to 504 elements, and split_oversize=True: several instructions a tile",
+        "pad the row to 504 elements, and split_oversize=True: several instructions per tile",
     ),
     "rows of 8 bytes": (ROWS, row_tile(64, 4), 1, "a tile of 64x8"),
     "rows of 40 bytes": (ROWS, row_tile(64, 20), 1, "a tile of 64x16"),
@@ -88,7 +88,7 @@ def test_the_smallest_change_comes_first() -> None:
     gtensor, smem, count, _ = CASES["row of 1000 bytes"]
     words = [str(fix) for fix in fix_candidates(gtensor, smem, count)]
     assert words[0] == "pad the row to 504 elements"
-    assert words.index("split_oversize=True: several instructions a tile") < len(words) - 1
+    assert words.index("split_oversize=True: several instructions per tile") < len(words) - 1
 
 
 def test_at_most_as_many_as_asked_for() -> None:
@@ -107,7 +107,7 @@ def test_explain_tells_the_whole_way() -> None:
         "mode 1: 1024 elements, 1024 bytes apart, box 128",
         "1 per tile and CTA, 64 tiles, 64 in all",
         "first at (0, 0), last at (448, 896)",
-        "a CTA's barrier expects 16384 bytes a tile",
+        "a CTA's barrier expects 16384 bytes per tile",
         "aligned to 1024 bytes",
     ):
         assert part in text
@@ -116,8 +116,8 @@ def test_explain_tells_the_whole_way() -> None:
 def test_explain_says_what_would_be_better() -> None:
     plain = make_tma_atom("SM90_TMA_LOAD", ROWS, row_tile(128, 64))
     best = make_tma_atom("SM90_TMA_LOAD", ROWS, swizzled(3, 128, 64))
-    assert "better" in plain.explain()
-    assert "better" not in best.explain()
+    assert "possible improvements" in plain.explain()
+    assert "possible improvements" not in best.explain()
 
 
 def test_nothing_is_proposed_for_what_is_symbolic() -> None:

@@ -84,7 +84,7 @@ def test_split_oversize_cuts_to_a_divisor() -> None:
     assert str(construct_tma_gbasis(gmem, smem, v_map).layout) == "(_600,_4):(_1@1,_1@0)"
     cut = construct_tma_gbasis(gmem, smem, v_map, split_oversize=True)
     assert str(cut.layout) == "(_200,_1):(_1@1,_1@0)"
-    assert cut.trace.notes == ("box mode 0 of 600 elements cut to 200: several instructions",)
+    assert cut.trace.notes == ("box mode 0 of 600 elements is cut to 200, so a tile takes several instructions",)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_split_oversize_cuts_to_a_divisor() -> None:
             Layout((Int(64), Int(32)), LayoutLeft),
             (Int(64), "32"),
             InvalidTypeError,
-            "a tile is made of sizes and plain layouts",
+            "a tiler must hold sizes and plain layouts, got",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_refused(smem: Any, tile: Any, error: type[Exception], words: str) -> No
 
 def test_a_tile_is_no_swizzled_layout() -> None:
     swizzled = cute.ComposedLayout(cute.Swizzle(3, 4, 3), Int(0), Layout((Int(8), Int(64)), LayoutRight))
-    with pytest.raises(InvalidTypeError, match="a tile is made of sizes and plain layouts"):
+    with pytest.raises(InvalidTypeError, match="a tiler must hold sizes and plain layouts, got"):
         make_cta_v_map((64, 64), swizzled)
     assert make_cta_v_map((64, 64), (numpy.int64(8), 64)) == make_cta_v_map((64, 64), (8, 64))
     with pytest.raises(InvalidTypeError, match="coalesce_256 takes a layout, got int"):
@@ -139,7 +139,7 @@ def test_the_trace_tells_each_stage_with_its_reason() -> None:
     assert str(basis) == "((_16,_16)):((_1@1,_1@0))"
     names = [name for name, _, _ in basis.trace.steps()]
     assert names[0] == "cta_v_map" and names[-1] == "tma_gbasis" and len(names) == 10
-    assert basis.trace.notes == ("contiguous in global memory too: (_16,_16):(_1,_16) merged to _256:_1",)
+    assert basis.trace.notes == ("(_16,_16):(_1,_16) is contiguous in global memory too and was merged to _256:_1",)
     assert basis.trace.cta_v_map == Layout((Int(16), Int(16)), (E(0), E(1)))
 
 

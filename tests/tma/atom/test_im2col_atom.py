@@ -54,7 +54,7 @@ def test_words() -> None:
         "lower_corner   (-1, -1)",
         "mode 3: 2 elements, 32768 bytes apart, traversal stride 1",
         "one instruction: 64 channels of 128 pixels",
-        "a CTA's barrier expects 16384 bytes a tile",
+        "a CTA's barrier expects 16384 bytes per tile",
     ):
         assert words in told, words
     assert atom().why_not() is None
@@ -101,7 +101,7 @@ def test_several_broken_rules_are_listed_together() -> None:
         cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", gmem, SMEM, (Int(128), Int(64)))
     rules = [found.rule for found in caught.value.violations]
     assert rules == ["address_alignment", "stride_alignment"]
-    assert str(caught.value).splitlines()[0] == "2 rules of the im2col tensor map are broken"
+    assert str(caught.value).splitlines()[0] == "the im2col tensor map breaks 2 rules"
 
 
 @pytest.mark.parametrize(
@@ -111,5 +111,5 @@ def test_a_store_says_which_windows_trap(low: tuple[int, int], high: tuple[int, 
     window = {"lower_corner_whd": low, "upper_corner_whd": high}
     load = cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", GMEM, SMEM, (Int(128), Int(64)), 1, **window)
     store = cute.tma.make_im2col_tma_copy("SM90_TMA_STORE_IM2COL", GMEM, SMEM, (Int(128), Int(64)), 1, **window)
-    text = "an im2col store takes no lower corner below 0 and no upper corner above 0; it traps"
+    text = "an im2col store traps with a lower corner below 0 or an upper corner above 0"
     assert (load.check(), [str(found) for found in store.check()]) == ([], [text] if traps else [])

@@ -57,7 +57,7 @@ def test_a_mode_of_stride_0_names_no_further_cta() -> None:
         (Layout((2, 16), (16, 1)), (1, 0), (1,), InvalidValueError, "CTA 16 in a multicast mask; must be 0 to 15"),
         (Layout((1 << 40, 2), (1, 1)), (0, 0), (0,), InvalidValueError, "CTA 16 in a multicast mask; must be 0 to 15"),
         (Layout((4, 2), (-1, 1)), (1, 0), (), InvalidValueError, "CTA -1 in a multicast mask; must be 0 to 15"),
-        (CLUSTER, (0, 0, 0, 0), (4,), InvalidValueError, "no mode 4 in a coordinate of rank 4"),
+        (CLUSTER, (0, 0, 0, 0), (4,), InvalidValueError, "mode 4 does not exist in a coordinate of rank 4"),
         (CLUSTER, (0, 0, 0, 0), ("m",), InvalidTypeError, "a mode must be an integer, got str 'm'"),
         (CLUSTER, (0, 0, 0, 0), (None,), InvalidTypeError, "a mode must be an integer, got NoneType None"),
         (Layout((1, 2, 1, 1)), (1, 1, 0, 0), (1,), InvalidValueError, "a CTA = (1, 1, 0, 0); must lie in (1,2,1,1)"),
@@ -67,7 +67,13 @@ def test_a_mode_of_stride_0_names_no_further_cta() -> None:
         (Layout(((2, 2), 4)), ((1, 2), 0), (1,), InvalidValueError, "a CTA = ((1, 2), 0); must lie in ((2,2),4)"),
         (Layout(((2, 2), 4)), (4, 0), (1,), InvalidValueError, "a CTA = (4, 0); must lie in ((2,2),4)"),
         (Layout(4), 4, (), InvalidValueError, "a CTA = 4; must lie in 4:_1"),
-        ((2, 2), (0, 0), (), InvalidTypeError, "the CTAs of a cluster are numbered by a layout, got (2, 2)"),
+        (
+            (2, 2),
+            (0, 0),
+            (),
+            InvalidTypeError,
+            "cluster_layout_vmnk must be a layout that numbers the CTAs of a cluster, got (2, 2)",
+        ),
     ],
 )
 def test_refused(layout: Any, coord: Any, modes: Any, error: type[Exception], words: str) -> None:
@@ -97,7 +103,7 @@ def test_a_partition_is_of_a_cta_that_is_there() -> None:
     for cta in (-1, 2, 5):
         with pytest.raises(InvalidValueError, match=f"a CTA = {cta}; must lie in _2:_1"):
             cute.tma.tma_partition(atom, cta, Layout(Int(2)), smem, tiles)
-        with pytest.raises(InvalidValueError, match=f"(thread|a thread index =) {cta}; (this tiled copy has|must)"):
+        with pytest.raises(InvalidValueError, match=f"thread {cta} does not exist|a thread index = {cta}; must"):
             atom.tiled_copy.get_slice(cta)
     assert [str(cute.tma.tma_partition(atom, cta, Layout(Int(2)), smem, tiles)[0].engine) for cta in (0, 1)] == [
         "ArithTuple(0,0)",

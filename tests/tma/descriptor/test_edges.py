@@ -61,7 +61,7 @@ CHANGES: dict[str, tuple[TensorMap, str]] = {
     ),
     "32 bytes with interleave": (
         replace(SLICED, global_address=0x1010),
-        "globalAddress 0x1010 -> 0x1000: begin 16 bytes earlier, at a multiple of 32",
+        "globalAddress 0x1010 -> 0x1000: start 16 bytes earlier, at a multiple of 32",
     ),
     "a stride below another": (
         TensorMapTiled(6, 0x1000, (64, 8, 4, 8), (8192, 100, 90000), (64, 1, 1, 1)),
@@ -87,14 +87,16 @@ SIX = TensorMapTiled(
 def test_two_of_six_modes_become_one() -> None:
     """The first two that continue each other and whose outer one has a box of 1; what belongs to that one goes."""
     ((text, changed),) = find_changes(SIX)
-    assert text == "merge modes 2 and 3, which continue each other: globalDim (64, 2, 12, 5, 6)"
+    assert text == "merge the contiguous modes 2 and 3: globalDim (64, 2, 12, 5, 6)"
     assert changed == TensorMapTiled(
         6, 0x1000, (64, 2, 12, 5, 6), (128, 512, 6144, 65536), (64, 2, 1, 1, 1), (1, 1, 1, 3, 1)
     )
-    assert find_changes(replace(SIX, box_dim=(64, 2, 1, 2, 1, 1)))[0][0].startswith("merge modes 3 and 4")
+    assert find_changes(replace(SIX, box_dim=(64, 2, 1, 2, 1, 1)))[0][0].startswith(
+        "merge the contiguous modes 3 and 4"
+    )
     assert find_changes(replace(SIX, box_dim=(64, 1, 1, 2, 2, 1))) == []
     outer = replace(SIX, global_strides=(128, 512, 2048, 10240, 51200))
-    assert find_changes(outer)[0][0].startswith("merge modes 4 and 5")
+    assert find_changes(outer)[0][0].startswith("merge the contiguous modes 4 and 5")
 
 
 def test_lengths_of_corners() -> None:

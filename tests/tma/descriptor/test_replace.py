@@ -115,11 +115,17 @@ def test_im2col_maps_can_be_rewritten_too() -> None:
         ("interleave_layout", 3, 0, InvalidValueError, "interleave_layout = 3; must be 0 to 2"),
         ("fill_mode", 2, 0, InvalidValueError, "fill_mode = 2; must be 0 to 1"),
         ("elemtype", 16, 0, InvalidValueError, "elemtype = 16; must be 0 to 12"),
-        ("elemtype", 13, 0, UnknownFactError, "the bits of 16U4_ALIGN8B in a tensor map are not known"),
-        ("elemtype", 15, 0, UnknownFactError, "the bits of 16U6_ALIGN16B"),
-        ("swizzle_mode", 4, 0, UnknownFactError, "the bits of 96B"),
+        ("elemtype", 13, 0, UnknownFactError, "it is unknown which bits of a tensor map encode 16U4_ALIGN8B"),
+        ("elemtype", 15, 0, UnknownFactError, "it is unknown which bits of a tensor map encode 16U6_ALIGN16B"),
+        ("swizzle_mode", 4, 0, UnknownFactError, "it is unknown which bits of a tensor map encode 96B"),
         ("swizzle_mode", 5, 0, InvalidValueError, "swizzle_mode = 5; must be 0 to 3"),
-        ("swizzle_atomicity", 1, 0, UnknownFactError, "the bits of swizzle_atomicity"),
+        (
+            "swizzle_atomicity",
+            1,
+            0,
+            UnknownFactError,
+            "it is unknown which bits of a tensor map encode swizzle_atomicity",
+        ),
     ],
 )
 def test_what_replace_refuses(field: str, value: Any, ordinal: int, error: type[CuteError], message: str) -> None:
@@ -177,10 +183,10 @@ def test_rebind_is_address_sizes_strides() -> None:
 @pytest.mark.parametrize(
     ("extents", "strides", "message"),
     [
-        ((), (), "rank 0; must be 1 to 5"),
-        ((1,) * 6, (16,) * 5, "rank 6; must be 1 to 5"),
-        ((64, 32), (), "0 strides for rank 2; must be 1"),
-        ((64, 32, 2), (128, 4096), "rebind with 3 extents of a map of rank 2; a rebind writes no rank"),
+        ((), (), "the rank of extents = 0; must be 1 to 5"),
+        ((1,) * 6, (16,) * 5, "the rank of extents = 6; must be 1 to 5"),
+        ((64, 32), (), "strides has 0 entries for rank 2; must have 1"),
+        ((64, 32, 2), (128, 4096), "rebind has 3 extents for a map of rank 2; rebind does not change the rank"),
     ],
 )
 def test_what_rebind_refuses(extents: tuple[int, ...], strides: tuple[int, ...], message: str) -> None:

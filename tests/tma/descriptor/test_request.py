@@ -97,7 +97,7 @@ def test_requests_are_values() -> None:
 def test_rank_and_width() -> None:
     assert (TILED.rank, IM2COL.rank, TILED.element_bits) == (2, 4, 16)
     for number in (None, 99):
-        with pytest.raises(InvalidValueError, match=f"data_type = {number}; no such element format"):
+        with pytest.raises(InvalidValueError, match=f"data_type = {number}; must be a known element format"):
             _ = replace(TILED, data_type=number).element_bits
 
 
@@ -105,7 +105,9 @@ def test_wide_and_im2col_convert() -> None:
     assert WIDE.as_im2col().pixel_box_lower_corner == (-1, 0)
     assert WIDE.as_im2col().as_wide() == WIDE
     flat = TensorMapIm2col(6, 0, (64, 4), (128,), (), (), 8, 8)
-    with pytest.raises(InvalidValueError, match="this map has none"):
+    with pytest.raises(
+        InvalidValueError, match="an im2col-wide map needs a corner along W, but this map has no corners"
+    ):
         flat.as_wide()
 
 

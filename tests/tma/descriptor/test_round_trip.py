@@ -97,7 +97,7 @@ def test_random_bytes_raise_nothing_else() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 63, 65, 127, 129, 256])
 def test_other_sizes_are_refused(size: int) -> None:
-    with pytest.raises(InvalidValueError, match=f"tensor map of {size} bytes; must be 64 or 128"):
+    with pytest.raises(InvalidValueError, match=f"the tensor map has {size} bytes; must have 64 or 128"):
         decode(bytes(size))
 
 
@@ -161,7 +161,7 @@ def test_a_wide_map_decodes_as_im2col() -> None:
     assert found.pixel_box_lower_corner == (-1, 0)
     assert found.as_wide(0) == WIDE
     assert found.as_wide(1) == replace(WIDE, mode=1)
-    with pytest.raises(InvalidValueError, match="corners along W only"):
+    with pytest.raises(InvalidValueError, match="an im2col-wide map can only have corners along W"):
         IM2COL.as_wide()
 
 

@@ -72,10 +72,10 @@ def test_rows_and_pitch() -> None:
 
 
 def test_what_is_unknown_is_said() -> None:
-    with pytest.raises(UnknownFactError, match="im2col-wide loads were not measured"):
+    with pytest.raises(UnknownFactError, match="the transaction bytes of im2col-wide loads have not been measured"):
         transaction_bytes(WIDE)
     for number in (None, 13, 99):
-        with pytest.raises(UnknownFactError, match=f"elements of format {number}"):
+        with pytest.raises(UnknownFactError, match=f"an element of format {number}"):
             element_bytes(replace(TILED, data_type=number))
         assert note_box_bytes(replace(TILED, data_type=number)) == 0
 

@@ -114,7 +114,7 @@ def test_the_operation_carries_the_rank() -> None:
     assert len(logical_slots(encode(IM2COL))[1].lanes) == 5
     assert len(logical_slots(encode(IM2COL), rank=3)[1].lanes) == 4
     for rank in (0, 5, 6):
-        with pytest.raises(InvalidValueError, match=f"rank {rank} of the operation; must be 1 to 4"):
+        with pytest.raises(InvalidValueError, match=f"the operation has rank {rank}; must be 1 to 4"):
             logical_slots(encode(IM2COL), rank=rank)
 
 
@@ -177,7 +177,7 @@ def test_json_takes_names_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        ([], InvalidTypeError, "must be a mapping, not list"),
+        ([], InvalidTypeError, "a tensor map request must be a mapping, got list"),
         ({"kind": "round"}, InvalidValueError, "unknown kind 'round'"),
         ({}, InvalidValueError, "keys of a request of kind 'tiled' do not match"),
         ({**to_json(TILED), "box": [1]}, InvalidValueError, "do not match"),

@@ -245,9 +245,9 @@ def test_an_unknown_gpu_is_refused(arch: str) -> None:
 
 
 def test_what_is_no_request_is_refused() -> None:
-    with pytest.raises(InvalidTypeError, match="not a tensor map request: bytes"):
+    with pytest.raises(InvalidTypeError, match="expected a tensor map request, got bytes"):
         violations(b"")  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError, match="not a tensor map request: int"):
+    with pytest.raises(InvalidTypeError, match="expected a tensor map request, got int"):
         encode(3)  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="must be a name"):
         violations(TILED, arch=90)  # type: ignore[arg-type]

@@ -11,10 +11,8 @@ import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.layout.trees import leaves, modes
+from cute_py.tma.dialect.descriptor_update import TmaUpdate, TmaUpdateKind, apply_update
 from cute_py.tma.dialect.descriptors import (
-    TmaUpdate,
-    TmaUpdateKind,
-    apply_update,
     build_tma_descriptor,
     build_tma_descriptor_im2col,
 )
@@ -231,7 +229,7 @@ def test_three_updates() -> None:
 def test_im2col_descriptors_are_made_on_the_host(update: tuple[str, int, int]) -> None:
     with pytest.raises(TmaBuildError) as refusal:
         apply_update(build_tma_descriptor_im2col(NHWC, **GOOD), TmaUpdate(*update))
-    text = "im2col descriptors are made on the host only: no mutator writes the im2col fields"
+    text = "im2col descriptors can only be made on the host: no mutator writes the im2col fields"
     assert refusal.value.headline == text
 
 

@@ -11,7 +11,8 @@ import pytest
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, LayoutRight, Swizzle
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, TmaVerifyError
-from cute_py.tma.dialect.descriptors import TmaUpdate, apply_update, build_tma_descriptor, build_tma_descriptor_im2col
+from cute_py.tma.dialect.descriptor_update import TmaUpdate, apply_update
+from cute_py.tma.dialect.descriptors import build_tma_descriptor, build_tma_descriptor_im2col
 from cute_py.tma.dialect.exec_atom import (
     make_exec_tma,
     non_exec_tiled_tma_load,

@@ -90,7 +90,7 @@ def test_everything_is_told_together() -> None:
 def test_maps_that_are_made_on_the_host_only() -> None:
     im2col = TensorMapIm2col(6, 4096, (64, 8, 8, 1), (128, 1024, 8192), (0, 0), (0, 0), 64, 8)
     [found] = check_host_only(im2col)
-    assert found.text == "im2col descriptors are made on the host only: no mutator writes the im2col fields"
+    assert found.text == "im2col descriptors can only be made on the host: no mutator writes the im2col fields"
     pair = trace_copy(tile_atom("load", (128, 64), "bf16", op="SM100_TMA_2SM_LOAD", arch="sm_100a"))
     [found] = check_host_only(pair)
     assert (
@@ -98,7 +98,7 @@ def test_maps_that_are_made_on_the_host_only() -> None:
         == "2-CTA descriptors are made on the host only: the CTA V-map folds into the box, which has no mutator"
     )
     assert check_host_only(trace_copy(tile_atom("load", (128, 64), "bf16"))) == []
-    with pytest.raises(EmissionError, match="im2col descriptors are made on the host only"):
+    with pytest.raises(EmissionError, match="im2col descriptors can only be made on the host: no mutator"):
         init_sequence(im2col)  # type: ignore[arg-type]
 
 

@@ -231,7 +231,7 @@ GATES = [
     ("TWO_CTA", "sm_90a", "SM100_TMA_2SM_LOAD needs sm_100 or newer, not sm_90a"),
     ("TWO_CTA", "sm_100a", None),
     ("TWO_CTA", "sm_103f", None),
-    ("TWO_CTA", "sm_120a", "SM100_TMA_2SM_LOAD pairs two CTAs, which sm_120a does not have"),
+    ("TWO_CTA", "sm_120a", "SM100_TMA_2SM_LOAD pairs two CTAs, which sm_120a does not support"),
 ]
 
 
@@ -317,7 +317,7 @@ def test_one_direction() -> None:
 
 @pytest.mark.parametrize("count", [True, 1.0, "2"])
 def test_counts_are_integers(count: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="num_multicast, a count of CTAs, must be an integer"):
+    with pytest.raises(InvalidTypeError, match="num_multicast, the number of CTAs, must be an integer"):
         Operands().partition(num_multicast=count)
 
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.emulator.bulk import Cluster
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier, barrier_at, init_barrier
 from cute_py.tma.emulator.memory import SharedMemory
-from cute_py.tma.simulate.bulk import Cluster
 
 TILE = TensorMapTiled(0, 0, (64, 8), (64,), (32, 4))
 

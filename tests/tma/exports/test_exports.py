@@ -237,7 +237,7 @@ def test_exports_that_can_not_be() -> None:
         export(SHAPES[0], "sass")
     with pytest.raises(TmaBuildError, match="not an atom: no attribute op, request"):
         export(3, "cute")  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError, match="not a tensor map request: int"):
+    with pytest.raises(InvalidTypeError, match="expected a tensor map request, got int"):
         export(3, "c")  # type: ignore[arg-type]
     with pytest.raises(EmissionError, match="needs a tiled request; got TensorMapIm2col"):
         export(SHAPES[0], "triton", request=IM2COL)

@@ -207,7 +207,7 @@ def test_refusals_are_errors_of_gemm_kernel() -> None:
 def test_other_arrays_than_the_atoms_are_refused() -> None:
     kernel = kernel_of(SQUARE)
     a, b = arrays(SQUARE)
-    with pytest.raises(InvalidValueError, match="is not the tensor of the atom"):
+    with pytest.raises(InvalidValueError, match="is not the tensor of this atom"):
         kernel.stage(b, b)
     with pytest.raises(InvalidTypeError, match="A has elements of float16, its atom of bfloat16"):
         kernel.stage(a.astype(np.float16), b)

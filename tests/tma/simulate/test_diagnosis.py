@@ -13,8 +13,8 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
+from cute_py.tma.emulator.tensormap_proxy import TensormapProxy
 from cute_py.tma.simulate.diagnosis import Outcome, Run, diagnose
-from cute_py.tma.simulate.tensormap_proxy import TensormapProxy
 
 TILE = encode(TensorMapTiled(0, 4096, (64, 8), (64,), (32, 4)))  # 128 bytes
 BYTES = 128

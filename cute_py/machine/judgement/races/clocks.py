@@ -12,7 +12,7 @@ An agent is a warp, or asynchronous work that one kind of wait makes known. The 
 
 `known[cluster, warp, 0, agent]` is the last time of an agent that happens before what the warp does now. `[.., 1, ..]`
 is the same for accesses that a proxy fence has made visible to the asynchronous proxy. What a warp itself did is known
-without a clock. Lanes of one warp are one agent.
+without a clock. The lanes of a warp are one agent here; `met` has the time at which they met last (see `lanes`).
 
 `far` extends this to the agents of other clusters, from the first synchronisation through global memory on.
 Source: PTX ISA 9.0, memory consistency model: release and acquire patterns, synchronisation, proxies.
@@ -70,6 +70,8 @@ class Clocks:
         self.floor = np.zeros(m.ctas, np.int64)
         """For each CTA: the last time that all its warps know of each other; what is older is in order."""
         self.lowest = 0
+        self.met = np.zeros(m.count // LANES, np.int64)
+        """For each warp: the last time at which its lanes met; what they did before is in order for all of them."""
 
     # ---- who ---------------------------------------------------------------------------------------------------------
 
@@ -110,6 +112,11 @@ class Clocks:
         if self.now < MAX_TIME:
             self.now += 1
 
+    def lanes_met(self, warps: Any) -> None:
+        """All lanes of these warps know what each of them did up to now."""
+        self.met[warps] = self.now
+        self.tick()
+
     def publish(self, f: Frame) -> Array:
         """The clocks (k, 2, columns) of the warps of a frame, with what they did themselves."""
         cluster, row = self.rows(f)
@@ -145,6 +152,7 @@ class Clocks:
             self.known[cluster, row, :, :width] = np.maximum(self.known[cluster, row, :, :width], held.near)
         if held.far is not None and self.far is not None:
             self.far[f.warps] = np.maximum(self.far[f.warps], held.far)
+        self.lanes_met(f.warps)
 
     def learn(self, f: Frame, column: Any, time: int) -> None:
         """The warps of a frame know an agent up to a time. column: one, or one for each warp."""
@@ -162,6 +170,7 @@ class Clocks:
             far = self.far.reshape(self.m.ctas, self.per_cta, -1)
             far[chosen] = far[chosen].max(axis=1, keepdims=True)
         self.set_floor(chosen)
+        self.met.reshape(self.m.ctas, self.per_cta)[chosen] = self.now
         self.tick()
 
     def set_floor(self, ctas: Any, time: int | None = None) -> None:
@@ -207,6 +216,7 @@ class Clocks:
                 return
             self.far = np.zeros((self.m.count // LANES, len(clock)), np.int32)
         self.far[f.warps] = np.maximum(self.far[f.warps], clock)
+        self.lanes_met(f.warps)
         cluster, row = self.rows(f)
         near = clock.reshape(self.clusters, self.fixed)[cluster]
         self.known[cluster, row, 0, : self.fixed] = np.maximum(self.known[cluster, row, 0, : self.fixed], near)

@@ -4,8 +4,7 @@ Each access looks at the keys of the granules that it touches (`shadow`), and as
 they name happens before. One comparison shows for all accesses of an instruction that they are in order behind a
 barrier; only the others are looked at in detail.
 
-Not judged: lanes of one warp among themselves, local memory, arrays beyond a size, and reads of global memory by
-copies that something overwrites later.
+Not judged: local memory, arrays beyond a size, and reads of global memory by copies that something overwrites later.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ import numpy as np
 
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, Touched
 from cute_py.machine.judgement.races.clocks import MAX_TIME
+from cute_py.machine.judgement.races.lanes import LaneJudge, lanes_of
+from cute_py.machine.judgement.races.same import Same
 from cute_py.machine.judgement.races.shadow import (
     AGENT,
     CAREFUL,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from cute_py.machine.judgement.races.synchronisation import ClockKeeper
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
+    from cute_py.tma.emulator.mbarrier import Mbarrier
 
 GLOBAL_SLOTS: Final = 2
 GLOBAL_SHIFT: Final = 4
@@ -68,6 +70,7 @@ class MemoryJudge(Observer):
         """Pairs of a read of the asynchronous proxy and a write that it does not see: each is said once."""
         self.first_cluster = 0
         self.clusters = 0
+        self.lanes = LaneJudge(reports, self._place)
 
     # ---- a wave ------------------------------------------------------------------------------------------------------
 
@@ -182,7 +185,9 @@ class MemoryJudge(Observer):
                 self._look(f, site, shadow, at, before, keys, "reads")
         elif before.any():
             self._look(f, site, shadow, at, before, keys, "reads")
-        shadow.reads[at * shadow.slots + self._slots(f, shadow, count)] = keys
+        slot = at * shadow.slots + self._slots(f, shadow, count)
+        shadow.reads[slot] = keys
+        shadow.readers[slot] = lanes_of(f, site, count)
         if strong:
             self.keeper.meet(f, array, offsets, order, reads=True, writes=False)
 
@@ -198,10 +203,13 @@ class MemoryJudge(Observer):
         if strong:
             self.keeper.meet(f, array, offsets, order, reads=False, writes=True)
         keys = self._keys(f, site, count, strong)
-        same = _Same(array, offsets, nbytes, values, count, shadow.shift)
+        same = Same(array, offsets, nbytes, values, count, shadow.shift)
         self._overwrite(f, site, shadow, at, keys, offsets, count, same)
-        if not strong and len(f.warps) > 1 and not np.array_equal(shadow.writes[at], keys):
-            self._together(f, site, shadow, at, keys, same)
+        if not strong:
+            if len(f.warps) > 1 and not np.array_equal(shadow.writes[at], keys):
+                self._together(f, site, shadow, at, keys, same)
+            if not np.array_equal(shadow.writers[at], lanes_of(f, site, count)):
+                self.lanes.together(f, site, shadow, at, keys, same)
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads update atomically: only ordinary accesses must happen before."""
@@ -238,6 +246,7 @@ class MemoryJudge(Observer):
             if readers.any():
                 self._look(f, site, shadow, at, readers, keys, "writes")
         shadow.writes[at] = keys
+        shadow.writers[at] = lanes_of(f, site, count)
 
     # ---- in detail ---------------------------------------------------------------------------------------------------
 
@@ -253,12 +262,17 @@ class MemoryJudge(Observer):
         lane = places if before.ndim == 1 else places // before.shape[1]
         own = keys[lane]
         open_ = (found ^ own) & AGENT != 0
+        if not open_.all():
+            if self.lanes.recent(f, found, self.clocks):
+                self.lanes.look(f, site, shadow, self.clocks, at, before, places[~open_], own[~open_], what, same)
+            if not open_.any():
+                return
         if int(keys[0]) & 1:
             open_ &= found & 1 == 0
+            if not open_.any():
+                return
         if not open_.all():
             places, found, lane, own = places[open_], found[open_], lane[open_], own[open_]
-        if not len(places):
-            return
         bad = self._late(found, (own >> CLUSTER & CLUSTER_BITS) - self.first_cluster, own >> COLUMN & COLUMN_BITS)
         if what == "writes":
             self._barriers_overwritten(f, site, shadow, at, found, lane)
@@ -324,7 +338,7 @@ class MemoryJudge(Observer):
             if self.keeper.barriers.get(byte // 8 * 8) is not None:
                 self.reports.barrier_overwritten(f, site, byte // 8 * 8)
 
-    def _together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: _Same) -> None:
+    def _together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: Same) -> None:
         """Warps that write to one place in one instruction."""
         left = shadow.writes[at]
         lanes = np.flatnonzero((left ^ keys) & AGENT)[:64]
@@ -341,9 +355,12 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, granule: int, other: int, own: int, what: str, reader: bool,
         severity: str = "error",
     ) -> None:  # fmt: skip
-        at = granule << shadow.shift
-        array = self.m.shared if shadow is self.shared else self._array_of(shadow)
-        self.reports.race(f, site, self.clocks, (array, at), (other, own), what, reader, severity)
+        place = self._place(shadow, granule)
+        self.reports.race(f, site, self.clocks, place, (other, own), what, reader, severity)
+
+    def _place(self, shadow: Shadow, granule: int) -> tuple[Any, int]:
+        """The array and the offset of a granule."""
+        return self.m.shared if shadow is self.shared else self._array_of(shadow), granule << shadow.shift
 
     def _array_of(self, shadow: Shadow) -> Any:
         for one in self.m.memory.ranges.ranges:
@@ -555,13 +572,28 @@ class MemoryJudge(Observer):
         if readers.any():
             self._look_async(f, site, shadow, at, readers, who, (key, "mbarrier.init"), "writes")
         shadow.writes[at] = key
+        shadow.writers[at] = int(f.threads[0]) % LANES
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
         """The bytes are ordinary memory again."""
         if self.shared is not None:
             cluster, rows = self.clocks.rows(f)
             key = self._key(int(cluster[0]), int(rows[0]), self.clocks.now, site) & ~CAREFUL
-            self.shared.writes[place >> self.shared.shift : place + 8 >> self.shared.shift] = key
+            at = slice(place >> self.shared.shift, place + 8 >> self.shared.shift)
+            self.shared.writes[at] = key
+            self.shared.writers[at] = int(f.threads[0]) % LANES
+
+    def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
+        """Arrivals from other CTAs access the memory of the one that has the barrier; the keeper released them."""
+        owner = place // self.m.shared_stride
+        if not self.clustered or self.keeper.barriers.get(place) is None:
+            return
+        held = self.remote.setdefault(owner, {})
+        cluster, rows = self.clocks.rows(f)
+        for number, row in zip(cluster.tolist(), rows.tolist(), strict=True):
+            if row // self.clocks.per_cta != owner % self.m.cluster_size:
+                key = self._key(number, row, self.clocks.now - 1, site)
+                held[key & AGENT] = key
 
     # ---- exits -------------------------------------------------------------------------------------------------------
 
@@ -611,38 +643,3 @@ def _distinct(keys: Array) -> Array:
     if len(flat) and (flat == flat[0]).all():
         return flat[:1]
     return np.unique(flat)
-
-
-class _Same:
-    """Whether a write leaves what is there: a race of equal values changes nothing."""
-
-    __slots__ = ("array", "count", "nbytes", "offsets", "shift", "values")
-
-    def __init__(self, array: Array, offsets: Array, nbytes: int, values: Any, count: int, shift: int) -> None:
-        self.array, self.offsets, self.nbytes, self.values = array, offsets, nbytes, values
-        self.count, self.shift = count, shift
-
-    def _new(self, lanes: Array) -> Array | None:
-        """(lanes, bytes of a granule) that are written."""
-        if self.values is None:
-            return None
-        n = len(self.offsets)
-        raw = np.ascontiguousarray(np.broadcast_to(self.values, (n, *np.shape(self.values)[1:])))
-        rows = raw.reshape(n, -1).view(np.uint8).reshape(n * self.count, -1)
-        found: Array = rows[lanes]
-        return found
-
-    def equal(self, lanes: Array) -> Array:
-        """Flags of the granules of accesses whose bytes stay as they are."""
-        new = self._new(lanes)
-        if new is None:
-            return np.zeros(len(lanes), np.bool_)
-        width = new.shape[1]
-        first = self.offsets[lanes // self.count] + lanes % self.count * width
-        found: Array = (self.array[first[:, None] + np.arange(width)] == new).all(axis=1)
-        return found
-
-    def all_equal(self, lanes: Array) -> bool:
-        """Whether all these accesses write the same."""
-        new = self._new(lanes)
-        return new is not None and bool((new == new[0]).all())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 MAX_FINDINGS: Final = 24
 """Findings of one run; more are counted."""
+
+EXITS_EARLY: Final = 100
+"""Number of an architecture from which on a bulk store that is under way at an exit is a warning. CUTLASS 7107b055:
+`store_tail` of sm100_epilogue_tma_warpspecialized.hpp waits for no store of a kernel without C, and that of
+sm90_epilogue_tma_warpspecialized.hpp waits for all."""
 
 
 class Reports:
@@ -58,6 +64,13 @@ class Reports:
             rule, text, one, files=self.code.files, source=RULES[rule].source, severity=severity, facts=facts
         )
         self._found.append((key, made))
+
+    def _again(self, key: tuple[object, ...]) -> bool:
+        """Whether a finding was said before; it is counted."""
+        if key not in self._seen:
+            return False
+        self._seen[key] += 1
+        return True
 
     def found(self) -> list[Diagnostic]:
         """All findings, errors first."""
@@ -109,6 +122,7 @@ class Reports:
         """
         array, at = place
         other = keys[0]
+        partly = severity == "warning"
         shared = array is self.m.shared
         rule = f"race in {'shared' if shared else 'global'} memory"
         column = other >> COLUMN & COLUMN_BITS
@@ -118,12 +132,18 @@ class Reports:
                 rule = "overwritten while in use"
         elif column >= clocks.warps and reader:
             rule = "overwritten while in use"
+        if not shared and self._harmless(keys, reader or what == "reads", clocks):
+            severity = "warning"
+        one = other >> SITE & SITE_BITS
+        key = (rule, site.number, one) if severity == "error" else (rule, site.name, self._opcode(one))
+        if self._again(key):
+            return
         before = self.instruction(other)
         did = "read" if reader else "wrote"
         line = "another instruction" if before is None else place_text(before, self.code.files)
         text = (
             f"{f.text()} {_verb(f, what)} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
-            f"{'only some of these warps wait for that' if severity == 'warning' else 'nothing orders the two'}"
+            f"{'only some of these warps wait for that' if partly else 'nothing orders the two'}"
         )
         facts: dict[str, Any] = {
             "threads": f.text(),
@@ -132,10 +152,6 @@ class Reports:
             "other_line": None if before is None else before.line,
             "other_threads": self.agent(clocks, other),
         }
-        if not shared and self._harmless(keys, reader or what == "reads", clocks):
-            severity = "warning"
-        one = other >> SITE & SITE_BITS
-        key = (rule, site.number, one) if severity == "error" else (rule, site.name, self._opcode(one))
         self.add(key, text, site.one, severity, **facts)
 
     def _opcode(self, number: int) -> str:
@@ -170,11 +186,15 @@ class Reports:
         """Data where an mbarrier is."""
         where = self.where(self.m.shared, place)
         text = f"{f.text()} {_verb(f, 'writes')} over the mbarrier at {where}"
-        self.add(("barrier overlapped by data", site.number), text, site.one, "error", threads=f.text(), address=where)
+        key = ("barrier overlapped by data", site.number)
+        self.add(key, text, site.one, "error", threads=f.text(), barrier=where)
 
     def not_visible(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int, kind: str) -> None:
         """A proxy fence is missing."""
         before = self.instruction(other)
+        key = ("missing proxy fence", site.name, "" if before is None else before.opcode)
+        if self._again(key):
+            return
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
         said = {"wgmma": "a product", "tcgen05.mma": "a product", "mbarrier.init": "an initialisation"}.get(
@@ -186,16 +206,27 @@ class Reports:
         )
         severity = "warning" if kind in ("wgmma", "tcgen05.mma", "tcgen05.cp") else "error"
         self.add(
-            ("missing proxy fence", site.name, "" if before is None else before.opcode), text, site.one, severity,
+            key, text, site.one, severity,
             threads=f.text(), address=where, other="" if before is None else shortened(before.text, 160),
             other_line=None if before is None else before.line, other_threads=self.agent(clocks, other),
         )  # fmt: skip
 
-    def not_initialised(self, f: Frame, site: Site, place: int, made: Site) -> None:
-        """A barrier that is used before its initialisation, by `made`, is known."""
+    def not_initialised(self, f: Frame, site: Site, place: int, made: Site, met: bool) -> None:
+        """A barrier that is used before its initialisation, by `made`, is known.
+
+        met: a barrier.cluster lies between the two, whose arrival is relaxed: it orders no memory.
+        """
         where = self.where(self.m.shared, place)
-        text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; nothing orders its initialisation before that"
-        self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), address=where,
+        text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; "
+        if met:
+            text += (
+                "a barrier.cluster separates its initialisation from that, but its arrival is relaxed and no fence "
+                "precedes it, so that it orders no memory"
+            )
+        else:
+            text += "nothing orders its initialisation before that"
+        severity = "warning" if met else "error"
+        self.add(("initialisation not known", site.number), text, site.one, severity, threads=f.text(), barrier=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def still_used(self, f: Frame, site: Site, place: int, clocks: Clocks, cluster: int, warp: int) -> None:
@@ -203,7 +234,7 @@ class Reports:
         where, who = self.where(self.m.shared, place), self.warp(clocks, cluster + self.first_cluster, warp, 1)
         text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}, which {who} may still use"
         key = ("invalidated while in use", site.number)
-        self.add(key, text, site.one, "error", threads=f.text(), address=where, other_threads=who)
+        self.add(key, text, site.one, "error", threads=f.text(), barrier=where, other_threads=who)
 
     def not_fenced(self, f: Frame, site: Site, place: int, far: bool, made: Site) -> None:
         """A barrier whose initialisation no fence follows."""
@@ -211,7 +242,7 @@ class Reports:
         who = "another CTA" if far else "the asynchronous proxy"
         text = f"{f.text()}: {who} uses the mbarrier at {where}, and no fence follows its initialisation"
         key = ("initialisation not fenced", far)
-        self.add(key, text, site.one, "warning", threads=f.text(), address=where,
+        self.add(key, text, site.one, "warning", threads=f.text(), barrier=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def peer(self, m: Host, clocks: Clocks, cta: int, key: int) -> None:
@@ -231,9 +262,18 @@ class Reports:
         """A copy that nobody waited for, and its CTA exits."""
         what = "reads" if rule.startswith("store") else "writes"
         text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that has it exits"
+        if what == "reads" and _architecture_number(self.code.module.target) >= EXITS_EARLY:
+            text += "; CUTLASS's epilogues for sm_100 exit like that too, and devices run them"
+            severity = "warning"
         self.add((rule, site.number), text, site.one, severity, threads=f.text())
 
 
 def _verb(f: Frame, third_person: str) -> str:
     """A verb for one thread or several."""
     return third_person if f.n == 1 else third_person[:-1]
+
+
+def _architecture_number(target: str) -> int:
+    """100 for 'sm_100a'."""
+    found = re.search(r"sm_(\d+)", target)
+    return int(found[1]) if found else 0

@@ -30,6 +30,8 @@ CLUSTER: Final = 25
 COLUMN: Final = 14
 SITE: Final = 1
 TIME_BITS: Final = (1 << 24) - 1
+TIMES: Final = TIME_BITS << TIME
+"""The bits of a key that say when."""
 CLUSTER_BITS: Final = (1 << 13) - 1
 COLUMN_BITS: Final = (1 << 11) - 1
 SITE_BITS: Final = (1 << 13) - 1
@@ -49,25 +51,31 @@ class Shadow:
 
     Attributes:
         shift: a granule has 1 << shift bytes. writes: (granules,). reads: (granules * slots,). slots: warps that share
-            none of them where there are enough.
+            none of them where there are enough. writers, readers: the lane of each of these accesses (see `lanes`).
     """
 
     shift: int
     writes: Array
     reads: Array
     slots: int
+    writers: Array
+    readers: Array
 
     @staticmethod
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
         """The state of an array that nothing has touched."""
         count = (nbytes >> shift) + 1
-        return Shadow(shift, np.zeros(count, np.int64), np.zeros(count * slots, np.int64), slots)
+        writes, reads = np.zeros(count, np.int64), np.zeros(count * slots, np.int64)
+        return Shadow(shift, writes, reads, slots, np.zeros(count, np.uint8), np.zeros(count * slots, np.uint8))
 
     def refine(self, shift: int) -> None:
         """Divide the granules: each part has the keys of the whole."""
         parts = 1 << self.shift - shift
         self.writes = np.repeat(self.writes, parts)
-        self.reads = np.repeat(self.reads.reshape(-1, self.slots), parts, axis=0).reshape(-1)
+        self.writers = np.repeat(self.writers, parts)
+        self.reads, self.readers = (
+            np.repeat(one.reshape(-1, self.slots), parts, axis=0).reshape(-1) for one in (self.reads, self.readers)
+        )
         self.shift = shift
 
     def granules(self, offsets: Array, nbytes: int) -> tuple[Array, int]:

@@ -72,11 +72,19 @@ class ClockKeeper(Observer):
         """CTA -> place of an mbarrier -> time of the last bytes for that CTA that it counts, and who issued them."""
         self._bars: dict[tuple[int, int], Released] = {}
         self._clusters: dict[int, Released] = {}
+        self._relaxed: dict[int, Array] = {}
+        """Cluster -> (warps,): when each warp last came to its barrier."""
+        self._separated: dict[int, Array] = {}
+        """Cluster -> (waiting warp, warp): the last arrival of a warp that a wait knows of, relaxed ones too."""
         self._commits: dict[str, tuple[Array, Array]] = {}
         self._meetings: dict[tuple[int, int, int], Released] = {}
         self._far: dict[tuple[int, int], Array] = {}
 
-    # ---- barriers of a CTA, of a cluster -----------------------------------------------------------------------------
+    # ---- barriers of a warp, of a CTA, of a cluster ------------------------------------------------------------------
+
+    def warp_met(self, f: Frame, site: Site) -> None:
+        """bar.warp.sync."""
+        self.clocks.lanes_met(f.warps)
 
     def block_met(self, f: Frame, site: Site) -> None:
         """bar.sync of whole CTAs."""
@@ -112,12 +120,17 @@ class ClockKeeper(Observer):
             if held is None:
                 held = self._clusters[cluster] = self.clocks.empty()
             self.clocks.release(part, held, fenced=relaxed)
+            times = self._relaxed.setdefault(cluster, np.zeros(self.clocks.warps, np.int64))
+            times[self.clocks.rows(part)[1]] = self.clocks.now
         self.clocks.tick()
 
     def cluster_passed(self, f: Frame, site: Site) -> None:
         """Waits that are over."""
         for cluster, part in self._by_cluster(f):
             self.clocks.acquire(part, self._clusters[cluster])
+            width = self.clocks.warps
+            known = self._separated.setdefault(cluster, np.zeros((width, width), np.int64))
+            known[self.clocks.rows(part)[1]] = self._relaxed[cluster]
 
     def _by_cluster(self, f: Frame) -> list[tuple[int, Frame]]:
         numbers = f.ctas // self.m.cluster_size
@@ -250,12 +263,19 @@ class ClockKeeper(Observer):
         seen = clocks.known[cluster, rows, 0, held.row]
         late = (seen < held.time) & (rows != held.row)
         if late.any() or bool((cluster != held.cluster).any()):
-            self.reports.not_initialised(f, site, place, held.made)
+            self.reports.not_initialised(f, site, place, held.made, self._met(cluster, rows, held))
         elif not held.fenced and (far or asynchronous):
             visible = int(clocks.known[cluster, rows, 1, held.row].max())
             if visible < held.time:
                 self.reports.not_fenced(f, site, place, far, held.made)
         return held
+
+    def _met(self, cluster: Array, rows: Array, held: _Phases) -> bool:
+        """Whether a barrier of the cluster, relaxed perhaps, lies between an initialisation and these warps."""
+        known = self._separated.get(held.cluster)
+        if known is None or bool((cluster != held.cluster).any()):
+            return False
+        return bool((known[rows, held.row] >= held.time).all())
 
     # ---- groups ------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,139 @@
+"""Lanes of one warp: threads of their own, which nothing orders but what they meet at.
+
+A warp is one agent of the clocks. Accesses of its own lanes are told apart by the lane that each granule remembers
+beside its key (`Shadow.writers`, `Shadow.readers`), and by the time at which the lanes met last: bar.warp.sync, or any
+barrier, phase or strong access that the warp has acquired. An access of another lane since then has no order with this
+one. shfl.sync, vote.sync and ldmatrix let lanes wait for each other, but order no memory.
+
+Two lanes that write different values to one place in the same instruction leave one of them; a GPU does not say which.
+
+Source: PTX ISA 9.0, memory consistency model, program order and causality order; bar.warp.sync. CUDA C++ Programming
+Guide, independent thread scheduling.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.errors import shortened
+from cute_py.machine.faults import place_text
+from cute_py.machine.judgement.races.shadow import SITE, SITE_BITS, TIME, TIME_BITS, TIMES
+from cute_py.machine.threads import LANES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cute_py.machine.judgement.races.clocks import Clocks
+    from cute_py.machine.judgement.races.reports import Reports
+    from cute_py.machine.judgement.races.same import Same
+    from cute_py.machine.judgement.races.shadow import Shadow
+    from cute_py.machine.sites import Site
+    from cute_py.machine.threads import Array, Frame
+
+WHOLE_WARP: Final = 255
+"""The lane of an access that all lanes of a warp make together: ldmatrix, stmatrix, wmma."""
+_TOGETHER: Final = ("ldmatrix", "stmatrix", "wmma")
+
+
+def lanes_of(f: Frame, site: Site, count: int) -> Any:
+    """(n * count,) lanes of the granules that a frame's threads touch; a number where it is one for all."""
+    if site.name in _TOGETHER:
+        return WHOLE_WARP
+    found = f.cache.get(("granule lanes", count))
+    if found is None:
+        found = f.cache["granule lanes", count] = np.repeat((f.threads % LANES).astype(np.uint8), count)
+    return found
+
+
+class LaneJudge:
+    """Judges the lanes of a warp among themselves; the judge of memory asks it about accesses of one warp.
+
+    Args:
+        where: a shadow and a granule -> the array and the offset, for texts.
+    """
+
+    def __init__(self, reports: Reports, where: Callable[[Shadow, int], tuple[Any, int]]) -> None:
+        self.reports, self.where = reports, where
+
+    @staticmethod
+    def recent(f: Frame, keys: Array, clocks: Clocks) -> bool:
+        """Whether one of these keys may be of an access since the lanes of a frame's warps met."""
+        warps = f.warps
+        met = int(clocks.met[warps[0]]) if len(warps) == 1 else int(clocks.met[warps].min())
+        return int((keys & TIMES).max()) >= met + 1 << TIME
+
+    def look(
+        self, f: Frame, site: Site, shadow: Shadow, clocks: Clocks, at: Array, before: Array, places: Array, own: Array,
+        what: str, same: Same | None,
+    ) -> None:  # fmt: skip
+        """Find accesses of another lane since the lanes met.
+
+        at: (n * count,) granules of this access. before: (n * count,) keys of writes, or (n * count, slots) of reads.
+        places: which of `before`, counted through; all are keys of the warp that accesses the granule now. own: the
+        keys of this access there. same: of a write, whether it leaves what is there.
+        """
+        found = before.reshape(-1)[places]
+        slots = 1 if before.ndim == 1 else before.shape[1]
+        granule = places // slots
+        threads = f.threads[granule // (len(at) // f.n)]
+        open_ = ((found >> TIME & TIME_BITS) > clocks.met[threads // LANES]) & (found & own & 1 == 0)
+        if not open_.any():
+            return
+        where = at[granule]
+        held = shadow.writers[where] if before.ndim == 1 else shadow.readers[where * slots + places % slots]
+        open_ &= held != (WHOLE_WARP if site.name in _TOGETHER else threads % LANES)
+        if same is not None and open_.any():
+            open_ &= ~same.equal(granule)
+        for one in np.flatnonzero(open_)[:1].tolist():
+            thread, lane = int(threads[one]), int(held[one])
+            number = int(found[one]) >> SITE & SITE_BITS
+            other = None if lane == WHOLE_WARP else thread // LANES * LANES + lane
+            did = "wrote" if before.ndim == 1 else "read"
+            self._say(f, site, shadow, int(where[one]), (thread, other, number), (what, did))
+
+    def _say(
+        self, f: Frame, site: Site, shadow: Shadow, granule: int, who: tuple[int, int | None, int],
+        verbs: tuple[str, str],
+    ) -> None:  # fmt: skip
+        thread, other, number = who
+        reports, m = self.reports, self.reports.m
+        array, at = self.where(shadow, granule)
+        where = reports.where(array, at)
+        code = reports.code
+        before = code.instructions[number] if number < len(code.instructions) else None
+        line = "another instruction" if before is None else place_text(before, code.files)
+        whole = other is None
+        name = "all lanes of its warp" if other is None else m.threads_text(np.array([other]))
+        me = m.threads_text(np.array([thread]))
+        text = (
+            f"{me} {verbs[0]} {where}, which {name} {verbs[1]} at {line}; both are lanes of one "
+            "warp, and no bar.warp.sync orders the two"
+        )
+        shared = array is m.shared
+        severity = "warning" if whole or site.name in _TOGETHER or not shared else "error"
+        reports.add(
+            ("race between lanes", site.number, number), text, site.one, severity, threads=me,
+            address=where, other="" if before is None else shortened(before.text, 160),
+            other_line=None if before is None else before.line, other_threads=name,
+        )  # fmt: skip
+
+    def together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: Same) -> None:
+        """Lanes of a warp that write different values to one place in one instruction."""
+        lanes = lanes_of(f, site, same.count)
+        if isinstance(lanes, int):
+            return
+        lost = np.flatnonzero((shadow.writers[at] != lanes) & (shadow.writes[at] == keys))[:64]
+        for one in lost.tolist():
+            others = np.flatnonzero((at == at[one]) & (keys == keys[one]))
+            if same.all_equal(others):
+                continue
+            threads = f.threads[others // same.count]
+            array, place = self.where(shadow, int(at[one]))
+            where = self.reports.where(array, place)
+            who = self.reports.m.threads_text(threads)
+            text = f"{who} write different values to {where} in one instruction; one of the values stays"
+            key = ("lanes write one place", site.number)
+            self.reports.add(key, text, site.one, "warning", threads=who, address=where)
+            return
