@@ -2,9 +2,9 @@
 
 The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
 screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
-variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. The tones
-can be distinguished without red or green cones (`tones`), every cell has a text, and cells outside are hatched, so no
-meaning depends on hue alone.
+variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. Readers
+without red or green cones can distinguish the tones too (`tones`), every cell has a text, and cells outside are
+hatched, so no meaning depends on hue alone.
 
 A <style> element inside an inline SVG applies to the whole HTML page. Every rule therefore begins with a class that is
 made from the style sheet itself (`scope`): only pictures with an equal style sheet share their rules.
