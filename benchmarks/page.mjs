@@ -77,14 +77,14 @@ function typed(page, [tab, values]) {
       const begin = performance.now();
       byId(last).dispatchEvent(new Event("input", { bubbles: true }));
       await new Promise((done) => {
-        const seen = () => document.body.dataset.state === "shown" && (watcher.disconnect(), done());
+        const seen = () => ["seen", "shown"].includes(document.body.dataset.state) && (watcher.disconnect(), done());
         const watcher = new MutationObserver(seen);
         watcher.observe(document.body, { attributes: true });
       });
       const framed = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
       await framed();
       const seen = performance.now() - begin;
-      while (document.querySelector("g.later")) await framed();
+      while (document.body.dataset.state !== "shown" || document.querySelector("g.later")) await framed();
       return [seen, performance.now() - begin];
     },
     [tab, values],

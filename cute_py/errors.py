@@ -125,7 +125,7 @@ def nearest_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def _likely(name: str, names: list[str]) -> list[str]:
-    """Of many names those that share the most pieces of three characters with the given one."""
+    """Preselect the names that share the most trigrams with the given one."""
     if len(names) <= MOST_COMPARED:
         return names
     pieces = {name[i : i + 3] for i in range(len(name) - 2)}

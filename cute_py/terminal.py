@@ -88,9 +88,71 @@ def _line(line: str, following: str) -> str:
     return line
 
 
+_HANG: Final = re.compile(r"\s*(?:[-*] +|[A-Za-z][\w -]{0,24}? +: +)?")
+"""The start of a line, below which its continuations do not begin."""
+
+
+def fitted(text: str, width: int) -> str:
+    """A text whose lines have at most `width` characters; what follows a break begins below the text of its line.
+
+    >>> print(fitted("  hint : take a tile of 64 x 64 elements, or of 128 x 32", 40))
+      hint : take a tile of 64 x 64
+             elements, or of 128 x 32
+    """
+    return "\n".join(part for line in text.split("\n") for part in _folded(line, width))
+
+
+def _folded(line: str, width: int) -> Iterator[str]:
+    start = _HANG.match(line)
+    hang = min(len(start[0]) if start is not None else 0, width // 2) or 4
+    while len(line) > width:
+        cut = line.rfind(" ", hang + 1, width + 1)
+        if cut < 0:
+            cut = line.rfind(",", hang + 1, width) + 1 or width
+        yield line[:cut].rstrip()
+        line = " " * hang + line[cut:].lstrip()
+    yield line
+
+
+def terminal_width(stream: IO[str] | None) -> int | None:
+    """Columns of the terminal that a stream writes to; None where that is a pipe or a file.
+
+    >>> terminal_width(None) is None
+    True
+    """
+    try:
+        if stream is None or not stream.isatty():
+            return None
+    except ValueError:  # a closed stream
+        return None
+    import shutil
+
+    return max(shutil.get_terminal_size().columns, 20)
+
+
+def print_picture(text: object) -> None:
+    """Print the text of a picture to standard output. On a terminal, rows of cells that are wider than it are cut."""
+    width = terminal_width(sys.stdout)
+    if width is None:
+        print(text)
+        return
+    lines, cut = str(text).split("\n"), False
+    for i, line in enumerate(lines):
+        if "|" in line[:16] or "+" in line[:16]:
+            cut = cut or len(line) > width
+            lines[i] = line if len(line) <= width else f"{line[: width - 1]}…"
+        else:
+            lines[i] = fitted(line, width)
+    print("\n".join(lines))
+    if cut:
+        print(fitted("rows are cut at the width of the terminal; --out FILE.svg draws the whole picture", width))
+
+
 def print_report(text: object) -> None:
-    """Print a report to standard output, in colour where that is a terminal."""
-    print(painted_report(str(text)) if wants_colour(sys.stdout) else text)
+    """Print a report to standard output: in colour, and as wide as it is, where that is a terminal."""
+    width = terminal_width(sys.stdout)
+    shown = str(text) if width is None else fitted(str(text), width)
+    print(painted_report(shown) if wants_colour(sys.stdout) else shown)
 
 
 LONG_COPY: Final = 16 << 20

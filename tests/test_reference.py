@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import inspect
+import json
 import os
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -118,3 +121,19 @@ def test_the_site_has_the_entries(page: str) -> None:
     html = (SITE / "reference" / page / "index.html").read_text(encoding="utf-8")
     names = [typed for one in shown()[page] for typed in one.all_typed]
     assert [name for name in names if html.count(f'id="{name}"') != 1] == []
+
+
+def visible_title(entry: dict[str, str]) -> str:
+    return re.sub(r"<code>.*?</code>|<[^>]+>|[\s¶]", "", html.unescape(entry["title"]))
+
+
+@pytest.mark.skipif(not SITE.is_dir(), reason="no site was built: SITE names no folder")
+def test_a_search_for_a_name_finds_its_entry_first() -> None:
+    """Titles weigh most in the search of the site: only the reference has a section that is called as a name is."""
+    found = json.loads((SITE / "search" / "search_index.json").read_text(encoding="utf-8"))["docs"]
+    places: dict[str, list[str]] = {}
+    for entry in found:
+        places.setdefault(visible_title(entry), []).append(entry["location"])
+    names = {one.short for one in reference.public_names() if one.short != "_"}
+    assert sorted(name for name in names if not places.get(name)) == []
+    assert [(n, at) for n in sorted(names) for at in places[n] if not at.startswith("reference/")] == []

@@ -125,7 +125,7 @@ def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
 
 
 def _passed_maps(values: Sequence[Any]) -> dict[int, TensorMap]:
-    """The same of the values of a launch, where a map has its array beside it."""
+    """Map options from the values of a launch, where each map has its array beside it."""
     from cute_py.tma.descriptor.decode import decode
 
     return {number: decode(value[0]) for number, value in enumerate(values) if isinstance(value, tuple)}

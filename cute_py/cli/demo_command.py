@@ -1,4 +1,4 @@
-"""`cute-py demo`: one copy on one screen: integers, coordinates, a TMA tensor, its descriptor, an equal copy."""
+"""`cute-py demo`: on one screen what four kinds of readers get; with a file, the copy of its array step by step."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from textwrap import indent
 import cute_py as cute
 from cute_py.array_files import Array, read_array
 from cute_py.cli.arguments import file_of, json_option
-from cute_py.cli.copy_command import SWIZZLES, make_copy, parse_tile, report_data, swizzle_option
+from cute_py.cli.copy_command import SWIZZLES, TensorCopy, make_copy, parse_tile, report_data, swizzle_option
 from cute_py.copies.copy import copy, execute
-from cute_py.errors import counted
+from cute_py.errors import CuteError, counted
 from cute_py.tensor.printing import format_tensor
 from cute_py.terminal import print_report, progress_bar
 from cute_py.tma.descriptor.describe import describe
@@ -20,7 +20,8 @@ from cute_py.tma.descriptor.describe import describe
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Shows coordinate tensors, then copies an array (a built-in one, or yours) through an emulated TMA engine."
+        "Shows a layout, a refused TMA copy with its fix, quantised numbers, a sharded tensor, and a copy through an "
+        "emulated TMA engine. With your own file, it shows each step of the copy instead."
     )
     p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file (- for standard input)")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
@@ -61,14 +62,63 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(report_data(work, result, name), indent=2))
         return 0 if result.equal else 1
+    if options.input is None and options.tile is None:
+        print_report(_for_four_readers())
+    else:
+        _show_steps(work, name)
+    moves = counted(result.instructions, "load") + (" and store" if result.instructions == 1 else " and stores")
+    print(f"\n{counted(result.tiles, 'tile')}, {moves}, {result.bytes} bytes copied:")
+    print_report("equal" if result.equal else f"NOT EQUAL: {result.difference}")
+    return 0 if result.equal else 1
+
+
+def _for_four_readers() -> str:
+    """A result for each kind of reader, and the command that gives more of them."""
+    import numpy as np
+
+    from cute_py import formats, mesh
+
+    layout = cute.parse("((2,2),4):((1,8),2)")
+    rows = ["".join(f"{int(layout((i, j))):4}" for j in range(4)) for i in range(4)]
+    x = np.linspace(-4, 4, 64 * 256, dtype=np.float32).reshape(64, 256)
+    refused = "this copy should be refused"
+    try:
+        cute.tma.make_tma_copy("SM90_TMA_LOAD", x, cute.parse("Sw<1,4,3> o smem_ptr[32b](unset) o (_64,_32):(_32,_1)"))
+    except CuteError as error:
+        refused = f"{error.headline}\n    hint : {(error.hint or '').partition('; or')[0]}"
+    scaled = cute.copy(x, formats.mxfp8())
+    eight, four = (mesh.distribute(x.shape, n, [mesh.Shard(dim)]) for n, dim in ((8, 0), (4, 1)))
+    plan = mesh.redistribute(eight, four, "float32")
+    moved = len([one for one in plan.transfers() if one.source_device != one.destination_device])
+    return f"""\
+I learn CuTe: a layout maps coordinates to offsets    cute-py print LAYOUT
+  {layout}, so coordinate (3,2) has offset {int(layout((3, 2)))}
+  {chr(10).join(rows).replace(chr(10), chr(10) + "  ")}
+
+My TMA copy is wrong: the broken rule and a fix       cute-py explain ERROR
+  {refused}
+
+I move or quantise tensors: any layout, any format    cute-py convert MODEL
+  float32 (64,256) as mxfp8: {scaled.data.nbytes} bytes of elements, {scaled.scales.size} scales
+
+I shard tensors: who holds what, and what moves       cute-py reshard PLAN
+  rows on 8 devices to columns on 4: {moved} transfers, {plan.bytes_moved} bytes
+
+And a copy through the emulated TMA engine            cute-py copy FILE"""
+
+
+def _show_steps(work: TensorCopy, name: str) -> None:
+    """The steps of a copy, from its layouts to the bytes of the first tile."""
     atom = work.atom
     coordinates = cute.make_tensor(cute.make_inttuple_iter(0, 0), (2, 5), (cute.E(0), cute.E(1)))
     live = atom.descriptor[:64].hex(" ", 8)
     print(f"""\
-A tensor is an iterator and a layout. Strides of basis elements make a tensor of coordinates:
+A tensor is an iterator and a layout.
+Strides of basis elements make a tensor of coordinates:
 
 {format_tensor(coordinates)}
-A TMA instruction takes coordinates, so the TMA tensor of a global tensor is one of those.
+A TMA instruction takes coordinates,
+so the TMA tensor of a global tensor is one of those.
 The tensor: {name},
   {atom.gtensor}
 its tile in shared memory,
@@ -86,7 +136,3 @@ The descriptor, 64 live bytes of 128:
     row = " ".join(f"{b:02x}" for b in first.smem[:16].tolist())
     print(f"The first tile's instruction at {tuple(first.coords[0].tolist())} leaves {first.transaction_bytes} bytes:")
     print(f"  {row} ...")
-    moves = counted(result.instructions, "load") + (" and store" if result.instructions == 1 else " and stores")
-    print(f"\n{counted(result.tiles, 'tile')}, {moves}, {result.bytes} bytes copied:")
-    print_report("equal" if result.equal else f"NOT EQUAL: {result.difference}")
-    return 0 if result.equal else 1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import cute_py as cute
+from cute_py.atom import CopyAtom, MmaAtom
 from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import integer, json_option, only_one, text_of
 from cute_py.cli.desc_command import map_of
@@ -24,9 +26,10 @@ from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, unless_refused
+from cute_py.explanation.atoms import atom_of
 from cute_py.page.document import explorer_page
 from cute_py.page.interpreter import LICENCE, find_interpreter, interpreter_version
-from cute_py.terminal import spinner
+from cute_py.terminal import print_picture, spinner
 from cute_py.tma.atom.gbasis import as_tiler
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tmem.demonstration import demonstrate
@@ -39,8 +42,9 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
         "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several layouts "
-        "side by side; with --smem the TMA copy of a tile of that global layout; - reads standard input. Prints "
-        "print the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the "
+        "side by side; an MMA or copy atom by its name; with --what boxes, smem, multicast or descriptor the TMA copy "
+        "of GMEM SMEM [TILE], as `tma` and `explain` take them; - reads standard input. "
+        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the "
         "playground: one page, without network, on which layouts, atoms, copies, formats and errors are typed. "
         "Python runs in it, if the npm package pyodide is at hand (npm install pyodide); otherwise it shows "
         "examples alone."
@@ -87,6 +91,9 @@ def run(options: argparse.Namespace) -> int:
     only_one(*options.texts, options.smem, options.tile)
     texts = [text_of(text) for text in options.texts]
     options.smem, options.tile = (None if t is None else text_of(t) for t in (options.smem, options.tile))
+    if options.smem is None and options.what in OF_ATOM and 2 <= len(texts) <= 3:  # as `cute-py tma` takes them
+        options.smem, options.tile = [*texts[1:], options.tile][:2]
+        texts = texts[:1]
     if options.html and not texts and options.what is None and options.smem is None:
         return _explorer(options)
     if options.interpreter is not None:
@@ -104,8 +111,10 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps([_data(picture, options.out) for picture in pictures], indent=2))
     elif options.out:
         print(f"{options.out}: {Path(options.out).stat().st_size} bytes, {sum(p.count for p in pictures)} cells")
+    elif page:
+        print(html.rstrip("\n"))
     else:
-        print(html.rstrip("\n") if page else pictures[0])
+        print_picture(pictures[0])
     return 0
 
 
@@ -159,6 +168,8 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
         raise InvalidValueError(f"--what {what} needs --smem, the layout of a tile in shared memory")
     if what is None and len(texts) == 1 and (data := _descriptor_in(texts[0])):
         return [draw_descriptor(data)]
+    if what is None and len(texts) == 1 and (atom := _atom_in(texts[0])):
+        return [draw(atom)]
     things: list[Any] = [cute.parse(text) for text in texts]
     if what == "compare" or (what is None and len(things) > 1):
         return [draw_compare(*things, bits=as_dtype(options.dtype).bits)]
@@ -170,6 +181,21 @@ def _descriptor_in(text: str) -> bytes | None:
     if " o " in text or text.lstrip().startswith(("(", "_")):
         return None
     return unless_refused(map_of, text)
+
+
+def _atom_in(text: str) -> MmaAtom | CopyAtom | None:
+    """The atom that a text names, as `cute-py atom show` takes it; None for a text that is no name.
+
+    Raises:
+        InvalidValueError: a name that begins as those of the atoms do, and is none; the text lists the nearest.
+    """
+    if not _NAME.fullmatch(text.strip()):
+        return None
+    return atom_of(text) if text.strip().startswith("SM") else unless_refused(atom_of, text)
+
+
+_NAME: Final = re.compile(r"(?!Sw<|S<)[A-Za-z]\w{3,}(?:<.*>)?", re.DOTALL)
+"""The name of an operation; a layout begins with a bracket or a number, a swizzle with Sw."""
 
 
 def _single(texts: list[str], what: str) -> str:

@@ -29,7 +29,10 @@ def register(p: argparse.ArgumentParser) -> None:
         "and everything that is wrong; then the exit status is 1."
     )
     p.add_argument(
-        "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that contains it"
+        "texts",
+        nargs="*",
+        metavar="TEXT|FILE",
+        help="the text, or a file that contains it; or GMEM SMEM [TILE], as `tma` takes them: every step of the copy",
     )
     p.add_argument(
         "--reference",
@@ -41,6 +44,9 @@ def register(p: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the answer. Returns 1 if a tensor of a checkpoint is wrong, else 0."""
+    if len(options.texts) > 1 and ":" in options.texts[0] and ":" in options.texts[1]:
+        return _copy(options)
+    options.text = " ".join(options.texts) or STANDARD_INPUT  # a question need not be quoted
     if _is_checkpoint(options.text):
         return _checkpoint(options)
     if options.reference is not None:
@@ -53,6 +59,18 @@ def run(options: argparse.Namespace) -> int:
     more = f"\n\nNot recognised: {counted(len(unread), 'line')}, the first: {unread[0]}" if unread else ""
     report(options, lambda: data, lambda: f"{answer}{more}")
     return 0
+
+
+def _copy(options: argparse.Namespace) -> int:
+    """Explain the copy of GMEM SMEM [TILE], as `cute-py tma explain` does."""
+    from cute_py.cli import tma_command
+
+    if options.reference is not None:
+        raise FileFormatError("--reference needs a checkpoint, and one argument")
+    tma = argparse.ArgumentParser(add_help=False)
+    tma_command.register(tma)
+    asked = tma.parse_args(["--json", *options.texts] if options.json else list(options.texts))
+    return tma_command.run(asked)
 
 
 def _is_checkpoint(text: str) -> bool:
@@ -148,7 +166,7 @@ def _text(argument: str) -> str:
 
 
 _MOST_BYTES: Final = 4 * MOST_TEXT
-"""Of the longest text that is explained, in UTF-8."""
+"""Maximum number of UTF-8 bytes of a text to explain."""
 
 
 def _decoded(raw: bytes, name: str, errors: str) -> str:

@@ -16,10 +16,10 @@ from typing import Any, Final, NoReturn
 
 from cute_py.argument_checks import expect, expect_items
 from cute_py.errors import CuteError, nearest_names, shortened
-from cute_py.terminal import ERROR, FACT, HINT, painted, wants_colour
+from cute_py.terminal import ERROR, FACT, HINT, fitted, painted, terminal_width, wants_colour
 
 COMMANDS = {
-    "demo": "show coordinate tensors, a TMA atom, its descriptor and a copy on one screen",
+    "demo": "show on one screen what four kinds of readers get",
     "explain": "explain a text or an error: what it means, what is wrong, and a change that works",
     "print": "print a layout or tensor as CuTe does: a table or its elements",
     "copy": "copy a tensor from a file: tile by tile through an emulated or real TMA engine, or into another layout",
@@ -96,7 +96,7 @@ class OneLineParser(argparse.ArgumentParser):
         kind: Any = self.formatter_class
         self.formatter_class = functools.partial(kind, width=shutil.get_terminal_size().columns - 2)
         try:
-            return super().format_help()
+            return fitted(super().format_help(), shutil.get_terminal_size().columns)
         finally:
             self.formatter_class = kind
 
@@ -106,6 +106,13 @@ class OneLineParser(argparse.ArgumentParser):
         if action.nargs is None and isinstance(found, list):
             self.error(str(argparse.ArgumentError(action, "expected one argument")))
         return found
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """As argparse's; a word that is no command is answered with the nearest commands."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            near = nearest_names(str(value), list(action.choices))
+            self.error(f"no command {value!r}" + (f"; nearest: {', '.join(near)}" if near else ""))
+        super()._check_value(action, value)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse's; the command that does not know an argument refuses it, with the options that are near."""
@@ -125,9 +132,13 @@ class OneLineParser(argparse.ArgumentParser):
             from cute_py.cli.serve_workers import plain_error
 
             print(json.dumps(plain_error("UsageError", text), indent=2))
-        coloured = wants_colour(sys.stderr)
-        name, text = (painted("error:", f"bold {ERROR}"), painted(text, ERROR)) if coloured else ("error:", text)
-        self.exit(2, f"{self.prog}: {name} {text} (see {self.prog} --help)\n")
+        before, width = f"{self.prog}: error: ", terminal_width(sys.stderr)
+        text = f"{text} (see {self.prog} --help)"
+        text = text if width is None else fitted(before + text, width).removeprefix(before)
+        name = "error:"
+        if wants_colour(sys.stderr):
+            name, text = painted(name, f"bold {ERROR}"), painted(text, ERROR)
+        self.exit(2, f"{self.prog}: {name} {text}\n")
 
 
 def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
@@ -150,11 +161,15 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     return top
 
 
-def refusal_text(error: CuteError, coloured: bool = False) -> str:
+BEFORE_HEADLINE: Final = "cute-py: error: "
+
+
+def refusal_text(error: CuteError, coloured: bool = False, width: int | None = None) -> str:
     """An error as Python shows it, with every line shortened: headline, then each fact and the hint on its line.
 
     Args:
         coloured: the headline red, the facts dim, the hint green.
+        width: columns of the terminal, in which the headline stands after `BEFORE_HEADLINE`; None: no line is broken.
 
     >>> print(refusal_text(CuteError("box[0] = 300; must be at most 256", {"mode": 0}, "256")))
     box[0] = 300; must be at most 256
@@ -162,6 +177,9 @@ def refusal_text(error: CuteError, coloured: bool = False) -> str:
       hint : 256
     """
     lines = [shortened(line, 400) for line in str(error).split("\n")]
+    if width is not None:
+        headline = fitted(BEFORE_HEADLINE + lines[0], width).removeprefix(BEFORE_HEADLINE)
+        lines = [headline, *(fitted(line, width) for line in lines[1:])]
     if not coloured:
         return "\n".join(lines)
     facts = error.headline.count("\n") + 1
@@ -194,7 +212,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         coloured = wants_colour(sys.stderr)
         name = painted("error:", f"bold {ERROR}") if coloured else "error:"
-        return _refuse(options, f"{name} {refusal_text(error, coloured)}", refusal(error))
+        shown = refusal_text(error, coloured, terminal_width(sys.stderr))
+        return _refuse(options, f"{name} {shown}", refusal(error))
     except MemoryError:
         return _refuse(options, "error: not enough memory for this tensor")
     except RecursionError:

@@ -38,6 +38,7 @@ from cute_py.draw.table import (
     shown,
     tone_legend,
 )
+from cute_py.draw.tones import DISTINCT
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout import Layout, cosize, product_each, size, static
 from cute_py.layout.composed import ComposedLayout
@@ -47,7 +48,7 @@ from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import modes
 from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES
 from cute_py.tensor import make_identity_tensor
-from cute_py.tensor.latex import place_of
+from cute_py.tensor.latex import element_cell
 from cute_py.tensor.tensor import Tensor
 
 Holders: TypeAlias = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
@@ -58,7 +59,6 @@ MOST_PAIRS: Final = 1 << 20
 NAMED: Final = 4
 """Pairs of one element that its cell names; of more it says how many."""
 LANES: Final = 32
-"""Threads of different colours."""
 ROW_BITS: Final = 128
 """Bits of a row of an atom's picture: 16 bytes, as one thread moves them at most."""
 ROW_OF_BITS: Final = 32
@@ -66,8 +66,8 @@ ROW_OF_BITS: Final = 32
 
 
 def _legends(threads: int, cells: Iterable[Cell | None]) -> tuple[Legend, ...]:
-    """What the colours, the hatch, and `+n` say, as far as the cells have them."""
-    colours = Legend("a colour for each thread" if threads <= LANES else f"colour: thread modulo {LANES}")
+    """Legend entries for the colours, the hatch and `+n` that occur in the cells."""
+    colours = Legend("a colour for each thread" if threads <= DISTINCT else f"colour: thread modulo {DISTINCT}")
     shared = any(cell is not None and " +" in cell.text for cell in cells)
     more = (Legend("+1: one more thread or value holds the element", in_text=True),) if shared else ()
     return (tone_legend("colour: thread") if threads <= TONES else colours, hatch_legend("belongs to no thread"), *more)
@@ -190,7 +190,7 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     of = _elements(layout)
     for value in range(values.size):
         for thread in range(threads.size):
-            row, column = place_of(of(thread, value), thread, value, rows, layout)
+            row, column = element_cell(of(thread, value), thread, value, rows, layout)
             if 0 <= row < rows and 0 <= column < columns:
                 holders.setdefault((row, column), []).append((thread, value))
             elif not beyond:
@@ -208,7 +208,7 @@ def _held(place: tuple[int, ...], pairs: Sequence[tuple[int, int]], path: Callab
     more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
     all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
     rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-    return Cell(f"T{thread}\nV{value}{more}", f"{name} -> {all_of}{rest}; {path(thread, value)}", thread % LANES)
+    return Cell(f"T{thread}\nV{value}{more}", f"{name} -> {all_of}{rest}; {path(thread, value)}", thread % DISTINCT)
 
 
 def _holder_notes(holders: Holders, count: int) -> tuple[str, ...]:

@@ -26,6 +26,9 @@ DARK: Final = (
 )  # fmt: skip
 """Fills of the tones on dark paper."""
 
+DISTINCT: Final = len(LIGHT)
+"""Tones that differ; threads beyond repeat them."""
+
 
 def shade(tone: int, dark: bool = False) -> str:
     """The fill of a tone, 0 or more; after 32 they repeat.
@@ -33,4 +36,4 @@ def shade(tone: int, dark: bool = False) -> str:
     >>> shade(1), shade(33), shade(1, dark=True)
     ('#f2a866', '#f2a866', '#994d1c')
     """
-    return (DARK if dark else LIGHT)[tone % len(LIGHT)]
+    return (DARK if dark else LIGHT)[tone % DISTINCT]

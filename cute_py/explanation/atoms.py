@@ -1,4 +1,5 @@
-"""What explain says of MMA and copy atoms, and of tiled operations: the instruction, its operands, who holds what."""
+"""Explanations of MMA and copy atoms and of tiled operations: the instruction, its operands, and the elements of each
+thread."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ _SHOWN: Final = re.compile(
     r"(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
     r"(?P<condition>[^\n]{1,300}?)(?:\)::value)?\);"
 )
-"""What a static_assert without a message checks, and where g++ says that the macro of CuTe is."""
+"""Patterns for the condition of a static_assert without a message, and for the place of CuTe's macro in g++ output."""
 _RUN_TIME: Final = re.compile(r"Assertion [`'\"](?P<condition>[^\n]{1,300}?)['`\"] failed")
 _PLACE: Final = re.compile(r"(?:[^\s:]+: )?(?P<file>[^\s:(]+)[:(](?P<line>[0-9]+)")
 _INSTANCE: Final = re.compile(
@@ -542,7 +542,7 @@ def _static_sizes(text: str) -> list[int]:
 
 
 def _map_operands(types: dict[str, str]) -> list[str]:
-    """What the types of make_tma_copy_desc say of the map: element type, layout, box, swizzle."""
+    """Read element type, layout, box and swizzle of the map from the types of make_tma_copy_desc."""
     lines = []
     if kind := types.get("TmaInternalType"):
         lines.append(f"element type {kind}")

@@ -1,4 +1,4 @@
-"""What a composition is, and whether it is the function that its operands say.
+"""Explanation of a composition, and a check whether it equals the composed function.
 
 CuTe C++ computes composition(A, B) by divisions whose conditions are not sufficient: where they hold and B's steps do
 not divide A's modes, the result R may differ from A(B(i)). Every text on a composition ends with this comparison.
@@ -42,18 +42,20 @@ def whether_function(left: LayoutLike, right: Tiler) -> str:
 
 
 def static_lines(operation: Callable[..., Any], *operands: Any) -> list[str]:
-    """What the operation gives with static operands, where run-time numbers give something else.
+    """Result of the operation with static operands, if it differs from the result with run-time numbers.
 
     CuTe C++ knows nothing of run-time numbers at compile time: it does not merge or invert their modes.
     """
-    known = [operand for operand in operands if isinstance(operand, Layout) and has_numbers(operand)]
-    if len(known) != len(operands) or all(map(is_static, known)):
+    if not all(isinstance(x, (int, tuple)) or (isinstance(x, Layout) and has_numbers(x)) for x in operands):
         return []
-    made = unless_refused(operation, *map(static, known))
+    known = unless_refused(lambda: [static(x) for x in operands])
+    if known is None or all(map(is_static, operands)):
+        return []
+    made = unless_refused(operation, *known)
     if made is None or operation(*operands) == made:
         return []
     name = getattr(operation, "__name__", "the operation")
-    return [f"run-time numbers take no part in this, as in C++; with cute.static operands {name} gives {made}"]
+    return [f"C++ does not use run-time numbers here; with cute.static operands {name} gives {made}"]
 
 
 def composition_text(left: LayoutLike, right: Tiler) -> str:

@@ -137,7 +137,7 @@ _REFUSED: Final = re.compile(
     r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
     re.IGNORECASE,
 )
-"""What programs print where cuTensorMapEncode* fails."""
+"""Pattern for the output of programs when cuTensorMapEncode* fails."""
 _REFUSED_CODE: Final = re.compile(
     rf"(?:{_REFUSED.pattern})(?!\s{{0,80}}\((?!\s{{0,80}}\)))"
     r"(?:\D{0,20}|[^\d\n]{0,30} (?:code|error|result)\W{1,3})([0-9]{1,4})\b",
@@ -148,12 +148,12 @@ _REFUSED_WITHOUT: Final = re.compile(
     r" desc\w{0,80}|tensor ?map)(?: [A-Za-z_]\w{0,80})?\s{0,80}$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The same without any result: the name of the map, or nothing."""
+"""Pattern for such output without a result code: the name of the map, or nothing."""
 _EARLIER: Final = (700, 702, 715, 716, 717, 719)
 
 
 def refused_why(text: str) -> list[str]:
-    """What the result of cuTensorMapEncode* in a text means, by its number or its message."""
+    """Explain the result of cuTensorMapEncode* in a text, given by number or by message."""
     if (refused := _REFUSED.search(text)) is None:
         return []
     code = _REFUSED_CODE.search(text)
@@ -325,7 +325,7 @@ _TMA_TRAPS: Final = ("inner", "negative", "reduction", "base", "im2col")
 
 
 def _causes_of(number: int) -> tuple[str, ...]:
-    """What a kernel with TMA does wrong where an error is reported, the commonest first."""
+    """Common mistakes of TMA kernels for a reported error, the most common first."""
     causes = _BY_NUMBER[number].causes if number in _BY_NUMBER else ()
     if number == 715:
         traps = [(name, reason) for name, reason in TRAP_REASONS.items() if name.startswith(_TMA_TRAPS)]

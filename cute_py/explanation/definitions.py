@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cute_py.draw.picture import Picture
 
 Thing: TypeAlias = Any
-"""Whatever Python has: `explain` takes it, and says of what is foreign that nothing is known about it."""
+"""Any Python object. `explain` reports that it knows nothing about foreign objects."""
 LONGEST: Final = 160
 """Characters of a value that are shown."""
 WIDTH: Final = 110
@@ -64,7 +64,7 @@ def is_ours(thing: Thing) -> bool:
 
 
 def first_sentence(thing: Thing) -> str:
-    """Of the docstring, on one line.
+    """First paragraph of the docstring, on one line.
 
     >>> first_sentence(first_sentence)
     'Of the docstring, on one line.'
@@ -268,7 +268,7 @@ def _public_members(kind: type) -> Iterator[tuple[str, Thing]]:
 
 
 def instance_text(thing: Thing) -> str:
-    """What the object prints, what its class is, and its values."""
+    """Text of the object, description of its class, and its values."""
     kind, doc, printed = type(thing).__name__, inspect.getdoc(type(thing)), str(thing)
     nameless = f"{kind} object at 0x" in printed
     rows = [("value", str(int(thing)))] if isinstance(thing, int) else values_of(thing)

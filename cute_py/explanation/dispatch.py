@@ -125,7 +125,7 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 
 
 def _of_text(text: str) -> Explanation:
-    """Of a name, a term, a question about one of them, or a text that a program printed."""
+    """Explain a name, a term, a question about either, or the output of a program."""
     check_length(text)
     from cute_py.explanation.rows.terms import asked, word_of
 
@@ -201,7 +201,7 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("layout_pastes", "read_printed"),
     _recogniser("layout_pastes", "read_spelled"),
 )
-"""What is looked for in a text, in this order; each sees what the earlier ones left."""
+"""Readers of a pasted text, in order; each sees the text that the earlier ones left."""
 
 
 def readings_of(text: str) -> list[Reading]:

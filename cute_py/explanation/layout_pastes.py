@@ -39,7 +39,7 @@ MOST_LINES: Final = 400
 LONGEST: Final = 2000
 """Characters of a line that can be a printed layout."""
 MOST_ELEMENTS: Final = 1 << 22
-"""Of a layout whose offsets are counted."""
+"""Maximum number of elements of a layout whose offsets are counted."""
 _PLACE: Final = re.compile(r"[0-9]+:[0-9]+")
 _AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s{0,80}$")
 """Text before the line and column of a file."""
@@ -142,7 +142,7 @@ def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
 
 
 def facts_of(thing: Parsed, of_dsl: bool = False) -> list[str]:
-    """What is worth knowing of a parsed text. of_dsl: CuTe DSL printed it."""
+    """Explain a parsed text. of_dsl: CuTe DSL printed it."""
     if isinstance(thing, Layout):
         return layout_facts(thing)
     if isinstance(thing, ComposedLayout):
@@ -265,7 +265,7 @@ def _starts(line: str) -> Iterator[int]:
 
 
 def _parsed(text: str) -> Layout | ComposedLayout | Tensor | Swizzle | None:
-    """What a text shows, if it is a layout, a tensor or a swizzle and not a bare number, name or tuple."""
+    """Parse a text that is a layout, a tensor or a swizzle, but not a bare number, name or tuple."""
     if not text or len(text) > LONGEST or not re.search(r"[:<@]", text):
         return None
     thing = unless_refused(parse, text)
@@ -341,7 +341,7 @@ def _values(rest: str, thing: Parsed) -> list[str]:
 
 
 _NEXT_PLANE: Final = re.compile(r"(?:-{5}|={5})+")
-"""What print_tensor writes between the planes of three modes, and between the blocks of four."""
+"""Separators that print_tensor writes between the planes of three modes and the blocks of four."""
 _GRID: Final = re.compile(r"^\s*[0-9]+\s*\|((?:[^|\n]{1,24}\|)*[^|\n]{1,24})\|\s*$")
 """A row of print_layout: its index, then the offsets between bars."""
 

@@ -107,7 +107,7 @@ def _is(value: Number, number: int) -> bool:
 
 
 def _meaning(mode: _Mode, scalar: str) -> str:
-    """What one step along a mode does."""
+    """Describe one step along a mode."""
     step = mode.step
     if _is(mode.size, 1):
         return "a single index, so it never moves"
@@ -215,7 +215,7 @@ def _about(
     scalar: str,
     facts: list[str] | None = None,
 ) -> list[str]:
-    """What every layout has: its strides and their reasons, then elements of some coordinates.
+    """Describe any layout: its strides and their reasons, then the offsets of some coordinates.
 
     Args:
         head: lines that say what it is; facts: lines on the layout as a whole.
@@ -254,7 +254,7 @@ def coordinate_tensor(tensor: Tensor) -> str:
 
 
 def _through(layout: Layout | ComposedLayout) -> list[str]:
-    """What is between the strides and the iterator, if anything is."""
+    """Describe the function between the strides and the iterator, if there is one."""
     if not isinstance(layout, ComposedLayout):
         return []
     return ["", f"{layout.outer} comes after the strides: it gets {layout.offset} + their sum, and gives the offset."]
@@ -312,7 +312,7 @@ def facts_of_layout(layout: Layout | ComposedLayout) -> list[str]:
 
 
 def modes_text(parts: Parsed) -> str:
-    """What a tuple of sizes, layouts and underscores can be: a slice, a tiler, or a shape; "" of others.
+    """Describe a tuple of sizes, layouts and underscores as a slice, a tiler or a shape; "" for others.
 
     >>> print(modes_text((Int(128), 64)))
     (_128,64)
@@ -354,7 +354,7 @@ def _elements(count: object) -> str:
 
 
 def basis_text(element: ScaledBasis) -> str:
-    """What a basis element is, and what it does as a stride.
+    """Describe a basis element, and its effect as a stride.
 
     >>> from cute_py.arith_tuple.arith_tuple import E
     >>> print(basis_text(8 * E(1)).splitlines()[2])

@@ -29,7 +29,7 @@ from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, 
 from cute_py.tma.descriptor.violations import violations
 
 Value: TypeAlias = int | str | tuple[int, ...]
-"""What a text has behind the name of an argument: a number, an enum's name, or a list."""
+"""Pattern for the value behind the name of an argument: a number, the name of an enum, or a list."""
 
 _LONGEST_NUMBER: Final = 40
 _HEADER: Final = re.compile(r"TMA Desc Addr", re.IGNORECASE)
@@ -77,7 +77,7 @@ _KERNELS: Final = re.compile(
     r"9 ]{1,100})\s{1,80}tileShapes: (?P<box>[0-9 ]{1,100})\s{1,80}"
     r"tileStrides: (?P<steps>[0-9 ]{1,100})\s{1,80}swizzleType: (?P<swizzle>[0-9])"
 )
-"""What kernels of TensorRT-LLM print: five numbers of each kind, whatever the rank."""
+"""Pattern for the output of TensorRT-LLM kernels: five numbers of each kind for every rank."""
 _CUTLASS_PRINT: Final = "what CUTLASS prints when cuTensorMapEncodeTiled fails"
 _TILELANG_PRINT: Final = "what TileLang prints of the arguments of cuTensorMapEncode*"
 
@@ -108,7 +108,7 @@ def map_reading(
     elsewhere: str = LOOK_ELSEWHERE,
     missing: Sequence[str] = (),
 ) -> Reading:
-    """What a request means, which rules it breaks, and what works instead."""
+    """Explain a request: its meaning, the rules that it breaks, and the changes that work."""
     found = violations(request)
     shown = describe(request).splitlines()
     apart = ("  broken rule", "  warning", "  judged", "  not judged")  # parts of the reading itself
@@ -310,7 +310,7 @@ def _argument(part: str, text: str) -> Value:
 
 
 def _value(part: str) -> Value:
-    """What is written: a list of numbers, a number, or a name."""
+    """Read a value: a list of numbers, a number, or a name."""
     part = part.strip()
     if part[:1] in ("(", "[", "{") and part[-1:] in (")", "]", "}") and part.lower() not in ("(nil)", "(null)"):
         body = re.sub(r"^[(\[{]|[)\]}]$", "", part)
@@ -633,7 +633,7 @@ def _incomplete(
     missing: Sequence[str],
     notes: Sequence[str],
 ) -> Reading:
-    """What can be said of a map whose arrays were printed as pointers, or left out."""
+    """Explain a map whose arrays were printed as pointers, or omitted."""
     known: dict[str, Any] = {**values, "global_dim": (256,), "box_dim": (8,)}
     partial = unless_refused(TensorMapTiled, **{**known, "global_strides": (), "element_strides": None})
     if partial is None:

@@ -136,7 +136,7 @@ def _no_multiple(line: re.Match[str]) -> Reading | None:
 
 
 def read_demands(text: str) -> Iterator[Reading]:
-    """What the messages of a text demand, where the table has none of them."""
+    """Requirements in the messages of a text that the table does not have."""
     about_tma = _ABOUT_TMA.search(text) is not None
     for line in some(re.finditer(r"[^\n]{8,500}", text), 200):
         if not _IS_ERROR.search(line[0]):

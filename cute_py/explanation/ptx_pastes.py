@@ -153,7 +153,7 @@ _NOTE: Final = re.compile(
 
 
 def _notes(text: str) -> Iterator[Reading]:
-    """What ptxas notes of wgmma pipelines and of setmaxnreg, as one reading: no error, but a loss of speed."""
+    """Explain the notes of ptxas on wgmma pipelines and setmaxnreg, which are not errors but reduce speed."""
     matches = some(_NOTE.finditer(text), 64)
     if not matches:
         return
@@ -203,7 +203,7 @@ def _usage(text: str) -> Iterator[Reading]:
 
 
 def _message(what: str) -> tuple[str, str]:
-    """What one message means, and the change that works, if the message has it."""
+    """Explain one message, with the change that works if the message names it."""
     if needed := _NEEDS_VERSION.search(what):
         version = needed["version"]
         return (
@@ -259,7 +259,7 @@ def _message(what: str) -> tuple[str, str]:
 
 
 def _few_registers(had: int, needs: int) -> tuple[str, str]:
-    """What too few registers for one instruction mean, and the threads of a block that leave enough."""
+    """Explain too few registers for an instruction, and give the block size that leaves enough."""
     why = (
         f"ptxas had {had} registers a thread: {REGISTERS} of a multiprocessor by the threads of the block, or "
         "-maxrregcount; what setmaxnreg asks for later is not counted"

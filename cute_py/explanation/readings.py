@@ -1,4 +1,4 @@
-"""What was found in a pasted text, and how an answer is put.
+"""Records of the findings in a pasted text, and the form of an answer.
 
 A recogniser is a function `text -> readings`. It says what a part of a text is, what the numbers in it mean, which
 rules they break (`Diagnostic`), which change works, and what the text lacks for a verdict. Recognisers see a text in

@@ -83,7 +83,7 @@ REASONS: Final[dict[str, Reason]] = {
     **CONDITION_REASONS,
     **SEVERAL_IDS,
 }
-"""What `CuteError.rule` may be -> its reason."""
+"""Value of `CuteError.rule` -> its reason."""
 
 
 @functools.cache
@@ -142,7 +142,7 @@ def error_text(error: CuteError) -> str:
 
 
 def error_class_text(kind: type[CuteError]) -> str:
-    """What a class of errors means, why there is such a class, what to do, and the rules that raise it."""
+    """Explain a class of errors: its meaning and purpose, what to do, and the rules that raise it."""
     parts = [kind.__name__, inspect.getdoc(kind) or "", *_in_general(kind), _rules_of(kind), _about(kind)]
     return "\n\n".join(part for part in parts if part)
 

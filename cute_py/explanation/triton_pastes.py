@@ -165,7 +165,7 @@ def _number(text: str, name: str, default: int) -> int:
 
 
 def _tensor_memory(shown: str) -> list[str]:
-    """Of an accumulator or operand in tensor memory: lanes, columns, CTAs."""
+    """Lanes, columns and CTAs of an accumulator or operand in tensor memory."""
     if "scales" in shown.lower():
         return ["scale factors in tensor memory: 128 rows, copied to each group of 32 lanes"]
     block = re.search(r"block\s{0,80}=\s{0,80}[(\[]([0-9]{1,6}), ?([0-9]{1,6})", shown)
@@ -201,7 +201,7 @@ def _tensor_memory(shown: str) -> list[str]:
 
 
 def _padded(shown: str) -> list[str]:
-    """Of shared memory with gaps: after how many elements come how many more."""
+    """Gaps in shared memory: the number of elements after which padding comes, and its size."""
     pairs = re.findall(r"([0-9]{1,9}):\+([0-9]{1,9})", shown)
     if not pairs and (
         listed := re.search(

@@ -214,7 +214,7 @@ def _top(form: Format) -> float:
 
 
 def _share(magnitudes: NDArray[np.float32], rows: int, columns: int, top: float) -> tuple[float, int]:
-    """Of the blocks that are not 0, the share whose largest element reaches `top`; and how many there are."""
+    """Share of the nonzero blocks whose largest element reaches `top`, and the number of these blocks."""
     M, K = magnitudes.shape[-2:]
     padded = np.pad(magnitudes, [(0, 0)] * (magnitudes.ndim - 2) + [(0, -M % rows), (0, -K % columns)])
     shape = (*padded.shape[:-2], padded.shape[-2] // rows, rows, padded.shape[-1] // columns, columns)

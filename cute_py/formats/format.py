@@ -144,7 +144,7 @@ class Format:
         return f"{self.builder}({', '.join(told)})"
 
     def explain(self) -> str:
-        """What is stored where, as text: `explain(format)` prints it.
+        """Describe as text what is stored where; `explain(format)` prints it.
 
         >>> print(mxfp8().explain().splitlines()[1])
           elements : e4m3, 8 bits, bytes
@@ -269,7 +269,7 @@ class Format:
 
 
 def _grid_of(form: Format, M: Extent, K: Extent, L: Extent = None) -> tuple[Grid, bool]:
-    """What the order of scales arranges, and whether its rows are the tensor's columns."""
+    """Grid that the order of scales arranges, and whether its rows are the columns of the tensor."""
     rows, columns = form.blocks(M, K)
     swapped = form.axis == 0 if form.order.each_row else form.transposed
     if form.order.given_layout is not None:

@@ -111,7 +111,8 @@ _BY_NAME: Final = {row.name: row for row in NUMBERS}
 _BY_DTYPE: Final = {row.dtype.name: row for row in reversed(NUMBERS) if row.name != "ue4m3"}
 
 ROUNDINGS: Final = ("nearest_even", "toward_zero", "up")
-"""Of a cast: to the nearest, ties to even (PTX .rn); toward zero (.rz); up (.rp). ue8m0 has the last two, as in PTX."""
+"""Rounding modes of a cast: to the nearest, ties to even (PTX .rn); toward zero (.rz); up (.rp). ue8m0 has the last
+two."""
 
 
 def number(name: DTypeLike | Number) -> Number:

@@ -1,4 +1,4 @@
-"""What each cast and each rule does with the special cases, and what other libraries do: one table.
+"""Table of the special cases of each cast and each rule, here and in other libraries.
 
 A row is (subject, case, here, others). `POLICY` is data; tests run every row's `probe` where it has one.
 """

@@ -55,7 +55,7 @@ class Index(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """What an order arranges: rows x columns elements in blocks of (block_rows, block_columns), batch of them or None.
+    """Grid of scales: rows x columns elements in blocks of (block_rows, block_columns), with a batch size or None.
 
     Columns are the axis along which a block's elements are summed up in a product.
     """

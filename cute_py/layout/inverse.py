@@ -19,7 +19,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from cute_py.argument_checks import wrong_type
-from cute_py.errors import StaticAssertError
+from cute_py.errors import StaticAssertError, unless_refused
 from cute_py.layout.arguments import LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
@@ -33,6 +33,7 @@ from cute_py.layout.layout import (
     make,
     of_layouts,
     on_axis,
+    static,
 )
 from cute_py.layout.leaf import (
     STATIC_ONE,
@@ -97,6 +98,18 @@ def right_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
     return *coalesced(unwrap(out_shape), unwrap(out_stride)), steps
 
 
+def _static_hint(shape: Tree, stride: Tree) -> str | None:
+    """Hint to use `cute.static`, if it was tried and works."""
+    if not all(isinstance(n, int) for n in (*leaves(shape), *leaves(stride))):
+        return None
+    made = unless_refused(left_inverse_by_steps, static(shape), static(stride))  # type: ignore[arg-type, call-overload]
+    return (
+        None
+        if made is None
+        else f"cute.static(layout) makes the numbers static; then the left inverse is {mode_text(*made[:2])}"
+    )
+
+
 def left_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
     """shape:stride with integer strides -> its quasi-inverse."""
     shape, stride = coalesced(shape, stride)
@@ -105,7 +118,7 @@ def left_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
         raise StaticAssertError(
             "Left inverse requires static strides.",
             {"layout": mode_text(shape, stride)},
-            "cute.static(layout) makes the strides static" if all(isinstance(d, int) for d in strides) else None,
+            _static_hint(shape, stride),
         )
     starts = _starts(shapes)
     order = _ascending(strides)

@@ -467,26 +467,25 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
     padded = append(block, None, rank)
     block_shape = tuple([product_of(s) for s in modes(padded.shape)])
     target_shape = tuple([product_of(s) for s in modes(target)])
-    static = all(type(s) is Int for s in target_shape)
-    for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True) if static else ()):
-        _check_division(i, t, b)
+    if all(type(s) is Int for s in target_shape):
+        for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True)):
+            _check_division(i, t, b, lambda: tile_to_shape(static(block), shape, order))
     counts = ceil_div_of(target_shape, block_shape)
     ordered = isinstance(order, (tuple, int))
     tiler = make(counts, compact_order(counts, as_leaves(order))) if ordered else Layout(counts, order)
     return blocked_product(padded, tiler)
 
 
-def _check_division(mode: int, target: Leaf, block: Leaf) -> None:
+def _check_division(mode: int, target: Leaf, block: Leaf, with_static: Callable[[], Layout]) -> None:
     """Refuse a run-time block for a static target, which needs a static quotient, as in C++."""
-    static = type(block) is Int
-    if not static or block == 0 or trunc_mod(target, block) != 0:
-        shown = leaf_text(block) if static else f"{tree_text(block)}, known only at run time"
+    known = type(block) is Int
+    if not known or block == 0 or trunc_mod(target, block) != 0:
+        shown = leaf_text(block) if known else f"{tree_text(block)}, known only at run time"
+        made = None if known else unless_refused(with_static)
         raise StaticAssertError(
             "tile_to_shape: block shape does not divide the target shape.",
             {"mode": mode, "block": shown, "target": leaf_text(target)},
-            None
-            if static
-            else "make the block static with cute.static(block), or pass the target shape as run-time integers",
+            None if made is None else f"cute.static(block) makes the numbers static; then the result is {made}",
         )
 
 

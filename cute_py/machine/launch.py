@@ -37,7 +37,7 @@ class HasKernel(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the entry point."""
+        """Name of the entry point."""
 
     @property
     def text(self) -> str:
@@ -45,7 +45,7 @@ class HasKernel(Protocol):
 
     @property
     def threads(self) -> int:
-        """Of a CTA."""
+        """Number of threads of a CTA."""
 
     @property
     def shared_bytes(self) -> int:

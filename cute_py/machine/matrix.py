@@ -45,7 +45,8 @@ _TYPES: Final = re.compile(
     r"\.m\d{1,4}n\d{1,4}k\d{1,4}(?:\.(?:row|col)){0,2}\.(\w{1,40})\.(\w{1,40})\.(\w{1,40})(?:\.\w{1,40}){0,9}$"
 )
 QUAD_PAIRS: Final = 4
-"""Of an m8n8k4 of float16: lanes 4 q to 4 q + 3 and 16 + 4 q to 16 + 4 q + 3 multiply for themselves."""
+"""Quad pairs of an m8n8k4 of float16: lanes 4 q to 4 q + 3 and 16 + 4 q to 16 + 4 q + 3 compute a product of their
+own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ class PtxRun:
 
     @property
     def scope(self) -> Scope:
-        """What the run judged, and what it did not: the code that no thread reached, other launches."""
+        """Scope of the run: the judged properties, and those not judged, such as unreached code and other launches."""
         steps = f"{counted(self.instructions, 'instruction')} of threads ({' and '.join(self.schedules) or 'not run'})"
         ran = {one.line for one in self.counts}
         instructions = () if self._code is None else self._code.instructions

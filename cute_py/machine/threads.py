@@ -51,7 +51,7 @@ BANK_OF: Final = (0, 1, 1, 1, 2, 2, 2, 3, 3, 3)
 BANK_BITS: Final = (1, 16, 32, 64)
 BANK_DTYPES: Final[tuple[Any, ...]] = (np.bool_, np.uint16, np.uint32, np.uint64)
 MAX_SUBSETS: Final = 128
-"""Of a frame that are remembered."""
+"""Maximum number of remembered subsets of a frame."""
 
 
 class Registers:

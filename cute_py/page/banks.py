@@ -33,7 +33,7 @@ from cute_py.tma.atom.smem_layout import SPANS, span_row
 WORDS: Final = ("row", "column", "ldmatrix")
 MOST_PHASES: Final = 8
 """Phases that are drawn; those of a tile repeat."""
-MOST_BESIDE: Final = 256
+MOST_BESIDE: Final = 300
 """Elements of a tile that is drawn before and after the swizzle; a larger one is drawn after it."""
 
 

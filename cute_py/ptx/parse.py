@@ -64,7 +64,7 @@ class Instruction:
 
 
 MAX_CHARACTERS = 1 << 14
-"""Of the text of one instruction: eight times the longest vector of registers."""
+"""Maximum number of characters of an instruction: eight times the longest vector of registers."""
 
 _REGISTER_BITS = {"rd": 64, "rs": 16, "rq": 128, "q": 128, "r": 32, "h": 16, "fd": -64, "f": -32, "p": 1}
 _REGISTER = re.compile(rf"%({'|'.join(_REGISTER_BITS)})(?:[0-9]+|_[\w$]+)", re.ASCII)
@@ -95,7 +95,7 @@ _OPERATORS: Final[dict[type[ast.AST], Callable[..., int]]] = {
     ast.UAdd: operator.pos,
     ast.Invert: operator.invert,
 }
-"""Of constant expressions; each has C's precedence in Python too."""
+"""Operators of constant expressions; Python gives each the precedence of C."""
 
 
 def register_bits(name: str) -> int | None:

@@ -34,14 +34,14 @@ from cute_py.ptx.parse import OperandKind, WrittenOperand, immediate, read_opera
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20
-"""Of the text of a module: the largest of CUTLASS's examples is a tenth of it."""
+"""Maximum number of bytes of a module, ten times the largest example of CUTLASS."""
 
 MAX_REGISTERS: Final = 1 << 20
-"""Of one declaration."""
+"""Maximum number of registers in one declaration."""
 
 MAX_VARIABLE_BYTES: Final = 1 << 30
 MAX_DEPTH: Final = 256
-"""Of braces in each other."""
+"""Maximum nesting of braces."""
 
 SPACES: Final = ("global", "shared", "const", "local", "param")
 _TYPES: Final = {

@@ -326,10 +326,10 @@ def tv_cell(layout_tv: Layout | Tensor, thread: int, value: int, rows: int) -> t
     >>> tv_cell(Layout((4, 2), (E(1), E(0))), 3, 1, 2), tv_cell(Layout((4, 2), (2, 1)), 3, 1, 2)
     ((1, 3), (1, 3))
     """
-    return place_of(layout_tv(thread, value), thread, value, rows, layout_tv)
+    return element_cell(layout_tv(thread, value), thread, value, rows, layout_tv)
 
 
-def place_of(found: Any, thread: int, value: int, rows: int, layout_tv: Layout | Tensor) -> tuple[int, int]:
+def element_cell(found: Any, thread: int, value: int, rows: int, layout_tv: Layout | Tensor) -> tuple[int, int]:
     """The cell (m, n) of an element that `layout_tv` gives for a thread's value: an index, or a coordinate.
 
     Raises:

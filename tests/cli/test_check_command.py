@@ -10,6 +10,7 @@ import pytest
 
 import cute_py as cute
 from cute_py.cli.main import main
+from cute_py.machine import cuda_source
 from cute_py.machine.run import run_ptx
 from tests.calls.objects import KERNEL_TEXT
 from tests.cli.test_run_command import LOAD
@@ -79,6 +80,16 @@ def test_a_kernel_that_the_machine_can_not_run_is_judged_by_its_text(capsys: pyt
     said = capsys.readouterr().out
     assert "not judged: the launch: line 14: vote.wide.u32" in said
     assert "how many threads arrive is known at run time" in said
+
+
+def test_the_compiler_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """nvcc is not replaced by NVRTC without a word."""
+    monkeypatch.setattr(cuda_source, "find_nvcc", lambda: None)
+    monkeypatch.setattr(cuda_source, "compiled_by_nvrtc", lambda *_: LOAD)
+    Path("load.cu").write_text("any")
+    assert main(["check", "load.cu", "--compiler", "nvcc"]) != 0
+    assert "nvcc compiles a file" in capsys.readouterr().err
+    assert main(["check", "load.cu"]) == 0
 
 
 def test_the_scope_of_a_run() -> None:

@@ -96,6 +96,7 @@ def test_a_terminal_shows_the_same_characters(monkeypatch: pytest.MonkeyPatch, a
     for variable in ("NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "1000")  # a narrow terminal breaks lines
     arguments = [word.replace("{array}", array) for word in COMMANDS[name]]
     plain = run(monkeypatch, arguments, io.StringIO())
     coloured = run(monkeypatch, arguments, Terminal())

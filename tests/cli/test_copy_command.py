@@ -205,12 +205,12 @@ def test_missing_and_unknown_files(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_demo_ends_with_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
-    assert "ArithTuple(0,0) o (2,5):(_1@0,_1@1):" in out
     assert out.splitlines()[-1] == "equal"
-    assert len(out.splitlines()) <= 50
     own = save(tmp_path / "own.npy", RNG.standard_normal((3, 40, 24)).astype(np.float32))
     assert main(["demo", own]) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "equal"
+    out = capsys.readouterr().out
+    assert "ArithTuple(0,0) o (2,5):(_1@0,_1@1):" in out
+    assert out.splitlines()[-1] == "equal"
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (2, 1), (1, 1, 1), (3, 1, 1), (1,), (3,)], ids=str)

@@ -290,7 +290,7 @@ def test_who_may_ask(port: int, headers: dict[str, str], status: int) -> None:
         (b"GET\r\n\r\n", 400, "Bad request syntax"),
         (b"<script>\r\n\r\n", 400, "Bad request syntax"),
         (b"GET /" + b"a" * 70_000 + b" HTTP/1.0\r\n\r\n", 414, "URI Too Long"),
-        (b"GET /answer?a=" + b"1" * 40_000 + b" HTTP/1.0\r\nHost: {host}\r\n\r\n", 400, "the query has 40002 characters"),
+        (b"GET /answer?a=" + b"1" * 40_000 + b" HTTP/1.0\r\nHost: {host}\r\n\r\n", 400, "has 40002 characters"),
         (b"GET / HTTP/1.0\r\n" + b"a: b\r\n" * 200 + b"\r\n", 431, "Too many headers"),
     ],
 )  # fmt: skip

@@ -82,7 +82,7 @@ def test_warps_that_exchange_all_they_have_need_shared_memory() -> None:
     found = cute.convert_layout_tv(source, destination)
     assert found.by == "shared memory"
     expect_moved(found)
-    with pytest.raises(InvalidValueError, match="elements change the warp"):
+    with pytest.raises(InvalidValueError, match="elements change warps"):
         cute.convert_layout_tv(source, destination, by="shuffles")
 
 

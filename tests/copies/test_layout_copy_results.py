@@ -146,7 +146,7 @@ def test_a_copy_of_one_element_by_the_emulator_is_made_by_threads() -> None:
     x, y = on_a_boundary(8).view(np.float64), on_a_boundary(8).view(np.float64)
     with pytest.raises(InvalidValueError) as caught:
         cute.copy(x, y, backend="emulator")
-    assert caught.value.headline == "backend 'emulator' runs tensor maps; threads make a part of this copy (edges)"
+    assert caught.value.headline == "backend 'emulator' runs tensor maps, but threads make a part of this copy (edges)"
 
 
 @pytest.mark.parametrize(
@@ -159,11 +159,11 @@ def test_a_copy_of_one_element_by_the_emulator_is_made_by_threads() -> None:
         ),
         (
             (random_bytes(65 * 63).reshape(65, 63).T, on_a_boundary(63 * 65).reshape(63, 65)),
-            "this copy is made by threads (runs)",
+            "threads make this copy (runs)",
         ),
         (
             ((random_bytes(60), Layout((6, 10), (10, 1))), (on_a_boundary(60), Layout((4, 15), (15, 1)))),
-            "this copy is made by threads (runs)",
+            "threads make this copy (runs)",
         ),
     ],
 )
@@ -221,40 +221,44 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
         "dtype of an array": (
             lambda: cute.copy(x, y, dtype="int8"),
             kind,
-            f"dtype is of a pair (memory, layout); the source is {x!r}".replace("\n", " "),
+            f"dtype needs a pair (memory, layout), but the source is {x!r}".replace("\n", " "),
         ),
-        "triple": (lambda: cute.copy((x, Layout(12), 1), y), kind, "the source is a tuple, and no (array, layout)"),
-        "no layout": (lambda: cute.copy((x, 12), y), kind, "the source is a tuple, and no (array, layout)"),
-        "gaps": (lambda: cute.copy((gaps, Layout(12)), y), value, "the source's memory is not dense"),
+        "triple": (
+            lambda: cute.copy((x, Layout(12), 1), y),
+            kind,
+            "the source is a tuple; must be (array, layout), got",
+        ),
+        "no layout": (lambda: cute.copy((x, 12), y), kind, "the source is a tuple; must be (array, layout), got"),
+        "gaps": (lambda: cute.copy((gaps, Layout(12)), y), value, "the memory of the source is not dense"),
         "part of an element": (
             lambda: cute.copy((np.zeros(6, np.uint8), Layout(1)), (np.zeros(8, np.uint8), Layout(1)), dtype="int32"),
             value,
-            "the source's memory = 6 bytes; must be a multiple of 32 bits, one int32",
+            "the memory of the source = 6 bytes; must be a multiple of 32 bits, one int32",
         ),
         "reach": (
             lambda: cute.copy((x, Layout(12, 2)), y),
             value,
-            f"the source layout reaches offsets 0 to 22; {twelve}",
+            f"the source layout reaches the offsets 0 to 22; {twelve}",
         ),
         "reach below": (
             lambda: cute.copy((x, Layout(12, -1)), y),
             value,
-            f"the source layout reaches offsets -11 to 0; {twelve}",
+            f"the source layout reaches the offsets -11 to 0; {twelve}",
         ),
         "one too many": (
             lambda: cute.copy((x, Layout((2, 6), (7, 1))), y),
             value,
-            f"the source layout reaches offsets 0 to 12; {twelve}",
+            f"the source layout reaches the offsets 0 to 12; {twelve}",
         ),
         "overlap": (
             lambda: cute.copy(memory[:12], memory[11:23]),
             value,
-            "source and destination overlap; their elements are copied in no fixed order",
+            "the source and the destination overlap; the copy order of their elements is not defined",
         ),
         "overlap from below": (
             lambda: cute.copy(memory[11:23], memory[:12]),
             value,
-            "source and destination overlap; their elements are copied in no fixed order",
+            "the source and the destination overlap; the copy order of their elements is not defined",
         ),
         "backend": (
             lambda: cute.copy(x, y, backend="gpu"),
@@ -266,37 +270,37 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
         "report of the host": (
             lambda: cute.copy(x, y, report=True),
             value,
-            "report=True measures a GPU; the backend is 'host'",
+            "report=True measures a GPU, but the backend is 'host'",
         ),
         "report of the emulator": (
             lambda: cute.copy(x, y, report=True, backend="emulator"),
             value,
-            "report=True measures a GPU; the backend is 'emulator'",
+            "report=True measures a GPU, but the backend is 'emulator'",
         ),
         "report of a format": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), report=True),
             value,
-            "report and dtype are of a copy between layouts, not of one with a format",
+            "report and dtype apply to a copy between layouts, not to one with a format",
         ),
         "dtype of a format": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), dtype="int8"),
             value,
-            "report and dtype are of a copy between layouts, not of one with a format",
+            "report and dtype apply to a copy between layouts, not to one with a format",
         ),
         "emulated format": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), backend="emulator"),
             value,
-            "backend 'emulator' of a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'",
+            "backend = 'emulator' for a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'",
         ),
         "format of both": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), backend="both"),
             value,
-            "backend 'both' of a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'",
+            "backend = 'both' for a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'",
         ),
         "stream of a format": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), stream=3),
             value,
-            "a stream is of a copy on a device; this one is made on the host",
+            "stream applies to a copy on a device, but this copy runs on the host",
         ),
     }
 
@@ -335,9 +339,9 @@ def test_layouts_of_four_bits_stay_in_their_memory() -> None:
     assert cute.copy((memory, Layout(8)), (there, Layout(8)), dtype="int4").equal
     with pytest.raises(InvalidValueError) as caught:
         cute.copy((memory, Layout((2, 4), (1, 3))), (there, Layout(8)), dtype="int4")
-    assert "reaches offsets 0 to 10; " in caught.value.headline
+    assert "reaches the offsets 0 to 10; " in caught.value.headline
     assert caught.value.headline.endswith("has 0 to 7, in elements of 4 bits")
-    with pytest.raises(InvalidValueError, match="reaches offsets 0 to 9; "):
+    with pytest.raises(InvalidValueError, match="reaches the offsets 0 to 9; "):
         cute.copy((memory, Layout(10)), (there, Layout(10)), dtype="int4")
 
 
@@ -349,7 +353,7 @@ def test_layouts_of_four_bits_stay_in_their_memory() -> None:
     [
         (
             ((3, 4), (4, 3)),
-            r"copies an array of \(3, 4\) to one of \(4, 3\) in colexicographic order, the first mode fastest",
+            r"copies an array of \(3, 4\) to one of \(4, 3\) in colexicographic order \(first mode fastest\)",
         ),
         (((12,), (3, 4)), r"copies an array of \(12,\) to one of \(3, 4\)"),
         (((3, 1, 4), (3, 4)), None),

@@ -177,7 +177,7 @@ def test_sixteen_modes_are_copied_and_seventeen_refused() -> None:
         return Layout((2,) * rank, tuple(5**i for i in range(rank))), Layout((2,) * rank, tuple(steps))
 
     assert len(required(*apart(16)).modes) == 16
-    with pytest.raises(InvalidValueError, match="17 modes that don't merge; at most 16 are copied"):
+    with pytest.raises(InvalidValueError, match="the copy has 17 modes that do not merge; must have at most 16"):
         refine(*apart(17))
 
 
@@ -200,13 +200,13 @@ def test_sixteen_modes_are_copied_and_seventeen_refused() -> None:
             ComposedLayout(Layout((2, 4), (4, 1)), 1, Layout(4)),
             Layout(4),
             LayoutError,
-            "the source is neither a layout nor a swizzle of one",
+            "the source must be a layout or a swizzled layout",
         ),
         (
             Layout(4),
             ComposedLayout(Swizzle(1, 0, 1), Int(0), ComposedLayout(Swizzle(1, 1, 1), Int(0), Layout(4))),
             LayoutError,
-            "the destination is neither a layout nor a swizzle of one",
+            "the destination must be a layout or a swizzled layout",
         ),
     ],
 )
@@ -301,8 +301,8 @@ def test_pairings_of_four_bits(nibbles: tuple[str, str], flips: tuple[int, int],
 @pytest.mark.parametrize(
     ("nibbles", "error", "text"),
     [
-        (("low",), InvalidValueError, "must be two, of source and destination"),
-        (("low", "low", "low"), InvalidValueError, "must be two, of source and destination"),
+        (("low",), InvalidValueError, "must be a pair, for the source and the destination"),
+        (("low", "low", "low"), InvalidValueError, "must be a pair, for the source and the destination"),
         (("low", "up"), InvalidValueError, "an order of nibbles = 'up'; must be one of 'low', 'high'"),
         (("low", 1), InvalidTypeError, "an order of nibbles"),
         ("low", InvalidTypeError, "nibbles"),
@@ -316,5 +316,5 @@ def test_orders_of_nibbles_that_are_none(nibbles: Any, error: type[Exception], t
 
 @pytest.mark.parametrize(("dtype", "bits"), [("float6_e2m3fn", 6), ("uint1", 1), ("int2", 2)])
 def test_widths_that_no_copy_moves(dtype: str, bits: int) -> None:
-    with pytest.raises(InvalidValueError, match=f"has {bits} bits an element; a copy moves 4 bits, or 1, 2"):
+    with pytest.raises(InvalidValueError, match=f"has {bits} bits per element; a copy moves 4 bits, or 1, 2"):
         pair_elements(Layout(8), Layout(8), dtype)

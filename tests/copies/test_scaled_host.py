@@ -206,7 +206,7 @@ def test_an_index_of_rows() -> None:
             index_of_rows(index, 5, "rows", masked)
         assert (caught.value.headline, caught.value.rule, caught.value.facts) == (text, "row_index", {"rows": 5})
     expect_once(np.array([3, -1, -1, 2]))
-    with pytest.raises(InvalidValueError, match="into_rows names row 2 3 times; must name it once"):
+    with pytest.raises(InvalidValueError, match="into_rows lists row 2 3 times; must list it once"):
         expect_once(np.array([3, 2, -1, 2, 2, -1]))
 
 
@@ -219,7 +219,7 @@ def test_memory_of_other_libraries() -> None:
     assert cute.copy(Exported(x), Exported(turned), rows=range(8)).equal
     assert np.array_equal(turned, x)
     for given in (x[::-1], x[:0]):
-        with pytest.raises(InvalidValueError, match="an array without elements, or with negative strides"):
+        with pytest.raises(InvalidValueError, match="the array has no elements, or negative strides"):
             cute.copy(Exported(given), y, rows=[0])
 
 
@@ -239,26 +239,30 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         *(form, None, (40, 96)),
     )
     value, kind, cast = InvalidValueError, InvalidTypeError, "cast=True converts"
-    both = "rows and pages were both given; a table of pages is an index of rows already"
+    both = "rows and pages were both given; a table of pages is already an index of rows"
     return {
         "backend": (
             lambda: scaled_copy(x, form, "emulator"),
-            *(value, "backend 'emulator' of a copy with a format, an index or a cast; must be 'auto' or 'host'", None),
+            *(
+                value,
+                "backend = 'emulator' for a copy with a format, an index or a cast; must be 'auto' or 'host'",
+                None,
+            ),
             None,
         ),
         "fill": (lambda: scaled_copy(x, form, "host", fill="1"), kind, "fill must be a number, got '1'", None, None),  # type: ignore[arg-type]
         "both": (lambda: scaled_copy(x, x, "host", rows=[0], pages=[0]), value, both, None, None),
         "format": (
             lambda: scaled_copy(form, x, "host"),
-            *(kind, "the source of a copy is a Format; it has no numbers", None, "copy(array, format)"),
+            *(kind, "the source of the copy is a Format, which has no data", None, "copy(array, format)"),
         ),
         "into format": (
             lambda: scaled_copy(x, form, "host", into_rows=[0]),
-            *(value, "into_rows scatters into memory; the destination is a Format", None, None),
+            *(value, "into_rows scatters into memory, but the destination is a Format", None, None),
         ),
         "into formats": (
             lambda: scaled_copy(x, (form, form), "host", into_rows=[0]),
-            *(value, "into_rows scatters into memory; the destination is a tuple of formats", None, None),
+            *(value, "into_rows scatters into memory, but the destination is a tuple of formats", None, None),
         ),
         "destination": (
             lambda: scaled_copy(x, "y", "host"),
@@ -270,19 +274,19 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "overlap": (
             lambda: scaled_copy(x, x[:3], "host", rows=[0, 1, 2]),
-            *(value, "source and destination overlap; a copy does not work in place", "overlap", None),
+            *(value, "the source and the destination overlap; this copy does not work in place", "overlap", None),
         ),
         "overlap of scales": (
             lambda: scaled_copy(scaled, ScaledTensor(target.data, scaled.scales, form, None, (40, 96)), "host"),
-            *(value, "source and destination overlap; a copy does not work in place", "overlap", None),
+            *(value, "the source and the destination overlap; this copy does not work in place", "overlap", None),
         ),
         "overlap within": (
             lambda: scaled_copy(x, own, "host"),
-            *(value, "the destination's data and scales overlap", "overlap", None),
+            *(value, "the data and the scales of the destination overlap", "overlap", None),
         ),
         "scales with gaps": (
             lambda: scaled_copy(x, strided, "host"),
-            *(value, "the destination's scales are not dense", None, None),
+            *(value, "the scales of the destination are not dense", None, None),
         ),
         "rows of nothing": (
             lambda: scaled_copy("x", other, "host", rows=[0]),
@@ -294,7 +298,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "pages of a list": (
             lambda: scaled_copy(x[0], other, "host", pages=[0]),
-            *(value, "a cache of pages is an array (pages, page_size, ...)", None, None),
+            *(value, "a paged cache must be an array (pages, page_size, ...)", None, None),
         ),
         "rows of two modes": (
             lambda: scaled_copy(x, other, "host", rows=[[0]]),
@@ -302,31 +306,32 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "pages of a scaled tensor": (
             lambda: scaled_copy(scaled, form, "host", pages=[0]),
-            *(value, "pages index an array (pages, page_size, ...); the source is a ScaledTensor", None, "rows="),
+            *(value, "pages index an array (pages, page_size, ...), but the source is a ScaledTensor", None, "rows="),
         ),
         "rows of blocks": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(axis=0)), form, "host", rows=[0]),
             value,
-            "rows of a ScaledTensor whose blocks have 32 rows; must be (M, K), one row a block, not transposed",
+            "rows of a ScaledTensor with blocks of 32 rows; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of a transposed one": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(transposed=True)), form, "host", rows=[0]),
             value,
-            "rows of a ScaledTensor whose blocks have 1 rows; must be (M, K), one row a block, not transposed",
+            "rows of a ScaledTensor with blocks of 1 rows; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of a batch": (
             lambda: scaled_copy(cute.copy(numbers((2, 40, 96)), form), form, "host", rows=[0]),
             value,
-            "rows of a ScaledTensor whose blocks have 1 rows; must be (M, K), one row a block, not transposed",
+            "rows of a ScaledTensor with blocks of 1 rows; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of an order of its size": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(scales="ragged((0, 40))")), form, "host", rows=[0]),
             *(
                 value,
-                "rows of scales in the order ragged(cu_seqlens=(0, 40)); must be an order of any size",
+                "the scales are stored in the order ragged(cu_seqlens=(0, 40)), "
+                "which has no rows of a fixed size; must be an order of any size",
                 None,
                 None,
             ),
@@ -334,12 +339,12 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         "into rows of blocks": (
             lambda: scaled_copy(x, cute.copy(x, formats.mxfp8(axis=0)), "host", into_rows=[0]),
             value,
-            "into_rows of a ScaledTensor whose blocks have 32 rows; must be (M, K), one row a block, not transposed",
+            "into_rows of a ScaledTensor with blocks of 32 rows; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "shape": (
             lambda: scaled_copy(x[:5], target, "host"),
-            *(value, "the source has the shape (5, 96); the destination has (40, 96)", None, None),
+            *(value, "the source has the shape (5, 96), the destination (40, 96); must be equal", None, None),
         ),
         "scattered shape": (
             lambda: scaled_copy(x[:5], target, "host", into_rows=[0, 1]),
@@ -355,21 +360,21 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "scattered twice": (
             lambda: scaled_copy(x[:2], target, "host", into_rows=[7, 7]),
-            *(value, "into_rows names row 7 2 times; must name it once", "row_index", None),
+            *(value, "into_rows lists row 7 2 times; must list it once", "row_index", None),
         ),
         "tensor scale": (
             lambda: scaled_copy(nv, ScaledTensor(nv.data.copy(), nv.scales.copy(), nv.format, 2.0, (40, 96)), "host"),
             value,
-            f"tensor scale {nv.tensor_scale}; the destination has 2.0",
+            f"the source has the tensor scale {nv.tensor_scale}, the destination 2.0; must be equal",
             *("tensor_scale", "copy(source, format) makes a ScaledTensor with its own tensor scale"),
         ),
         "dtype": (
             lambda: scaled_copy(x, other, "host"),
-            *(value, "source dtype float32 is not destination dtype float16", "dtype", cast),
+            *(value, "source dtype float32 differs from destination dtype float16", "dtype", cast),
         ),
         "array shape": (
             lambda: scaled_copy(x, np.zeros((3, 96), np.float32), "host"),
-            *(value, "the source has the shape (40, 96); the destination has (3, 96)", None, None),
+            *(value, "the source has the shape (40, 96), the destination (3, 96); must be equal", None, None),
         ),
         "array index": (
             lambda: scaled_copy(x, np.zeros((50, 96), np.float32), "host", into_rows=[0, 1]),
@@ -381,7 +386,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "array twice": (
             lambda: scaled_copy(x[:2], np.zeros((50, 96), np.float32), "host", into_rows=[4, 4]),
-            *(value, "into_rows names row 4 2 times; must name it once", "row_index", None),
+            *(value, "into_rows lists row 4 2 times; must list it once", "row_index", None),
         ),
         "array columns": (
             lambda: scaled_copy(x[:2, :64], np.zeros((50, 96), np.float32), "host", into_rows=[4, 3]),
@@ -427,7 +432,7 @@ def test_tensor_scales_of_both_or_of_neither() -> None:
     same = ScaledTensor(made.data.copy(), made.scales.copy(), form, made.tensor_scale, (16, 64))
     assert cute.copy(made, same).equal
     none = ScaledTensor(made.data.copy(), made.scales.copy(), form, None, (16, 64))
-    with pytest.raises(InvalidValueError, match="the destination has None"):
+    with pytest.raises(InvalidValueError, match="the destination None; must be equal"):
         cute.copy(made, none)
     assert cute.copy(none, ScaledTensor(made.data.copy(), made.scales.copy(), form, None, (16, 64))).equal
     whole = ScaledTensor(made.data.copy(), made.scales.copy(), form, np.float32(made.tensor_scale), (16, 64))

@@ -22,6 +22,7 @@ from cute_py.formats import Format, ScaledTensor
 from cute_py.tensor.array_views import ArrayView
 
 BF16 = ml_dtypes.bfloat16
+GPU = "a GPU copy does not support "
 
 
 def address_of(array: np.ndarray) -> int:
@@ -97,8 +98,10 @@ def test_elements_that_are_bytes_count_as_such() -> None:
     ("array", "text"),
     [
         (np.zeros((4, 8))[:, ::2], "a source with strides (8, 2)"),
-        (np.zeros((4, 6, 8))[:, :3], "a source of the shape (4, 3, 8) and strides (48, 8, 1)"),
-        (np.zeros((4, 6, 8)).transpose(1, 0, 2), "a source of the shape (6, 4, 8) and strides (8, 48, 1)"),
+        (np.zeros((4, 8))[:, ::-1], "a source with strides (8, -1)"),
+        (np.broadcast_to(np.zeros((4, 8))[:, :1], (4, 6)), "a source with strides (8, 0)"),
+        (np.zeros((4, 6, 8))[:, :3], "a source of shape (4, 3, 8) with strides (48, 8, 1)"),
+        (np.zeros((4, 6, 8)).transpose(1, 0, 2), "a source of shape (6, 4, 8) with strides (8, 48, 1)"),
         (np.zeros((0, 8)), "the source has no elements"),
         (np.zeros((4, 6, 8))[..., ::2], "a source with strides (8, 2)"),
     ],
@@ -106,7 +109,7 @@ def test_elements_that_are_bytes_count_as_such() -> None:
 def test_arrays_that_are_no_matrix(array: np.ndarray, text: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         side_of(array)
-    assert caught.value.headline == text
+    assert caught.value.headline.removeprefix(GPU) == text
 
 
 # ---- work between memory
@@ -291,27 +294,27 @@ def test_sides_of_formats_and_layouts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "headline"),
     [
-        ((Layout(8), formats.mxfp8(), "bf16"), InvalidValueError, "a source of the shape 8"),
-        ((Layout((2, 4, 8)), formats.mxfp8(), "bf16"), InvalidValueError, "a source of the shape (2, 4, 8)"),
-        ((Layout(((2, 4), 8)), formats.mxfp8(), "bf16"), InvalidValueError, "a source of the shape ((2, 4), 8)"),
+        ((Layout(8), formats.mxfp8(), "bf16"), InvalidValueError, "a source of shape 8"),
+        ((Layout((2, 4, 8)), formats.mxfp8(), "bf16"), InvalidValueError, "a source of shape (2, 4, 8)"),
+        ((Layout(((2, 4), 8)), formats.mxfp8(), "bf16"), InvalidValueError, "a source of shape ((2, 4), 8)"),
         (("x", formats.mxfp8(), "bf16"), InvalidTypeError, "the source must be a Layout or a Format, got 'x'"),
         ((formats.mxfp8(), "x", "bf16"), InvalidTypeError, "the destination must be a Layout or a Format, got 'x'"),
         (
             (formats.mxfp8(), formats.mxfp8(), "bf16"),
             InvalidTypeError,
-            "a Format is copied into one Layout, got mxfp8()",
+            "a Format can be copied into one Layout only, got mxfp8()",
         ),
         (
             (formats.mxfp8(), (Layout((4, 8)), Layout((4, 8))), "bf16"),
             InvalidTypeError,
-            "a Format is copied into one Layout, got (Layout((4, 8)), Layout((4, 8)))",
+            "a Format can be copied into one Layout only, got (Layout((4, 8)), Layout((4, 8)))",
         ),
     ],
 )
 def test_layouts_that_are_no_sides(arguments: Any, error: type[CuteError], headline: str) -> None:
     with pytest.raises(error) as caught:
         plan_formats(*arguments, None, None, None)
-    assert caught.value.headline.replace(", (Int(1), 4)", "") == headline
+    assert caught.value.headline.replace(", (Int(1), 4)", "").removeprefix(GPU) == headline
 
 
 def test_plans_of_layouts_and_formats() -> None:
@@ -337,7 +340,9 @@ def test_plans_of_layouts_and_formats() -> None:
     assert launch == plan_scaled(raw, [MatrixSide("raw", 300, 1024, 1024)], (300, 1024), RowIndex(rows=True))
     launch, *_ = plan_formats(rows, more, "bf16", None, 200, 100)
     assert launch == plan_scaled(raw, [MatrixSide("raw", 300, 1024, 1024)], (100, 1024), RowIndex(rows=True, into=True))
-    with pytest.raises(InvalidValueError, match="cast_to is of two layouts; a format states its element type"):
+    with pytest.raises(
+        InvalidValueError, match="cast_to applies to two layouts; a format defines its own element type"
+    ):
         plan_formats(rows, form, "bf16", "float32", None, None)
     with pytest.raises(InvalidValueError, match="rows = 0; must be at least 1"):
         plan_formats(rows, more, "bf16", None, 0, None)

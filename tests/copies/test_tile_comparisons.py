@@ -64,7 +64,7 @@ def test_another_swizzle_is_named(own: str, bits: int) -> None:
             continue
         assert (found.cause, found.detail) == (
             "other swizzle",
-            f"the dump has swizzle {names[other]}, the map {names[bits] if bits else 'NONE'}",
+            f"the dump has swizzle {names[other]}, but the map has {names[bits] if bits else 'NONE'}",
         )
 
 
@@ -74,11 +74,11 @@ def test_the_other_major_is_named() -> None:
     for bits in range(4):
         found = compare_tile(ATOM, X, (1, 1), permuted(dump, bits))
         assert found.cause == "other major"
-        assert found.detail == f"in the dump mode 0 is contiguous, in {ATOM.tile} it is another"
+        assert found.detail == f"mode 0 is contiguous in the dump, but another mode in {ATOM.tile}"
     whole = make_tma_copy("SM90_TMA_LOAD", X.T, make_smem_layout("MN", "128B", "uint16", (64, 32)))
     rows = np.ascontiguousarray(tile).view(np.uint8).reshape(-1)
     turned = compare_tile(whole, X.T, (1, 1), np.ascontiguousarray(tile.T).view(np.uint8).reshape(-1))
-    assert turned.cause == "other major" and "in the dump mode 1 is contiguous" in turned.detail
+    assert turned.cause == "other major" and "mode 1 is contiguous in the dump" in turned.detail
     assert compare_tile(whole, X.T, (1, 1), permuted(rows, 3)).equal
 
 
@@ -93,13 +93,15 @@ def test_boxes_at_each_other_s_places_are_named() -> None:
 
 
 def test_modes_of_a_box_that_are_swapped_are_named() -> None:
-    x = np.random.default_rng(2).integers(0, 256, (4, 6, 32), np.uint8)
-    atom = make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(2), Int(3), Int(32)), LayoutRight))
+    x = np.random.default_rng(2).integers(0, 256, (4, 8, 32), np.uint8)
+    atom = make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(2), Int(4), Int(32)), LayoutRight))
     right = execute(atom, x, 0).smem
-    swapped = np.ascontiguousarray(right[:192].reshape(2, 3, 32).swapaxes(0, 1)).reshape(-1)
-    found = compare_tile(atom, x, 0, np.concatenate([swapped, right[192:]]))
-    if len(right) == 192:
-        assert (found.cause, found.detail) == ("other box order", "modes 2 and 1 of the box are swapped")
+    assert atom.plan.box == (32, 4, 2) and len(right) == 256
+    swapped = np.ascontiguousarray(right.reshape(2, 4, 32).swapaxes(0, 1)).reshape(-1)
+    found = compare_tile(atom, x, 0, swapped)
+    assert (found.cause, found.detail) == ("other box order", "modes 2 and 1 of the box are swapped")
+    other = np.concatenate([swapped[:128], swapped[128:][::-1]])
+    assert compare_tile(atom, x, 0, other).cause == ""
 
 
 @pytest.mark.parametrize(
@@ -144,7 +146,7 @@ def test_exchanged_coordinates_are_named() -> None:
     found = compare_tile(ATOM, X, (1, 1), wrong)
     assert (found.cause, found.detail) == (
         "exchanged coordinates",
-        "the dump was loaded at (32, 64); TMA takes the innermost first, (64, 32)",
+        "the dump was loaded at (32, 64); TMA takes the innermost coordinate first: (64, 32)",
     )
 
 
@@ -153,21 +155,21 @@ def test_an_earlier_phase_is_named() -> None:
     found = compare_tile(ATOM, X, 8, old)
     assert (found.cause, found.detail) == (
         "stale phase",
-        "256 of 256 units of 16 bytes are of tile 3, an earlier phase",
+        "256 of 256 units of 16 bytes belong to tile 3, from an earlier phase",
     )
     part = np.concatenate([right[:1024], old[1024:]])
     found = compare_tile(ATOM, X, 8, part)
-    assert found.detail == "192 of 256 units of 16 bytes are of tile 3, an earlier phase"
+    assert found.detail == "192 of 256 units of 16 bytes belong to tile 3, from an earlier phase"
     beside = compare_tile(ATOM, X, 8, np.concatenate([right[:1024], execute(ATOM, X, 7).smem[1024:]]))
-    assert beside.detail == "192 of 256 units of 16 bytes are of tile 7, an earlier phase"
+    assert beside.detail == "192 of 256 units of 16 bytes belong to tile 7, from an earlier phase"
     later = compare_tile(ATOM, X, 3, np.concatenate([old[:1024], right[1024:]]))
     assert later.cause == ""
     ring = compare_tile(ATOM, X, 8, execute(ATOM, X, 5).smem, stages=3)
-    assert (ring.cause, ring.detail) == ("stale phase", "all of tile 5, which the stage held 3 stages ago")
+    assert (ring.cause, ring.detail) == ("stale phase", "all of tile 5, which the stage held 3 stages earlier")
     first = compare_tile(ATOM, X, 2, execute(ATOM, X, 1).smem, stages=3)
     assert first.cause == "shifted by one tile"
     assert compare_tile(ATOM, X, 3, execute(ATOM, X, 0).smem, stages=3).detail == (
-        "all of tile 0, which the stage held 3 stages ago"
+        "all of tile 0, which the stage held 3 stages earlier"
     )
     assert len(_units(tile_of(0))) == 256 and len(units) == 4096
 
@@ -178,7 +180,7 @@ def test_tiles_long_before_are_not_tried() -> None:
     for number, old, named in ((69, 5, True), (69, 4, False), (64, 0, True), (65, 0, False)):
         found = compare_tile(atom, x, number, execute(atom, x, old).smem)
         assert (found.cause == "stale phase") is named, (number, old)
-        told = "stale phase: tiles more than 64 before this one were not tried" in found.scope.not_judged
+        told = "stale phase: only the 64 tiles before this one were tried" in found.scope.not_judged
         assert told is (number > 64 and not named)
 
 
@@ -187,17 +189,17 @@ def test_what_has_not_arrived_is_named(fill: int) -> None:
     dump = execute(ATOM, X, (2, 3)).smem.copy()
     dump[512:576] = fill
     found = compare_tile(ATOM, X, (2, 3), dump)
-    assert (found.cause, found.detail) == ("not yet arrived", f"4 of 256 units of 16 bytes hold 0x{fill:02x} alone")
+    assert (found.cause, found.detail) == ("not yet arrived", f"4 of 256 units of 16 bytes hold only 0x{fill:02x}")
     dump[528] = 0x11
     assert compare_tile(ATOM, X, (2, 3), dump).cause == ""
     single = execute(ATOM, X, (2, 3)).smem.copy()
     single[512:528] = fill
-    assert compare_tile(ATOM, X, (2, 3), single).detail == f"1 of 256 units of 16 bytes hold 0x{fill:02x} alone"
+    assert compare_tile(ATOM, X, (2, 3), single).detail == f"1 of 256 units of 16 bytes hold only 0x{fill:02x}"
 
 
 def test_comparisons_are_checked_and_told() -> None:
     equal = TileComparison(True)
-    assert str(equal).startswith("equal: every byte that the loads write\n")
+    assert str(equal).startswith("equal in every byte that the loads write\n")
     for arguments in ((1,), (False, 3), (False, None, 4), (False, None, "", 5), (False, None, "", "", 6)):
         with pytest.raises(CuteError):
             TileComparison(*arguments)  # type: ignore[arg-type]
@@ -208,7 +210,7 @@ def test_comparisons_are_checked_and_told() -> None:
     shifted = compare_tile(ATOM, X, (1, 1), execute(ATOM, X, (0, 1)).smem)
     assert "\n  cause : shifted by one tile: the dump is tile 3, -1 along tile mode 0\n" in str(shifted)
     short = execute(ATOM, X, 0).smem[:-1]
-    with pytest.raises(InvalidValueError, match="a dump of 4095 bytes; a tile has 4096"):
+    with pytest.raises(InvalidValueError, match="the dump has 4095 bytes; must have 4096, as the tile"):
         compare_tile(ATOM, X, 0, short)
 
 
@@ -218,7 +220,7 @@ def test_a_map_without_swizzle_whose_rows_are_closer_together() -> None:
     wide = make_tma_copy("SM90_TMA_LOAD", x, make_smem_layout("K", "32B", "uint16", (32, 16)))
     plain = make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(16)), LayoutRight))
     found = compare_tile(wide, x, (1, 2), execute(plain, x, (1, 2)).smem)
-    assert found.cause == "other swizzle" and found.detail.endswith("has swizzle none, the map 32B")
+    assert found.cause == "other swizzle" and found.detail.endswith("has swizzle none, but the map has 32B")
 
 
 # ---- copies by an atom
@@ -249,7 +251,8 @@ def test_copies_are_what_numpy_makes(shape: tuple[int, int], tile: tuple[int, in
     assert len(result.warnings) == (spill > 0)
     if spill:
         assert result.warnings[0] == (
-            f"rows of {shape[1] * x.itemsize} bytes are not a multiple of 16: stores write up to {spill} bytes behind "
+            f"rows of {shape[1] * x.itemsize} bytes are not a multiple of 16, "
+            f"and stores write up to {spill} bytes behind "
             "each row; copied through a padded buffer"
         )
 
@@ -262,11 +265,11 @@ def test_a_destination_of_other_strides() -> None:
     assert result.equal and np.array_equal(there, X) and result.destination is there
     assert (whole[:, :32] == 0x7777).all() and (whole[:, 288:] == 0x7777).all()
     refused = [
-        (np.zeros((256, 96), np.uint16).T, "destination is not the tensor of the atom"),
-        (np.zeros((95, 256), np.uint16), "destination is not the tensor of the atom"),
-        (np.zeros((96, 256), np.uint8), "destination has elements of 8 bits, the atom 16"),
-        (np.zeros((96, 256), np.float32), "destination has elements of 32 bits, the atom 16"),
-        (X, "source and destination overlap; a copy reads tiles while others are written"),
+        (np.zeros((256, 96), np.uint16).T, "destination is not the tensor of this atom"),
+        (np.zeros((95, 256), np.uint16), "destination is not the tensor of this atom"),
+        (np.zeros((96, 256), np.uint8), "destination has elements of 8 bits, but the atom copies 16-bit elements"),
+        (np.zeros((96, 256), np.float32), "destination has elements of 32 bits, but the atom copies 16-bit elements"),
+        (X, "the source and the destination overlap; a copy reads some tiles while it writes others"),
     ]
     for array, text in refused:
         with pytest.raises(InvalidValueError) as caught:
@@ -274,7 +277,7 @@ def test_a_destination_of_other_strides() -> None:
         assert caught.value.headline == text
     with pytest.raises(InvalidValueError) as caught:
         copy(ATOM, np.zeros((96, 512), np.uint16)[:, ::2])
-    assert caught.value.headline == "source is not the tensor of the atom"
+    assert caught.value.headline == "source is not the tensor of this atom"
     assert caught.value.facts == {
         "atom": f"{ATOM.gtensor.layout}",
         "source": "shape (96, 256), strides (512, 2) in elements",
@@ -282,9 +285,9 @@ def test_a_destination_of_other_strides() -> None:
     assert caught.value.hint == "make the atom from this array"
     fixed = np.zeros_like(X)
     fixed.flags.writeable = False
-    with pytest.raises(InvalidValueError, match="destination is read-only"):
+    with pytest.raises(InvalidValueError, match="the destination is read-only"):
         copy(ATOM, X, fixed)
-    with pytest.raises(InvalidTypeError, match="source is list; the emulator copies numpy arrays"):
+    with pytest.raises(InvalidTypeError, match="source is a list; the emulator copies numpy arrays"):
         copy(ATOM, [1])
 
 
@@ -325,7 +328,9 @@ def test_the_first_element_that_differs() -> None:
     zero, minus = np.zeros(2), np.array([0.0, -0.0])
     assert first_difference(zero, minus) is not None  # by bits
     for one, other in ((a, a[:2]), (a, a.astype(np.int32)), (np.array(1.0), np.array(1.0))):
-        with pytest.raises(InvalidValueError, match="arrays of different shapes or types have no first difference"):
+        with pytest.raises(
+            InvalidValueError, match="the arrays have different shapes or types, so no first difference is defined"
+        ):
             first_difference(one, other)
     with pytest.raises(InvalidTypeError):
         first_difference([1], a)  # type: ignore[arg-type]
@@ -374,15 +379,15 @@ def test_a_tile_by_index_by_coordinate_and_by_default() -> None:
         (
             lambda: copy(ATOM, X, backend="gpu"),
             InvalidValueError,
-            "backend 'gpu'; must be 'emulator', 'cuda' or 'both'",
+            "backend = 'gpu'; must be 'emulator', 'cuda' or 'both'",
         ),
         (lambda: copy(ATOM, X, backend=3), InvalidTypeError, "backend must be a str, got int 3"),
         (
             lambda: copy(ATOM, X, hints=True),
             InvalidValueError,
-            "option 'hints' is of the CUDA executor; the backend is",
+            "the option 'hints' needs backend='cuda'; the backend is",
         ),
-        (lambda: execute(ATOM, X, isolate=True), InvalidValueError, "option 'isolate' is of the CUDA executor"),
+        (lambda: execute(ATOM, X, isolate=True), InvalidValueError, "the option 'isolate' needs backend='cuda'"),
         (lambda: copy(3, X), InvalidTypeError, "a TMA atom of tiles"),
         (lambda: copy(ATOM, X, progress=4), InvalidTypeError, "progress, called with two counts,"),
         (lambda: execute(ATOM, X, poison=256), InvalidValueError, "poison = 256; must be 0 to 255"),
@@ -391,7 +396,7 @@ def test_a_tile_by_index_by_coordinate_and_by_default() -> None:
         (
             lambda: copy(make_tma_copy("SM90_TMA_STORE", X, make_smem_layout("K", "128B", "uint16", (32, 64))), X),
             InvalidValueError,
-            "copy takes an atom of a tile load, not ",
+            "copy takes an atom of a tile load, got ",
         ),
         (lambda: copy(None, X), CuteError, ""),
     ],

@@ -143,7 +143,7 @@ def test_one_convention_of_thread_value_layouts() -> None:
     ("make", "error", "text"),
     [
         (lambda: draw_mma(4), InvalidTypeError, "draw_mma takes"),  # type: ignore[arg-type]
-        (lambda: draw_mma("SM80_16x8x17"), InvalidValueError, "is no MMA operation"),
+        (lambda: draw_mma("SM80_16x8x17"), InvalidValueError, "has no MMA operation"),
         (lambda: draw_copy(TILED), InvalidTypeError, "draw_copy takes"),  # type: ignore[arg-type]
         (lambda: draw_ldmatrix(LOAD, Layout((32, 32)), step=2), InvalidValueError, "step"),
         (lambda: draw_ldmatrix(LOAD, Layout((32, 32)), warp=4), InvalidValueError, "warp"),

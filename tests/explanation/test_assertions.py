@@ -259,7 +259,7 @@ A swizzle combines as many
 Two swizzles are one only
     Can only merge swizzles of the same shift.
 A swizzle is an exclusive
-    N must be a power of 2
+    N must be a power of two
     Only divide MixedBits by powers of two.
     Only scale MixedBits by powers of two.
     Requires pow2 shape*stride.

@@ -19,13 +19,13 @@ HEAD = """.version 9.0
 {{ .reg .b32 %r<40>; .reg .f32 %f<20>; .reg .b16 %rs<9>; .reg .b64 %rd<9>; .reg .pred %p<3>; {body} ret; }}
 """
 D, A, B, C = "{%f0, %f1, %f2, %f3}", "{%r0, %r1, %r2, %r3}", "{%r4, %r5}", "{%f4, %f5, %f6, %f7}"
-SCALES = "%r6, {%rs0, %rs1}, %r7, {%rs2, %rs3}"
+SCALES = C + ", %r6, {%rs0, %rs1}, %r7, {%rs2, %rs3}"
 ROW_COL = "mma.sync.aligned.m16n8"
 NARROW = (
     f"{ROW_COL}k32.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32 {D}, {A}, {B}, {C};",
-    f"{ROW_COL}k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0 {D}, {A}, {B}, {C}, {SCALES};",
-    f"{ROW_COL}k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0 {D}, {A}, {B}, {C}, {SCALES};",
-    f"{ROW_COL}k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 {D}, {A}, {B}, {C}, {SCALES};",
+    f"{ROW_COL}k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0 {D}, {A}, {B}, {SCALES};",
+    f"{ROW_COL}k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0 {D}, {A}, {B}, {SCALES};",
+    f"{ROW_COL}k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 {D}, {A}, {B}, {SCALES};",
 )
 """mma.sync of sm_120 and sm_121."""
 

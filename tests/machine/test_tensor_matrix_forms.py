@@ -238,15 +238,13 @@ def test_sparse_kinds_with_scales(kind: str, element: str, factors: int, scale: 
 
 
 def test_a_larger_allocation_after_a_smaller_one() -> None:
-    again = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], {0};\n  "
+    """The warp reads the second address right behind the allocation, as in the example of the ISA."""
     permit = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;"
+    free = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r8, 128;"
     for second, rules in ((64, []), (256, ["larger allocation than before"])):
-        text = kernel("", columns=128)
-        more = (
-            f"ld.shared.b32 %r8, [base]; {again.format(second)}ld.shared.b32 %r99, [base]; st.shared.b32 [base], %r8;"
-        )
-        text = text.replace(permit, f"{more}\n  {permit}")
-        free = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r8, 128;"
+        more = f"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [buffer+60000], {second}; "
+        more += f"ld.shared.b32 %r99, [buffer+60000];\n  {permit}"
+        text = kernel("", columns=128).replace(permit, more)
         text = text.replace(free, f"{free} tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r99, {second};")
         found, _ = run(text, schedule="eager")
         assert [one.rule for one in found.diagnostics] == rules, found.explain()

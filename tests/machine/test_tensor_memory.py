@@ -146,6 +146,19 @@ def test_operands_overwritten_before_the_commit_arrives() -> None:
     assert not found.diagnostics, found.explain()
 
 
+def test_a_source_overwritten_before_its_copy_is_complete() -> None:
+    """tcgen05.cp reads shared memory until a commit that follows it has arrived."""
+    over = "mov.b32 %r70, 0; st.shared.v4.b32 [%r4], {%r70, %r70, %r70, %r70};"
+    words = tmem.get_copy_s2t_smem_desc(PLANNED[0][1], SHARED_START).values[0]
+    copy = f"mov.b64 %rd11, {words:#x}; tcgen05.cp.cta_group::1.{PLANNED[0][1].form.name} [%r8], %rd11;"
+    image = np.ones(BUFFER, np.uint8)
+    commit = f"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n  {over}"
+    late = f"@%p2 bra READY; {over} fence.proxy.async;\nREADY: bar.sync 0;"
+    for parts, rules in (({"commit": commit}, ["overwritten while in use"]), ({"after": late}, [])):
+        found, _ = run(kernel(copy, used=BUFFER, **parts), image, schedule="eager")
+        assert [one.rule for one in found.diagnostics] == rules, found.explain()
+
+
 def test_registers_that_are_read_before_the_wait() -> None:
     """A true dependency through registers is in order without wait::ld."""
     after = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r90}, [%r9]; add.u32 %r91, %r90, 1;"
@@ -198,4 +211,4 @@ def test_the_table_of_forms_that_ptxas_assembles() -> None:
     """Executed, or refused with the name of what is missing: the page says which."""
     assert tensor_forms.PAGE.read_text() == tensor_forms.page()
     refused = {why for _, _, _, left in tensor_forms.table() for why in left}
-    assert refused == {"a reduction of .16x32bx2 is not emulated; .32x32b is", "has no scale for D"}
+    assert refused == {"a reduction of .16x32bx2 is not emulated; only .32x32b is", "has no scale for D"}

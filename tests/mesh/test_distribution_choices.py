@@ -81,10 +81,13 @@ def test_pieces_of_all_parts_are_each_index_once(seed: int) -> None:
         (lambda: StridedShard(0, 0).pieces(4, 2, 1), "split_factor = 0; must be at least 1"),
         (lambda: BlockCyclic(0, 0).pieces(4, 2, 1), "block = 0; must be at least 1"),
         (lambda: SectionedShard(0, (4, -1)).pieces(3, 2, 1), r"sections[1] = -1; must be at least 0"),
-        (lambda: SectionedShard(0, (4, 1)).pieces(6, 2, 1), "sections of 5 elements; the dimension has 6"),
+        (
+            lambda: SectionedShard(0, (4, 1)).pieces(6, 2, 1),
+            "the sections have 5 elements; must have 6, as the dimension",
+        ),
         (
             lambda: BlockCyclic(0, 1).pieces(((1 << 22) + 1) * 2, 2, 1),
-            "4194305 blocks of 1 elements for each device; must be at most 4194304",
+            "each device would get 4194305 blocks of 1 elements; must be at most 4194304",
         ),
     ],
 )
@@ -97,7 +100,7 @@ def test_pieces_that_are_refused(call: Any, text: str) -> None:
 def test_as_many_blocks_as_a_device_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placements_module, "MOST_BLOCKS", 4)
     assert len(BlockCyclic(0, 3).pieces(2 * 3 * 4 + 5, 2, 1)) == 5  # the last one is short
-    with pytest.raises(InvalidValueError, match="5 blocks of 3 elements for each device; must be at most 4"):
+    with pytest.raises(InvalidValueError, match="each device would get 5 blocks of 3 elements; must be at most 4"):
         BlockCyclic(0, 3).pieces(2 * 3 * 5, 2, 1)
 
 
@@ -122,7 +125,7 @@ def test_placements_as_python_writes_them(text: str, placement: Any) -> None:
 def test_texts_that_are_no_placement(text: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         parse_placement(text, "this one")
-    assert caught.value.headline.startswith("this one: no placement ")
+    assert caught.value.headline.startswith("this one: ")
     assert caught.value.hint == (
         "Shard, BlockCyclic, StridedShard, Zigzag, SectionedShard, Replicate, Partial, written as 'Shard(0)'"
     )
@@ -183,10 +186,10 @@ def test_summands_are_those_of_the_partial_modes() -> None:
 @pytest.mark.parametrize(
     ("shape", "mesh", "placements", "why"),
     [
-        (10, 4, [Shard(0)], "dimension 0 of 10 is not divided evenly by Shard(dim=0) over 4"),
-        ((4, 6), 4, [Shard(1)], "dimension 1 of 6 is not divided evenly by Shard(dim=1) over 4"),
-        (16, 2, [Zigzag(0)], "dimension 0 of 16 is not divided evenly by Zigzag(dim=0) over 2"),
-        (12, 2, [SectionedShard(0, (8, 4))], "dimension 0 of 12 is not divided evenly by SectionedShard"),
+        (10, 4, [Shard(0)], "Shard(dim=0) over 4 does not divide dimension 0 of 10 evenly"),
+        ((4, 6), 4, [Shard(1)], "Shard(dim=1) over 4 does not divide dimension 1 of 6 evenly"),
+        (16, 2, [Zigzag(0)], "Zigzag(dim=0) over 2 does not divide dimension 0 of 16 evenly"),
+        (12, 2, [SectionedShard(0, (8, 4))], "does not divide dimension 0 of 12 evenly"),
         (12, (2, 3), [BlockCyclic(0, 2), Shard(0)], ""),
         (36, (3, 3), [BlockCyclic(0, 3), Shard(0)], "Shard(dim=0) over 3 cuts a block of the placement before"),
         (8, (2, 2), [BlockCyclic(0, 1), Shard(0)], ""),
@@ -216,7 +219,7 @@ def test_a_dimension_that_is_divided_again_and_again() -> None:
             for _ in mesh
         ]
         made = distribute(size, mesh, kinds)
-        assert (made.layout is None) == made.why_no_layout.startswith(f"dimension 0 of {size}")
+        assert (made.layout is None) == (f"dimension 0 of {size}" in made.why_no_layout)
         if made.layout is None:
             continue
         found += 1
@@ -230,7 +233,7 @@ def test_a_dimension_that_is_divided_again_and_again() -> None:
 def test_swizzled_parts_have_no_single_layout() -> None:
     swizzled = ComposedLayout(Swizzle(1, 0, 1), 0, Layout((4, 4), (4, 1)))
     made = distribute((8, 4), 2, [Shard(0)], local=swizzled)
-    assert (made.layout, made.why_no_layout) == (None, "each device's part is swizzled")
+    assert (made.layout, made.why_no_layout) == (None, "the part of each device is swizzled")
     assert made.local_layout(1) == swizzled
 
 
@@ -300,7 +303,7 @@ def test_explanations_list_devices() -> None:
         text = distribute(10, devices, [Shard(0)]).explain()
         assert text.count("\n") + 1 == lines
         assert ("  and 1 more" in text) == (devices == 13)
-        assert f"no single layout: dimension 0 of 10 is not divided evenly by Shard(dim=0) over {devices}" in text
+        assert f"no single layout: Shard(dim=0) over {devices} does not divide dimension 0 of 10 evenly" in text
     given = ShardedLayout(Layout((2, 4), (E(0), E(1))), 2)
     assert str(given) == "2x4 over 2 devices: (2,4):(_1@0,_1@1)"
     assert given.layout is given._given and given.why_no_layout == ""
@@ -309,7 +312,11 @@ def test_explanations_list_devices() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: distribute(8, (2, 2), [Shard(0)]), InvalidValueError, "1 placements; a mesh of 2 modes needs 2"),
+        (
+            lambda: distribute(8, (2, 2), [Shard(0)]),
+            InvalidValueError,
+            "placements has 1 entries; must have 2, one for each mode",
+        ),
         (
             lambda: distribute(8, (2, 2), [Shard(0)] * 2, first=(0, 0)),
             InvalidValueError,
@@ -327,7 +334,7 @@ def test_explanations_list_devices() -> None:
         (lambda: distribute(8, 2, [StridedShard(0, 0)]), InvalidValueError, "placements[0].split_factor = 0; must be"),
         (lambda: distribute(8, 2, [Shard(-1)]), InvalidValueError, "placements[0].dim = -1; must be 0 to 0"),
         (lambda: distribute(8, 2, [3]), InvalidTypeError, "placements[0] must be a placement, got int 3"),
-        (lambda: distribute(8, (), []), InvalidValueError, "a mesh of 1 devices in 0 modes; must be 1 to 65536"),
+        (lambda: distribute(8, (), []), InvalidValueError, "the mesh has 1 devices in 0 modes; must have 1 to 65536"),
         (lambda: distribute(8, 2, [Shard(0)]).holders((1, 2)), InvalidValueError, "the coordinate"),
         (
             lambda: distribute(8, 2, [Shard(0)]).holders((8,)),
@@ -343,14 +350,18 @@ def test_explanations_list_devices() -> None:
         (
             lambda: ShardedLayout(Layout((1 << 24) + 1, E(1)), 1),
             InvalidValueError,
-            "a dimension of 16777217 elements in any order; at most 16777216 are looked up",
+            "the dimension has 16777217 elements in arbitrary order; at most 16777216 can be looked up",
         ),
-        (lambda: ShardedLayout(Layout(4, E(2)), 4), InvalidTypeError, "a layout over devices gives (device, offset)"),
-        (lambda: ShardedLayout(Layout(4, 3), 4), InvalidTypeError, "a layout over devices gives (device, offset)"),
+        (
+            lambda: ShardedLayout(Layout(4, E(2)), 4),
+            InvalidTypeError,
+            "a layout over devices must give (device, offset)",
+        ),
+        (lambda: ShardedLayout(Layout(4, 3), 4), InvalidTypeError, "a layout over devices must give (device, offset)"),
         (
             lambda: ShardedLayout(Layout(4, -1 * E(0)), 4),
             LayoutError,
-            "coordinates lie on devices -3 to 0; a mesh of 4",
+            "the coordinates lie on devices -3 to 0; a mesh of 4",
         ),
     ],
 )
@@ -585,10 +596,10 @@ def test_partition_specs_divide_once_by_the_product_of_their_axes(seed: int) -> 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((8, (2, 2), ("x", "x"), "xy"), "spec[1]: 'x' is named twice"),
-        ((8, (2, 2), (("x", "x"),), "xy"), "spec[0]: 'x' is named twice"),
+        ((8, (2, 2), ("x", "x"), "xy"), "spec[1]: 'x' is used twice"),
+        ((8, (2, 2), (("x", "x"),), "xy"), "spec[0]: 'x' is used twice"),
         ((8, (2, 2), (3,), "xy"), "spec[0] must be"),
-        ((8, (2, 2), (("z",),), "xy"), "spec[0]: 'z' is no axis of the mesh"),
+        ((8, (2, 2), (("z",),), "xy"), "spec[0]: 'z' is not an axis of the mesh"),
         ((8, (2, 2), ("x",), "x"), "mesh_shape"),
         ((8, (2,), ("x",), [1]), "an axis of the mesh must be a str"),
     ],
@@ -635,7 +646,7 @@ def test_placements_of_dtensor_are_read_by_name() -> None:
         (_Partial(), Partial("sum")),
     ):
         assert from_dtensor(tensor(given, Named("Replicate"))).placements == (wanted, Replicate())
-    with pytest.raises(InvalidTypeError, match="no placement: Other"):
+    with pytest.raises(InvalidTypeError, match=r"^Other .* is not a supported placement"):
         from_dtensor(tensor(Named("Other"), Named("Replicate")))
     with pytest.raises(InvalidTypeError, match="a DTensor"):
         from_dtensor(3)

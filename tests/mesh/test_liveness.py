@@ -93,31 +93,31 @@ def test_a_rank_without_a_beat_is_lost(clock: Clock) -> None:
     error, seconds = lost(transport, [2])
     assert LIMIT < seconds < LIMIT + 2 * EVERY
     assert error.rank == 2
-    assert error.headline == f"rank 2 gave no sign of life for {seconds:.1f} s"
-    assert error.facts == {"found by": "rank 1", "destinations": "the destinations are as they were"}
-    assert error.hint == "make a new communicator without it"
+    assert error.headline == f"rank 2 sent no heartbeat for {seconds:.1f} s"
+    assert error.facts == {"found by": "rank 1", "destinations": "the destinations are unchanged"}
+    assert error.hint == "make a new communicator without this rank"
     said = [json.loads(value) for key, value in transport.puts if key == "0/lost"]
-    assert said == [[2, f"gave no sign of life for {seconds:.1f} s"]]
+    assert said == [[2, f"sent no heartbeat for {seconds:.1f} s"]]
 
 
 def test_a_rank_whose_beats_end_is_lost_after_the_last(clock: Clock) -> None:
     error, seconds = lost(Rank(clock, {2: beating(int, until=5.0)}), [2])
     assert 5.0 + LIMIT < seconds < 5.0 + LIMIT + 3 * EVERY
-    assert "gave no sign of life for 12." in error.headline or "gave no sign of life for 13." in error.headline
+    assert "sent no heartbeat for 12." in error.headline or "sent no heartbeat for 13." in error.headline
 
 
 def test_a_rank_that_works_must_make_steps(clock: Clock) -> None:
     error, seconds = lost(Rank(clock, {2: beating(lambda at: int(min(at, 20.0)))}), [2])
     assert 20.0 + LIMIT < seconds < 20.0 + LIMIT + 3 * EVERY
     assert error.rank == 2
-    assert error.headline.startswith("rank 2 is alive, and made no step for 1")
+    assert error.headline.startswith("rank 2 is alive, but made no progress for 1")
     assert 12.0 <= float(error.headline.split()[-2]) < 14.0
 
 
 def test_a_rank_that_waits_need_not_make_steps_but_must_send(clock: Clock) -> None:
     error, seconds = lost(Rank(clock, {2: beating(lambda at: 3, "waits"), 0: beating(lambda at: 0, "waits")}), [2, 0])
     assert 4 * SECONDS < seconds < 4 * SECONDS + 2 * EVERY
-    assert (error.rank, error.headline) == (2, "rank 2 is alive, and sent nothing for 64 s")
+    assert (error.rank, error.headline) == (2, "rank 2 is alive, but sent nothing for 64 s")
 
 
 def test_a_rank_that_waited_and_works_again_has_its_time_from_then_on(clock: Clock) -> None:
@@ -126,7 +126,7 @@ def test_a_rank_that_waited_and_works_again_has_its_time_from_then_on(clock: Clo
 
     error, seconds = lost(Rank(clock, {2: beat}), [2])
     assert 30 + LIMIT - EVERY < seconds < 30 + LIMIT + 3 * EVERY
-    assert "made no step" in error.headline
+    assert "made no progress" in error.headline
 
 
 def test_the_first_of_several_that_is_lost_is_named(clock: Clock) -> None:
@@ -184,7 +184,7 @@ def test_a_transport_that_fails_shows_who_is_lost(clock: Clock) -> None:
     assert (error.rank, error.headline) == (2, "rank 2 can't be reached: connection reset")
     error, seconds = lost(Rank(clock), [2], broken)
     assert LIMIT < seconds < LIMIT + 2 * EVERY
-    assert "gave no sign of life" in error.headline
+    assert "sent no heartbeat" in error.headline
     error, _ = lost(Rank(clock), [], broken)
     assert error.rank == 0
 
@@ -279,7 +279,7 @@ def test_a_store_that_fails_is_lost_with_rank_0(clock: Clock) -> None:
         watch.gather()
     assert caught.value.headline == "rank 0, which holds the store, can't be reached"
     assert caught.value.hint == "make a new communicator"
-    facts = {"found by": "rank 1", "store": "broken pipe", "destinations": "the destinations are as they were"}
+    facts = {"found by": "rank 1", "store": "broken pipe", "destinations": "the destinations are unchanged"}
     assert caught.value.facts == facts
 
 

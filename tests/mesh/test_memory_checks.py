@@ -54,14 +54,14 @@ def test_memory_that_is_right() -> None:
             1,
             np.zeros((2, 5), np.int32),
             "mesh-size",
-            "sources[1] = 10 elements; must be 12, the reach of its local layout",
+            "sources[1] = 10 elements; must be 12, the extent of its local layout",
         ),
         (1, np.zeros((2, 6), np.uint32), "mesh-dtype", "sources[1] has elements of uint32; must be int32"),
         (
             1,
             np.zeros((6, 2), np.int32),
             "mesh-shape",
-            "sources[1] has the shape (6, 2); must be (2, 6), or of one dimension",
+            "sources[1] has the shape (6, 2); must be (2, 6), or one-dimensional",
         ),
         (
             1,
@@ -75,9 +75,9 @@ def test_memory_that_is_right() -> None:
             "mesh-contiguous",
             "sources[1] has gaps or another order; must be C-contiguous",
         ),
-        (2, np.zeros(1, np.int32), "mesh-device", "sources has an array of device 2; the mesh has 0 to 1"),
-        (-1, np.zeros(1, np.int32), "mesh-device", "sources has an array of device -1; the mesh has 0 to 1"),
-        ("x", np.zeros(1, np.int32), "mesh-device", "sources has an array of device 'x'; the mesh has 0 to 1"),
+        (2, np.zeros(1, np.int32), "mesh-device", "sources has an array for device 2; the mesh has devices 0 to 1"),
+        (-1, np.zeros(1, np.int32), "mesh-device", "sources has an array for device -1; the mesh has devices 0 to 1"),
+        ("x", np.zeros(1, np.int32), "mesh-device", "sources has an array for device 'x'; the mesh has devices 0 to 1"),
     ],
 )
 def test_each_part_is_checked(device: Any, array: Any, rule: str, text: str) -> None:
@@ -106,7 +106,7 @@ def test_one_process_gives_its_own_parts_alone() -> None:
     assert said({0: sources()[0]}, {0: goals()[0]}, only=0) == []
     assert said({}, {2: goals()[2]}, only=2) == []  # the source has no device 2
     assert said({}, {0: goals()[0]}, only=0) == [("mesh-device", "sources[0] is missing; its part has 12 elements")]
-    text = "sources has an array of device 1; this process is rank 0, and gives its own alone"
+    text = "sources has an array for device 1; this process is rank 0, and passes only its own"
     assert said(sources(), {0: goals()[0]}, only=0) == [("mesh-device", text)]
 
 
@@ -156,7 +156,7 @@ def test_layouts_that_put_two_elements_at_one_place() -> None:
     memory = {d: np.zeros(elements_of(same, d), np.int32) for d in range(3)}
     found = check_memory(NumpyElements(plan.dtype), plan, sources(), memory, None)
     assert [one.message for one in found] == [
-        f"destinations[{d}]: its local layout (4,2):(1,3) puts two elements at one offset" for d in range(3)
+        f"destinations[{d}]: its local layout (4,2):(1,3) maps two elements to one offset" for d in range(3)
     ]
     back = redistribute(same, PLAN.source, "int32")  # a source is only read
     assert check_memory(NumpyElements(plan.dtype), back, memory, sources(), None) == []

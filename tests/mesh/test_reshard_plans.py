@@ -101,19 +101,23 @@ def test_texts_of_placements(text: str, rank: int, placement: Any) -> None:
             "kv-heads(kv_heads=4, head_dim=128)",
         ),
         ("replicate(1)", "x: 'replicate(1)'; replicate takes no arguments", "replicate"),
-        ("row_parallel", "x: no placement 'row_parallel'", "row-parallel"),
-        ("fused_qkv(32, 8)", "x: no placement 'fused_qkv(32, 8)'", "fused-qkv(heads=32, kv_heads=8, head_dim=128)"),
-        ("Shards(0)", "x: no placement 'Shards(0)'", "Shard(0)"),
-        ("shard", "x: no placement 'shard'", "Shard(0)"),
-        ("zzz", "x: no placement 'zzz'", None),
-        ("", "x: no placement ''", None),
+        ("row_parallel", "x: 'row_parallel' is not a placement", "row-parallel"),
+        (
+            "fused_qkv(32, 8)",
+            "x: 'fused_qkv(32, 8)' is not a placement",
+            "fused-qkv(heads=32, kv_heads=8, head_dim=128)",
+        ),
+        ("Shards(0)", "x: 'Shards(0)' is not a placement", "Shard(0)"),
+        ("shard", "x: 'shard' is not a placement", "Shard(0)"),
+        ("zzz", "x: 'zzz' is not a placement", None),
+        ("", "x: '' is not a placement", None),
     ],
 )
 def test_texts_that_are_no_placement(text: str, headline: str, hint: str | None) -> None:
     with pytest.raises(InvalidValueError) as caught:
         parse_weight_placement(text, 2, "x")
     assert (caught.value.headline, caught.value.hint) == (headline, hint)
-    if "no placement" in headline:
+    if "is not a placement" in headline:
         known = str(caught.value.facts["known"]).split(", ")
         assert known == [
             *NAMED_PLACEMENTS,
@@ -149,10 +153,10 @@ def test_sections_over_ranks() -> None:
     assert Section("k", 12, 4, True).over(8) == ((4, 2), (Shard(0), Replicate()))
     assert Section("k", 12, 1, True).over(8) == ((1, 8), (Shard(0), Replicate()))
     for section, ranks, text in (
-        (Section("q", 12, 4), 8, "q: 4 heads over 8 ranks; must be a multiple of the ranks"),
-        (Section("k", 12, 1), 2, "k: 1 head over 2 ranks; must be a multiple of the ranks"),
-        (Section("k", 12, 3, True), 8, "k: 3 heads over 8 ranks; must be a multiple of the ranks, or a divisor"),
-        (Section("k", 12, 6, True), 4, "k: 6 heads over 4 ranks; must be a multiple of the ranks, or a divisor"),
+        (Section("q", 12, 4), 8, "q: 4 heads for 8 ranks; must be a multiple of the ranks"),
+        (Section("k", 12, 1), 2, "k: 1 head for 2 ranks; must be a multiple of the ranks"),
+        (Section("k", 12, 3, True), 8, "k: 3 heads for 8 ranks; must be a multiple of the ranks, or a divisor"),
+        (Section("k", 12, 6, True), 4, "k: 6 heads for 4 ranks; must be a multiple of the ranks, or a divisor"),
     ):
         with pytest.raises(InvalidValueError) as caught:
             section.over(ranks)
@@ -178,24 +182,27 @@ def test_rows_of_fused_weights() -> None:
     assert KvHeads(8).whole_rows([16] * 4) == 64
     assert KvHeads(4).sections(32) == (Section("kv", 32, 4, True),)
     for call, text in (
-        (lambda: Sections((4, 2)).sections(7), "sections of 6 elements; the dimension has 7"),
-        (lambda: qkv.whole_rows([47] * 8), "47 rows; must be 4 + 2 x 1 heads of a rank, of one size"),
-        (lambda: FusedQkv(32, 4, 4).whole_rows([48] * 8), "48 rows; must be 4 + 2 x 1 heads of a rank, of 4 rows"),
-        (lambda: qkv.sections(321), "321 rows; must be 32 + 2 x 4 heads, of one size"),
-        (lambda: FusedQkv(32, 4, 4).sections(320), "320 rows; must be 32 + 2 x 4 heads, of 4 rows"),
-        (lambda: FusedQkv(12, 4).whole_rows([8] * 8), "q: 12 heads over 8 ranks; must be a multiple of the ranks"),
+        (lambda: Sections((4, 2)).sections(7), "the sections have 6 elements; must have 7, as the dimension"),
+        (lambda: qkv.whole_rows([47] * 8), "the weight has 47 rows; must have 4 + 2 x 1 heads of a rank, of one size"),
+        (
+            lambda: FusedQkv(32, 4, 4).whole_rows([48] * 8),
+            "the weight has 48 rows; must have 4 + 2 x 1 heads of a rank, of 4 rows",
+        ),
+        (lambda: qkv.sections(321), "the weight has 321 rows; must have 32 + 2 x 4 heads, of one size"),
+        (lambda: FusedQkv(32, 4, 4).sections(320), "the weight has 320 rows; must have 32 + 2 x 4 heads, of 4 rows"),
+        (lambda: FusedQkv(12, 4).whole_rows([8] * 8), "q: 12 heads for 8 ranks; must be a multiple of the ranks"),
         (
             lambda: FusedQkv(16, 3).whole_rows([8] * 8),
-            "k: 3 heads over 8 ranks; must be a multiple of the ranks, or a divisor",
+            "k: 3 heads for 8 ranks; must be a multiple of the ranks, or a divisor",
         ),
         (
             lambda: KvHeads(3).whole_rows([8] * 8),
-            "kv: 3 heads over 8 ranks; must be a multiple of the ranks, or a divisor",
+            "kv: 3 heads for 8 ranks; must be a multiple of the ranks, or a divisor",
         ),
-        (lambda: KvHeads(4, 4).whole_rows([8] * 8), "8 rows; must be 1 head of a rank, of 4 rows"),
-        (lambda: KvHeads(16).whole_rows([9] * 8), "9 rows; must be 2 heads of a rank, of one size"),
-        (lambda: KvHeads(4).sections(33), "33 rows; must be 4 heads, of one size"),
-        (lambda: KvHeads(4, 7).sections(32), "32 rows; must be 4 heads, of 7 rows"),
+        (lambda: KvHeads(4, 4).whole_rows([8] * 8), "the weight has 8 rows; must have 1 head of a rank, of 4 rows"),
+        (lambda: KvHeads(16).whole_rows([9] * 8), "the weight has 9 rows; must have 2 heads of a rank, of one size"),
+        (lambda: KvHeads(4).sections(33), "the weight has 33 rows; must have 4 heads, of one size"),
+        (lambda: KvHeads(4, 7).sections(32), "the weight has 32 rows; must have 4 heads, of 7 rows"),
     ):
         with pytest.raises(InvalidValueError) as caught:
             call()
@@ -229,10 +236,16 @@ def test_parts_of_a_tensor() -> None:
     assert scalar.rows == 0
     assert plain_placements([Sections((1, 2)), Shard(1)]) == [SectionedShard(0, (1, 2)), Shard(1)]
     for texts, text in (
-        (("gate-up", "Shard(0)"), "two modes of the mesh divide the rows; only SectionedShard may be one of them"),
-        (("Shard(0)", "kv-heads(4)"), "two modes of the mesh divide the rows; only SectionedShard may be one of them"),
-        (("SectionedShard(0, (4, 8))", "gate-up"), "two modes of the mesh divide the rows; only SectionedShard may be"),
-        (("SectionedShard(0, (4, 9))", "Shard(1)"), "sections of 13 elements; the dimension has 12"),
+        (("gate-up", "Shard(0)"), "two modes of the mesh divide the rows, but only SectionedShard may be one of them"),
+        (
+            ("Shard(0)", "kv-heads(4)"),
+            "two modes of the mesh divide the rows, but only SectionedShard may be one of them",
+        ),
+        (
+            ("SectionedShard(0, (4, 8))", "gate-up"),
+            "two modes of the mesh divide the rows, but only SectionedShard may be",
+        ),
+        (("SectionedShard(0, (4, 9))", "Shard(1)"), "the sections have 13 elements; must have 12, as the dimension"),
     ):
         with pytest.raises(InvalidValueError) as caught:
             side((2, 2), *texts).parts("x", (12, 8))
@@ -247,8 +260,8 @@ def test_layouts_of_a_tensor() -> None:
     assert side((2,), "kv-heads(2)").layout("x", (16, 8)).placements == (SectionedShard(0, (16,)),)
     with pytest.raises(LayoutError) as caught:
         side((4,), "kv-heads(2)").layout("x", (16, 8))
-    assert caught.value.headline == "'x': ranks share KV heads, and the other side is divided in another way"
-    assert caught.value.hint == "the same placement on both sides, or 'replicate' on the other side"
+    assert caught.value.headline == "'x': ranks share KV heads, but the other side is divided differently"
+    assert caught.value.hint == "use the same placement on both sides, or 'replicate' on the other side"
 
 
 def test_parts_where_each_device_has_all() -> None:
@@ -301,7 +314,7 @@ def test_shards_of_another_shape_are_named() -> None:
     with pytest.raises(InvalidValueError) as refused:
         side((2,), "fused-qkv(4, 2)").shape_of("x", [(9, 4), (9, 4)])
     assert refused.value.headline == (
-        "'x', shards of shape (9, 4): 9 rows; must be 2 + 2 x 1 heads of a rank, of one size"
+        "'x', shards of shape (9, 4): the weight has 9 rows; must have 2 + 2 x 1 heads of a rank, of one size"
     )
     with pytest.raises(LayoutError):
         side((2,), "Shard(0)").shape_of("x", [(3, 4), (3,)])
@@ -314,9 +327,9 @@ def test_rules_are_tried_in_order() -> None:
     assert one.texts("a.other") == ("replicate",) and one.texts("b.other") is None
     assert one.texts("A.other") is None
     assert one.placements("a.q.weight", 2) == (Shard(0),)
-    with pytest.raises(InvalidValueError, match=r"^no placement for 'b'$"):
+    with pytest.raises(InvalidValueError, match=r"^no placement matches 'b'$"):
         one.placements("b", 2)
-    with pytest.raises(InvalidValueError, match="'b': Partial; files hold sums, not summands"):
+    with pytest.raises(InvalidValueError, match="'b' is Partial, but files hold sums, not summands"):
         side((2,), "Partial()").placements("b", 2)
 
 
@@ -376,12 +389,12 @@ files = ["x", "/y"]
         ({"mesh": '"x"'}, "[source] mesh"),
         ({"mesh": "[0]"}, "[source] mesh[0] = 0; must be 1 to 65536"),
         ({"mesh": "[65537]"}, "[source] mesh[0] = 65537; must be 1 to 65536"),
-        ({"mesh": "[256, 257]"}, "[source] mesh = [256, 257]; must be of 1 to 65536 devices"),
-        ({"files": '"in"'}, "[source] files = 'in' for 4 devices; must have {device} in it"),
-        ({"files": '["a", "b"]'}, "[source] has 2 files for 4 devices; must be one text for each"),
-        ({"files": '["a", "b", "c", 4]'}, "[source] has 4 files for 4 devices; must be one text for each"),
+        ({"mesh": "[256, 257]"}, "[source] mesh = [256, 257]; must have 1 to 65536 devices"),
+        ({"files": '"in"'}, "[source] files = 'in' for 4 devices; must contain {device}"),
+        ({"files": '["a", "b"]'}, "[source] has 2 files for 4 devices; must have one path for each"),
+        ({"files": '["a", "b", "c", 4]'}, "[source] has 4 files for 4 devices; must have one path for each"),
         ({"files": "3"}, "[source] files"),
-        ({"every": '"Shard(0)"'}, "[source] placements of 'a*': 1; a mesh of 2 modes"),
+        ({"every": '"Shard(0)"'}, "[source] placements of 'a*' has 1; must have one for each of the 2 modes"),
         ({"every": "3"}, "[source] placements of"),
     ],
 )
@@ -399,12 +412,16 @@ def test_plans_that_are_refused(tmp_path: Path, changes: dict[str, str], text: s
     [
         ("[source]", "[sources]", "unknown table 'sources'; must be source, destination or placements"),
         ('[destination]\nmesh = 2\nfiles = "out/{device}.st"\n', "", "[destination] is missing"),
-        ("mesh = 2\n", "", "[destination] has no 'mesh'"),
-        ('files = "out/{device}.st"\n', "", "[destination] has no 'files'"),
+        ("mesh = 2\n", "", "[destination] has no key 'mesh'"),
+        ('files = "out/{device}.st"\n', "", "[destination] has no key 'files'"),
         ("mesh = 2\n", "mesh = 2\nmode = 1\n", "[destination]: unknown key 'mode'; must be mesh, files or placements"),
-        ('"out/{device}.st"', '["x", "x"]', "[destination] files: one file for two devices; must be another for each"),
-        ('"out/{device}.st"', '["x", "y\\u0000"]', "[destination] files: the name of a file has no NUL"),
-        ("mesh = 2", "mesh = = 2", "no TOML: "),
+        (
+            '"out/{device}.st"',
+            '["x", "x"]',
+            "[destination] files names one file for two devices; must name one for each",
+        ),
+        ('"out/{device}.st"', '["x", "y\\u0000"]', "[destination] files: a file name can't contain NUL"),
+        ("mesh = 2", "mesh = = 2", "not valid TOML: "),
     ],
 )
 def test_tables_that_are_refused(tmp_path: Path, old: str, new: str, text: str) -> None:
@@ -421,7 +438,7 @@ def test_plans_without_placements(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError) as caught:
         read_plan(path)
     assert caught.value.headline == (
-        f"{path}: [source] has no placements: lines pattern = placement, here or in [placements]"
+        f"{path}: [source] has no placements; add lines 'pattern = placement' here or in [placements]"
     )
     path.write_text(path.read_text() + "[placements]\n")
     with pytest.raises(FileFormatError, match="has no placements"):
@@ -429,5 +446,5 @@ def test_plans_without_placements(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="can't be read: No such file or directory"):
         read_plan(tmp_path / "none")
     path.write_bytes(b"\xff")
-    with pytest.raises(FileFormatError, match="no TOML"):
+    with pytest.raises(FileFormatError, match="not valid TOML"):
         read_plan(path)

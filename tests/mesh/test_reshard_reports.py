@@ -105,7 +105,7 @@ def test_two_modes_that_divide_a_tensor(tmp_path: Path) -> None:
     saved(tmp_path, [{"a.q_proj.weight": part} for part in parts])
     done = reshard(read_plan(plan(tmp_path, [2, 3], [3, 1], {"*": ["Shard(0)", "Shard(1)"]})))
     (one,) = done.tensors
-    assert "placement by name: several modes of the mesh divide it" in one.scope.not_judged
+    assert "placement by name: several modes of the mesh divide the weight" in one.scope.not_judged
     got = [one["a.q_proj.weight"] for one in written(tmp_path, 3)]
     assert np.array_equal(np.concatenate(got), x)
     assert done.warnings == ()
@@ -138,13 +138,15 @@ def test_equal_parts_are_copies(tmp_path: Path) -> None:
     alike = {one.argument: one for one in found.diagnostics if one.rule == "reshard-alike"}
     every = [one for one in found.diagnostics if one.argument == "a.q_proj.weight"]
     assert alike["n"].message == (
-        "'n': all 4 shards are byte-identical, and the plan divides it; fits: replicate; --force takes them as parts"
+        "'n': all 4 shards are byte-identical, but the plan divides the tensor; "
+        "possible placements: replicate; --force takes the shards as parts"
     )
     assert alike["n"].fixes == ("replicate",)
     assert alike["n"].facts["files"] == f"{tmp_path / 'in-0'}, {tmp_path / 'in-1'}"
     assert [one.message for one in every] == [
-        f"'a.q_proj.weight': the shards of devices {a}, {a + 1} are byte-identical, and the plan divides it; fits: "
-        "kv-heads(kv_heads=2); --force takes them as parts"
+        f"'a.q_proj.weight': the shards of devices {a}, {a + 1} are byte-identical, "
+        "but the plan divides the tensor; possible placements: "
+        "kv-heads(kv_heads=2); --force takes the shards as parts"
         for a in (0, 2)
     ]
     assert every[0].fixes == ("kv-heads(kv_heads=2)",)
@@ -169,8 +171,9 @@ def test_sections_of_equal_parts(tmp_path: Path) -> None:
     found = refusal(tmp_path, 2, 1, {"*": "SectionedShard(0, (4, 4, 4))"})
     texts = [one.message for one in found.diagnostics]
     assert texts[0] == (
-        "'a.qkv_proj.weight', section section 1,: all 2 shards are byte-identical, and the plan divides it; fits: "
-        "replicate; --force takes them as parts"
+        "'a.qkv_proj.weight', section section 1,: all 2 shards are byte-identical, "
+        "but the plan divides the tensor; possible placements: "
+        "replicate; --force takes the shards as parts"
     )
     found = refusal(tmp_path, 2, 1, {"*": "fused-qkv(4, 4)"})
     assert isinstance(found, (LayoutError, InvalidValueError))
@@ -204,13 +207,13 @@ def test_constant_parts_are_not_told_apart(tmp_path: Path) -> None:
     x[2:] = 0
     saved(tmp_path, [{"a.q_proj.weight": part} for part in np.split(x, 4)])
     (one,) = reshard(read_plan(plan(tmp_path, 4, 2, {"*": "Shard(0)"}))).tensors
-    assert one.scope.not_judged == ("equal parts: all elements of several parts have one value",)
+    assert one.scope.not_judged == ("equal parts: several parts are constant and equal",)
     saved(tmp_path, [{"a.q_proj.weight": np.ones((2, 6), np.float32)}] * 4)
     for path in tmp_path.glob("out-*"):
         path.unlink()
     found = refusal(tmp_path, 4, 2, {"*": "Shard(0)"})
     assert found.diagnostics[0].facts["elements"] == (
-        "all have one value: a tensor that every rank has, or a part of a constant one"
+        "one constant value: the tensor is replicated, or these parts of it are constant"
     )
 
 
@@ -222,27 +225,27 @@ def test_a_part_that_one_device_holds_is_compared_with_nothing(tmp_path: Path) -
 
 def test_replicas_that_differ_hint_at_a_placement(tmp_path: Path) -> None:
     for name, hint in (
-        ("a.o_proj.weight", "a placement that divides it; row-parallel fits its name"),
+        ("a.o_proj.weight", "use a placement that divides it; row-parallel matches its name"),
         ("a.norm.weight", None),
         ("other", None),
     ):
         saved(tmp_path, [{name: rows((2, 4)) + i} for i in range(2)])
         found = refusal(tmp_path, 2, 1, {"*": "replicate"})
         assert type(found) is FileFormatError and found.hint == hint
-        assert found.headline == f"'{name}': {tmp_path / 'in-1'} and {tmp_path / 'in-0'} hold the same part, and differ"
+        assert found.headline == f"'{name}': {tmp_path / 'in-1'} and {tmp_path / 'in-0'} hold the same part, but differ"
 
 
 def test_files_with_other_tensors(tmp_path: Path) -> None:
     saved(tmp_path, [{"a": rows((2,)), "b": rows((2,))}, {"b": rows((2,)), "c": rows((2,))}])
     found = refusal(tmp_path, 2, 1, {"*": "replicate"})
     assert [one.message for one in found.diagnostics] == [
-        f"{tmp_path / 'in-0'} has no 'c'",
-        f"{tmp_path / 'in-1'} has no 'a'",
+        f"{tmp_path / 'in-0'} has no tensor 'c'",
+        f"{tmp_path / 'in-1'} has no tensor 'a'",
     ]
-    assert found.headline.startswith("not every file has every tensor")
+    assert found.headline.startswith("some files lack some of the tensors")
     saved(tmp_path, [{"a": rows((2,))}, {"a": rows((2,), np.int32)}])
     found = refusal(tmp_path, 2, 1, {"*": "Shard(0)"})
-    assert found.headline == "'a' has elements of several types: float32, int32"
+    assert found.headline == "'a' has several element types: float32, int32"
 
 
 def test_tensors_without_a_placement_on_either_side(tmp_path: Path) -> None:
@@ -251,8 +254,8 @@ def test_tensors_without_a_placement_on_either_side(tmp_path: Path) -> None:
         found = refusal(tmp_path, 1, 2, here, there)
         assert type(found) is InvalidValueError
         (one,) = found.diagnostics
-        assert (one.rule, one.message) == ("reshard-placement", "no placement for 'b'")
-        assert one.fixes == ('"b" = "replicate", if every rank has all of it',)
+        assert (one.rule, one.message) == ("reshard-placement", "no placement matches 'b'")
+        assert one.fixes == ('"b" = "replicate", if every rank holds the whole tensor',)
     found = refusal(tmp_path, 1, 2, {"b": "replicate"})
     assert found.diagnostics[0].fixes == ('"a.q_proj.weight" = "column-parallel"',)
 
@@ -265,7 +268,7 @@ def test_metadata_that_all_files_share(tmp_path: Path) -> None:
         ("reshard-metadata", "r", "warning"),
         ("reshard-metadata", "x", "warning"),
     ]
-    assert warnings[0].message == "metadata 'r' is not the same in all files; not written"
+    assert warnings[0].message == "metadata 'r' differs between files, so it is not written"
     for number in range(2):
         with pytest.importorskip("safetensors").safe_open(tmp_path / f"out-{number}", "numpy") as file:
             assert file.metadata() == {"k": "v"}

@@ -61,7 +61,7 @@ def test_parts_of_any_division_join_again() -> None:
         assert again.data.tobytes() == whole.data.tobytes() and again.scales.tobytes() == whole.scales.tobytes()
         if len(holds) > 1 and not isinstance(placements[-1], Replicate):
             del parts[holds[-1]]
-            with pytest.raises(InvalidValueError, match=f"no part of device {holds[-1]}, which holds"):
+            with pytest.raises(InvalidValueError, match=f"device {holds[-1]} has no part, but it holds"):
                 cut.join(parts)
 
 
@@ -76,7 +76,8 @@ def test_parts_of_another_format_shape_or_scale_are_refused() -> None:
         with pytest.raises(InvalidValueError) as caught:
             call()
         assert caught.value.headline == (
-            f"device 1 has the tensor scale {other.tensor_scale}; others have {whole.tensor_scale}"
+            f"device 1 has the tensor scale {other.tensor_scale}, "
+            f"other devices have {whole.tensor_scale}; must be equal"
         )
     plain = cute.copy(X[:32], formats.mxfp8(scales="linear"))
     with pytest.raises(InvalidValueError) as caught:
@@ -209,15 +210,19 @@ def test_cuts_of_every_device_are_listed() -> None:
         (
             distribute(64, 2, [Shard(0)]),
             formats.mxfp8(),
-            "a distribution of shape (64,); must be of (M, K), made by distribute",
+            "the distribution has the shape (64,); must be of (M, K), made by distribute",
         ),
-        (distribute((0, 64), 2, [Shard(1)]), formats.mxfp8(), "a distribution of shape (0, 64); must be of (M, K)"),
+        (
+            distribute((0, 64), 2, [Shard(1)]),
+            formats.mxfp8(),
+            "the distribution has the shape (0, 64); must be of (M, K)",
+        ),
         (distribute((64, 64), 2, [Shard(0)]), formats.mxfp8(transposed=True), "must be row-major, in bytes or pairs"),
         (distribute((64, 64), 2, [Shard(0)]), formats.mxfp6(packing="dense"), "must be row-major, in bytes or pairs"),
         (
             distribute((64, 64), 2, [Partial()]),
             formats.mxfp8(),
-            "Partial: the devices hold summands, and a block has one scale of its sum",
+            "Partial is not supported: the devices hold summands, but a block has one scale, that of its sum",
         ),
     ],
 )
@@ -323,7 +328,7 @@ def test_cuts_of_weights_in_files() -> None:
     assert found[0].message.endswith("a cut must be a multiple of 32 columns: nearest 32 or 64, not 48")
     ordered = weight(formats.mxfp8())
     (told, *others) = cuts_of(ordered, spans((64, 128), Shard(1)), spans((64, 4), Shard(1)))
-    assert told.message == "'a.q.weight' has its scales in the order 32_4_4, which has no rows to cut" and not others
+    assert told.message == "'a.q.weight' has its scales in the order 32_4_4, which can't be cut by rows" and not others
     assert told.fixes == ("cute-py convert CHECKPOINT --to FORMAT --scales linear",)
     assert cuts_of(ordered, spans((64, 128), Replicate()), spans((64, 4), Replicate())) == []
 

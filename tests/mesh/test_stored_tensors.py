@@ -111,8 +111,8 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(FileFormatError) as caught:
         stored_file(path)
-    assert ": no .safetensors file: truncated" in caught.value.headline
-    assert caught.value.hint == "the file is cut off"
+    assert ": not a .safetensors file: truncated" in caught.value.headline
+    assert caught.value.hint == "the file is truncated"
     path.write_bytes(b"\0" * 8 + b"{}")
     with pytest.raises(FileFormatError) as caught:
         stored_file(path)
@@ -316,4 +316,4 @@ def test_copies_of_a_part_must_not_differ(tmp_path: Path) -> None:
     shards[3] = saved(tmp_path, 3, np.array([3, 4, 6], np.float32))
     with pytest.raises(FileFormatError) as caught:
         checksum(layout, shards, 1 << 20)
-    assert caught.value.headline == f"'x': {shards[3].path} and {shards[1].path} hold the same part, and differ"
+    assert caught.value.headline == f"'x': {shards[3].path} and {shards[1].path} hold the same part, but differ"

@@ -119,7 +119,7 @@ def test_parts_arrive_in_messages_of_bounded_size(seed: int, monkeypatch: pytest
     for rank, (got, report) in enumerate(ended):
         assert list(got) == [rank][: rank < destination.devices]
         assert all(np.array_equal(array.ravel(), wanted[device]) for device, array in got.items())
-        assert report == "messages (rank 0: its memory is the host's)"
+        assert report == "messages (rank 0: its memory is host memory)"
     for sender, receiver, size in store.sizes:
         assert sender != receiver and 0 < size <= most
         moved += size
@@ -195,7 +195,7 @@ def test_what_any_rank_finds_all_raise() -> None:
 
     for one in refused(3, short):
         assert isinstance(one, InvalidValueError)
-        assert one.headline == "rank 1: sources[1] = 3 elements; must be 96, the reach of its local layout"
+        assert one.headline == "rank 1: sources[1] = 3 elements; must be 96, the extent of its local layout"
         assert [(d.rule, d.argument) for d in one.diagnostics] == [("mesh-size", "rank 1")]
 
     def listed(rank: int, both: Any) -> Any:
@@ -206,7 +206,7 @@ def test_what_any_rank_finds_all_raise() -> None:
         assert [d.message for d in one.diagnostics] == [
             f"rank {r}: sources[{r}] must be a numpy array, got list" for r in (1, 2)
         ]
-        assert one.headline.startswith("2 problems on 3 ranks; nothing was moved")
+        assert one.headline.startswith("2 problems on 3 ranks; no data was moved")
 
 
 def test_a_rank_with_another_plan_is_named_by_all() -> None:
@@ -222,7 +222,7 @@ def test_a_rank_with_another_plan_is_named_by_all() -> None:
         (found,) = one.diagnostics
         assert (found.rule, found.argument) == ("mesh-plan", "rank 2")
         assert found.message == (
-            "rank 2 has another redistribution than rank 0: 16x16 over 3 devices: Shard(dim=0) -> "
+            "rank 2 has a different redistribution than rank 0: 16x16 over 3 devices: Shard(dim=0) -> "
             "16x16 over 3 devices: BlockCyclic(dim=1, block=1), int32"
         )
 
@@ -289,9 +289,9 @@ def test_a_rank_that_fails_is_named_by_the_others(at: int, into: bool) -> None:
             assert again.facts == {"before": "rank 1 raised MemoryError: no room"}
             continue
         assert problem.headline == "rank 1 raised MemoryError: no room"
-        assert problem.rank == 1 and problem.hint == "make a new communicator without it"
+        assert problem.rank == 1 and problem.hint == "make a new communicator without this rank"
         undefined = at == 1 and not into
-        state = "the contents of the destinations are undefined" if undefined else "the destinations are as they were"
+        state = "the contents of the destinations are undefined" if undefined else "the destinations are unchanged"
         assert problem.facts == {"found by": f"rank {rank}", "destinations": state}
 
 

@@ -180,7 +180,7 @@ def test_a_layer_that_is_divided_as_usual() -> None:
     for name, one in zip(weights, judge(list(weights.values())), strict=True):
         role = role_of(weights[name].name)
         assert role is not None
-        assert one.judged == [f"placement by name: {role.placement}", "shape by the weights beside it"]
+        assert one.judged == [f"placement by name: {role.placement}", "shape by neighbouring weights"]
         assert one.not_judged == [] and one.warnings == []
 
 
@@ -198,8 +198,9 @@ def test_a_column_that_is_put_together_as_rows() -> None:
     assert first.rule == "reshard-role" and first.severity == "warning"
     assert first.argument == f"{LAYER}.self_attn.o_proj.weight"
     assert first.message == (
-        f"'{LAYER}.self_attn.o_proj.weight': as the plan says, its shape is (512, 40): hidden = 512; other weights "
-        "have 128; query rows = 40; other weights have 160; its name is that of a row-parallel weight (o_proj); as "
+        f"'{LAYER}.self_attn.o_proj.weight': with the placement of the plan its shape is (512, 40): "
+        "hidden = 512; other weights "
+        "have 128; query rows = 40; other weights have 160; its name is that of a row-parallel weight (o_proj); with "
         "row-parallel its shape is (128, 160), "
         "which fits; usual: row-parallel"
     )
@@ -211,7 +212,7 @@ def test_a_row_that_is_put_together_as_columns() -> None:
     found = changed("mlp.up_proj.weight", shape=(80, 512), local=(80, 128), here=COLUMNS, there=ROWS)
     (only,) = found.warnings
     assert "(80, 512): intermediate = 80; other weights have 320; hidden = 512; other weights have 128" in only.message
-    assert "as column-parallel its shape is (320, 128), which fits" in only.message
+    assert "with column-parallel its shape is (320, 128), which fits" in only.message
 
 
 def test_a_plan_of_the_roles_way_with_another_shape() -> None:
@@ -219,7 +220,7 @@ def test_a_plan_of_the_roles_way_with_another_shape() -> None:
     (only,) = found.warnings
     assert found.judged == []
     assert only.fixes == ()
-    assert only.message == (f"'{LAYER}.self_attn.q_proj.weight': as the plan says, hidden = 96; other weights have 128")
+    assert only.message == (f"'{LAYER}.self_attn.q_proj.weight': the plan says hidden = 96; other weights have 128")
 
 
 def test_a_shape_alone_decides_for_the_plan() -> None:
@@ -228,7 +229,7 @@ def test_a_shape_alone_decides_for_the_plan() -> None:
     assert found.warnings == []
     assert found.judged == [
         "placement by shape: (160, 128) fits; (640, 32) of column-parallel does not",
-        "shape by the weights beside it",
+        "shape by neighbouring weights",
     ]
 
 
@@ -236,27 +237,28 @@ def test_what_every_rank_holds_is_whole() -> None:
     found = changed("self_attn.q_proj.weight", local=(QUERY, HIDDEN), here=WHOLE, there=ROWS)
     assert found.judged == [
         "placement by shape: (160, 128) fits; (640, 128) of column-parallel does not",
-        "shape by the weights beside it",
+        "shape by neighbouring weights",
     ]
     alone = {"x.q_proj.weight": Weight("x.q_proj.weight", (8, 8), (8, 8), 4, WHOLE, WHOLE, {})}
-    assert said(alone, "x.q_proj.weight").judged == ["placement by data: every rank holds the same"]
+    assert said(alone, "x.q_proj.weight").judged == ["placement by data: every rank holds the same data"]
 
 
 def test_one_device_needs_no_placement() -> None:
     found = changed("self_attn.o_proj.weight", local=(HIDDEN, QUERY), here=ONE_DEVICE, there=COLUMNS)
-    assert found.judged == ["source: one device", "shape by the weights beside it"] and found.warnings == []
+    assert found.judged == ["source: one device", "shape by neighbouring weights"] and found.warnings == []
     wrong = changed("self_attn.o_proj.weight", local=(HIDDEN, QUERY), here=ONE_DEVICE, there=ROWS)
     (only,) = wrong.warnings
     assert only.message == (
-        f"'{LAYER}.self_attn.o_proj.weight': the destination divides it by rows; its name is that of a row-parallel "
+        f"'{LAYER}.self_attn.o_proj.weight': the destination divides it by rows, "
+        "but its name is that of a row-parallel "
         "weight (o_proj); usual: row-parallel"
     )
 
 
 def test_several_modes_of_the_mesh_are_not_judged() -> None:
     found = changed("self_attn.o_proj.weight", here=SEVERAL, there=SEVERAL, ranks=0)
-    assert found.not_judged == ["placement by name: several modes of the mesh divide it"]
-    assert found.judged == ["shape by the weights beside it"] and found.warnings == []
+    assert found.not_judged == ["placement by name: several modes of the mesh divide the weight"]
+    assert found.judged == ["shape by neighbouring weights"] and found.warnings == []
     wrong = changed("self_attn.o_proj.weight", shape=(96, QUERY), here=SEVERAL, there=SEVERAL, ranks=0)
     (only,) = wrong.warnings
     assert "its shape is (96, 160): hidden = 96; other weights have 128; its name is that of" in only.message
@@ -282,7 +284,8 @@ def test_a_destination_of_another_division_of_the_role() -> None:
     assert changed("self_attn.k_proj.weight", there=KV_HEADS).warnings == []
     (only,) = changed("self_attn.q_proj.weight", there=KV_HEADS).warnings
     assert (
-        "the destination divides it by KV heads; its name is that of a column-parallel weight (q_proj)" in only.message
+        "the destination divides it by KV heads, but its name is that of a column-parallel weight (q_proj)"
+        in only.message
     )
 
 
@@ -301,8 +304,8 @@ def test_a_note_is_said_where_the_source_is_divided() -> None:
     fused = weight("self_attn.query_key_value.weight", (QUERY + 2 * KEY, HIDDEN), ROWS)
     found = said(model() | {"x": fused}, "x")
     assert found.not_judged == [
-        "order of the rows: the rows are Q, K and V in turn for each group of heads (column-parallel), "
-        "or all Q first (fused-qkv)"
+        "order of the rows: the rows are Q, K and V alternating by group of heads (column-parallel), "
+        "or all of Q first (fused-qkv)"
     ]
     assert found.judged[0] == "placement by name: column-parallel"
     whole = said(model() | {"x": replace(fused, here=ONE_DEVICE)}, "x")
@@ -327,10 +330,10 @@ def test_sections_of_a_fused_weight_are_sizes() -> None:
     found = said(fused_model(fused(QUERY, KEY, KEY)), "qkv")
     assert found.judged == [
         "placement by name: fused-qkv(heads=..., kv_heads=..., head_dim=...)",
-        "shape by the weights beside it",
+        "shape by neighbouring weights",
     ]
     (only,) = said(fused_model(fused(96, 64, 64)), "qkv").warnings
-    assert only.message.endswith("as the plan says, query rows = 96; other weights have 160")
+    assert only.message.endswith("the plan says query rows = 96; other weights have 160")
 
 
 def test_a_fused_weight_is_offered_its_numbers() -> None:
@@ -350,10 +353,10 @@ def test_gate_and_up_are_twice_the_size() -> None:
     weights = {k: v for k, v in model().items() if "gate" not in k and "up_proj" not in k}
     weights["x"] = weight("mlp.w1.weight", (INNER, HIDDEN), ROWS)
     weights["both"] = weight("mlp.gate_up_proj.weight", (2 * INNER, HIDDEN), GATE_UP)
-    assert said(weights, "both").judged == ["placement by name: gate-up", "shape by the weights beside it"]
+    assert said(weights, "both").judged == ["placement by name: gate-up", "shape by neighbouring weights"]
     weights["both"] = weight("mlp.gate_up_proj.weight", (2 * INNER + 64, HIDDEN), GATE_UP)
     (only,) = said(weights, "both").warnings
-    assert "as the plan says, intermediate = 352; other weights have 320" in only.message
+    assert "the plan says intermediate = 352; other weights have 320" in only.message
 
 
 def by_rows() -> dict[str, Weight]:
@@ -372,10 +375,10 @@ def test_a_checkpoint_that_is_divided_by_rows() -> None:
     assert found.judged[0] == "placement by shape: (128, 160) fits; (32, 640) of row-parallel does not"
     weights["both"] = weight("mlp.gate_up_proj.weight", (2 * INNER, HIDDEN), ROWS)
     beside = said(weights, "both")
-    assert beside.judged[0] == "placement by the weights beside it: all are divided by rows"
+    assert beside.judged[0] == "placement by neighbouring weights: all are divided by rows"
     assert beside.warnings == []
     weights["qkv"] = fused(QUERY, KEY, KEY, ROWS)
-    assert said(weights, "qkv").judged[0] == "placement by the weights beside it: all are divided by rows"
+    assert said(weights, "qkv").judged[0] == "placement by neighbouring weights: all are divided by rows"
     copied = model() | {"both": weights["both"]}
     name = "self_attn.o_proj.weight"
     copied[name] = replace(copied[name], local=(HIDDEN, QUERY), here=WHOLE)
@@ -406,7 +409,7 @@ def test_sizes_of_a_layer_do_not_count_for_another_stack() -> None:
     wrong = [*weights[:-3], Weight("vision.norm.weight", (128,), (128,), 4, WHOLE, WHOLE, {})]
     (only,) = judge(wrong)[-1].warnings
     assert "hidden = 128; other weights have 64" in only.message
-    assert "shape by the weights beside it" not in judge(weights)[-1].judged
+    assert "shape by neighbouring weights" not in judge(weights)[-1].judged
 
 
 def test_without_layers_all_weights_share_the_model_s_sizes() -> None:
@@ -492,4 +495,4 @@ def test_the_shape_that_a_role_leads_to(name: str, local: tuple[int, ...], assum
     if "hidden" in role.sizes and wrong[role.sizes.index("hidden")] == hidden:
         one = replace(one, shape=tuple(3 * n for n in wrong))
     found = judge([*votes, one])[-1].warnings[0].message
-    assert f"as {role.placement} its shape is {assumed}, which fits" in found
+    assert f"with {role.placement} its shape is {assumed}, which fits" in found

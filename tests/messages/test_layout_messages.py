@@ -67,7 +67,7 @@ StaticAssertError: Left inverse divisibility condition
     "left_inverse(Layout(4,2))": """\
 StaticAssertError: Left inverse requires static strides.
   layout : 4:2
-  hint   : cute.static(layout) makes the strides static""",
+  hint   : cute.static(layout) makes the numbers static; then the left inverse is (_2,_4):(_0,_1)""",
     "logical_divide(A,(I(2),I(2),I(2)))": """\
 StaticAssertError: logical_divide: Too many modes in tiler.
   tiler  : (_2,_2,_2)
@@ -82,7 +82,7 @@ StaticAssertError: tile_to_shape: block shape does not divide the target shape.
   mode   : 0
   block  : 4, known only at run time
   target : _8
-  hint   : make the block static with cute.static(block), or pass the target shape as run-time integers""",
+  hint   : cute.static(block) makes the numbers static; then the result is ((_4,_2),(_8,_1)):((_1,_32),(_4,_0))""",
     "upcast(Layout((I(4),I(3)),(I(1),I(4))),3)": """\
 StaticAssertError: Divisibility condition
   stride : _4

@@ -33,7 +33,7 @@ def _up(n: int, unit: int) -> int:
 
 
 def _where(holds: bool) -> Callable[[], object]:
-    """What makes a change that is judged by its own numbers."""
+    """Type of the functions that compute a change from the numbers of a message."""
     return lambda: holds or None
 
 
@@ -59,7 +59,7 @@ def _map(box: int, bits: int = 8, swizzle: int = 0, stride: int = 0, other: int 
 
 
 def wider_block(n: Numbers) -> Offer:
-    """Of (elements, bytes of one): a last block dimension of 16 bytes."""
+    """Last block dimension of 16 bytes, from (elements, bytes per element)."""
     width = n[1] or 1
     least = -(-16 // width)
     text = f"a last block dimension of at least {least}: {least} elements x {width} bytes = {least * width} bytes"
@@ -67,7 +67,7 @@ def wider_block(n: Numbers) -> Offer:
 
 
 def fitted_box_row(n: Numbers) -> Offer | None:
-    """Of (elements, bits of one): the innermost box as a multiple of 16 bytes."""
+    """Innermost box as a multiple of 16 bytes, from (elements, bits per element)."""
     edge, bits = n[:2]
     if not bits or bits > 128:
         return None
@@ -77,7 +77,7 @@ def fitted_box_row(n: Numbers) -> Offer | None:
 
 
 def span_of_elements(n: Numbers) -> Offer | None:
-    """Of (bytes of the swizzle, elements, bits of one): the innermost box that is one span."""
+    """Innermost box of one span, from (bytes of the swizzle, elements, bits per element)."""
     span, _, bits = n[:3]
     if not bits or span not in _SWIZZLES:
         return None
@@ -90,7 +90,7 @@ _SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
 
 
 def box_part(n: Numbers) -> Offer:
-    """Of (mode, elements): the largest part of a box along a mode that a map holds; of bytes, the strictest type."""
+    """Largest box extent along a mode that a map holds, from (mode, elements); in bytes for the strictest type."""
     mode, edge = n[:2]
     part = next(k for k in range(256, 0, -1) if edge % k == 0)
     make = _map(part) if mode == 0 else _map(16, other=part)
@@ -98,7 +98,7 @@ def box_part(n: Numbers) -> Offer:
 
 
 def padded_stride(n: Numbers) -> Offer | None:
-    """Of (mode, bytes, unit): a stride that is a multiple of the unit."""
+    """Stride that is a multiple of the unit, from (mode, bytes, unit)."""
     if not n[2]:
         return None
     padded = _up(n[1], n[2])
@@ -106,7 +106,7 @@ def padded_stride(n: Numbers) -> Offer | None:
 
 
 def padded_row(n: Numbers) -> Offer | None:
-    """Of (matrix, unit, rows, elements of a row): a row that is a multiple of the unit."""
+    """Row that is a multiple of the unit, from (matrix, unit, rows, elements per row)."""
     if not n[1]:
         return None
     padded = _up(n[3], n[1])
@@ -117,18 +117,18 @@ def padded_row(n: Numbers) -> Offer | None:
 
 
 def smaller_block(n: Numbers) -> Offer:
-    """Of (bytes that are asked for, bytes that there are): how many less."""
+    """Number of bytes to save, from (requested bytes, available bytes)."""
     return Offer(f"fewer stages or a smaller block: {n[0] - n[1]} bytes less", _where(n[0] > n[1] > 0))
 
 
 def fewer_staged_bytes(n: Numbers) -> Offer:
-    """The same of a collective of CUTLASS."""
+    """Number of bytes to save in a collective of CUTLASS."""
     text = f"fewer stages (StageCount<n> in place of Auto) or a smaller tile: {n[0] - n[1]} bytes less"
     return Offer(text, _where(n[0] > n[1] > 0))
 
 
 def fewer_stages(n: Numbers) -> Offer:
-    """Of (bytes that are asked for): how many less for the GPUs with the most and the least shared memory."""
+    """Number of bytes to save on the GPUs with the most and the least shared memory, from (requested bytes)."""
     from cute_py.tma.descriptor.limits import GPUS  # with all of its package, which other rows do not need
 
     over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in (GPUS["sm_90"], GPUS["sm_120"])]
@@ -137,7 +137,7 @@ def fewer_stages(n: Numbers) -> Offer:
 
 
 def own_target(n: Numbers) -> Offer:
-    """Of (number of the architecture, or 0): the option that names the GPU's own target."""
+    """Compiler option for the GPU's own target, from (number of the architecture, or 0)."""
     if not n[0]:
         text = "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"
         return Offer(text, _targets("sm_90a", "sm_100a", "sm_103a", "sm_120a"))
@@ -157,7 +157,7 @@ def _targets(*names: str) -> Callable[[], object]:
 
 
 def listed_target(n: Numbers) -> Offer:
-    """Of (number of the architecture): what a GPU that lacks wgmma and tcgen05 has instead."""
+    """Replacement for wgmma and tcgen05 on a GPU that lacks them, from (number of the architecture)."""
     if n[0] // 10 == 12:
         text = "the warp's operations: MmaF16BF16Op, MmaSM120BlockScaledOp of cute.nvgpu.warp"
         return Offer(text, _where(True))
@@ -181,7 +181,7 @@ def _are_copied(bits: int) -> Callable[[], object]:
 
 
 def matrix_rows(n: Numbers) -> Offer:
-    """Of (bits that are known, bits of a row): how ldmatrix and stmatrix want their rows."""
+    """Rows that ldmatrix and stmatrix need, from (known bits, bits per row)."""
     need = _bytes_of(n[1])
     text = (
         f"rows of {need} bytes that lie side by side: K-major tiles as they are, MN-major ones with transpose=True; "
@@ -191,7 +191,7 @@ def matrix_rows(n: Numbers) -> Offer:
 
 
 def aligned_values(n: Numbers) -> Offer:
-    """Of (bits that are known, bits that one operation moves): how a thread's values must lie."""
+    """Required order of a thread's values, from (known bits, bits that one operation moves)."""
     have, need = n[:2]
     narrower = f"; or a copy of {have} bits (num_bits_per_copy={have})" if have in (32, 64) and have < need else ""
     text = (
@@ -212,19 +212,19 @@ def assumed_alignment(n: Numbers) -> Offer:
 
 
 def instruction_extent(n: Numbers) -> Offer:
-    """Of (N): the nearest N of an instruction."""
+    """Nearest N of an instruction, from (N)."""
     extent = min(max(_up(n[0], 8), 8), 256)
     return Offer(f"N = {extent}, or another multiple of 8 up to 256", _where(extent > 0 and extent % 8 == 0))
 
 
 def instruction_rows(n: Numbers) -> Offer:
-    """Of (one M, the other M, the M that is asked for): the M of one instruction."""
+    """M of one instruction, from (one M, the other M, the requested M)."""
     rows = n[0] if n[2] <= n[0] else n[1]
     return Offer(f"M = {rows}; other tiles are several instructions, or padded", _where(rows in n[:2] and rows > 0))
 
 
 def instruction_depth(n: Numbers) -> Offer:
-    """Of (K of an instruction, K of the tile): how many instructions."""
+    """Number of instructions, from (K of an instruction, K of the tile)."""
     depth, tile = n[:2]
     count = -(-tile // max(depth, 1))
     text = f"K = {depth} here, and {count} instructions, one for each k of A[None, None, k]"
@@ -232,7 +232,7 @@ def instruction_depth(n: Numbers) -> Offer:
 
 
 def divisibility(n: Numbers) -> Offer:
-    """Of (size, mode, divisor that was declared): the divisor that holds, and the size for the declared one."""
+    """Divisor that holds, and the size that fits the declared one, from (size, mode, declared divisor)."""
     size, _, declared = n[:3]
     divisor, padded = math.gcd(size, declared), _up(size, declared) if declared else 0
     holds = declared > 0 and size > 0 and size % divisor == 0 and padded % declared == 0

@@ -60,7 +60,7 @@ class Row:
                 return
 
     def says(self, match: re.Match[str]) -> str:
-        """What the text means, with the groups of a match."""
+        """Meaning of the text, with the groups of a match filled in."""
         return self.text.format(*[group or "" for group in match.groups()])
 
     def noted(self, match: re.Match[str]) -> str:
@@ -69,7 +69,7 @@ class Row:
         return "" if numbers is None else NOTES[self.note](numbers)
 
     def changed(self, match: re.Match[str]) -> str:
-        """What works instead, from the groups of a match; empty where there is nothing to offer."""
+        """Changes that work, from the groups of a match; empty if there are none."""
         groups = [group or "" for group in match.groups()]
         if self.calculator:
             numbers = _numbers(match)

@@ -38,7 +38,7 @@ LONGEST_QUESTION: Final = 120
 
 
 def asked(text: str) -> str:
-    """What a question asks about; another text is itself.
+    """Subject of a question; any other text is returned unchanged.
 
     >>> asked("What is a bank conflict?"), asked("what does 1@0 mean"), asked("(4,8):(8,1)")
     ('bank conflict', '1@0', '(4,8):(8,1)')

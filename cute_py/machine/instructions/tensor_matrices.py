@@ -232,7 +232,7 @@ def build_product(site: Site) -> Run:
 
 
 def _expect_read(f: Frame, site: Site, state: TensorState, product: Product, ctas: list[int]) -> None:
-    """What a product reads in tensor memory besides D has been written, and nothing may still write it."""
+    """Check that the operands of a product in tensor memory were written, and that no write is pending."""
     for what, lanes, columns in cells_read(product):
         if int(columns.max()) >= COLUMNS or int(lanes.max()) >= LANES:
             continue  # the product itself says so

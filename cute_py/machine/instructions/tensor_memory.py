@@ -109,8 +109,12 @@ def _build_alloc(site: Site) -> Turn:
                 taddr = state.memories[cta].alloc(int(counts[place]), group)
             first = f.m.span(int(f.threads[place]), int(f.threads[place]) + 1)
             state.allocates(first, site, cta, int(counts[place]))
+            # .sync: the warp meets before the store, and behind it, where the ISA's first example reads the address.
+            warp = f.m.span(int(f.threads[place]), int(f.threads[place]) + LANES)
+            f.m.observer.warp_met(warp, site)
             f.m.observer.wrote(first, site, array, places[place : place + 1], 4, WEAK, np.uint32(taddr))
             f.m.memory.typed(array, np.dtype(np.uint32))[places[place] >> 2] = taddr
+            f.m.observer.warp_met(warp, site)
             state.allocations[cta, taddr] = site
             state.written[cta, :, taddr : taddr + int(counts[place])] = 0
         state.version += 1

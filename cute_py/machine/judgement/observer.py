@@ -241,7 +241,7 @@ class Observer:
     ) -> None:
         """One warp or thread reads or writes cells of a CTA's tensor memory.
 
-        region: (mask of lanes, first column, one past the last). committed: a commit tells when it is complete.
+        region: (mask of lanes, first column, one past the last). committed: a commit reports its completion.
         """
 
     def tensor_fenced(self, f: Frame, site: Site, after: bool) -> None:

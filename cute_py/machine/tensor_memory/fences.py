@@ -10,7 +10,7 @@ that products and copies need the second alone.
 A load or a store behind a product needs the second in the thread that issued the product, too.
 
 CUTLASS's kernels have none of these fences, and devices run them: a warning, one for each of the two.
-A fence is taken to belong to a synchronisation where it stands on the right side of one that came behind the first
+A fence is taken to belong to a synchronisation where it is on the right side of one that came behind the first
 access; which barrier that was is not looked at.
 Source: PTX ISA 9.0, tcgen05 memory consistency model: canonical synchronisation patterns; tcgen05.fence;
 tcgen05.commit.
@@ -42,7 +42,7 @@ QUARTERS: Final = LANES // THREADS
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """An access: its warp, its time, its instruction, and whether a commit tells when it is complete."""
+    """An access: its warp, its time, its instruction, and whether a commit reports its completion."""
 
     warp: int
     time: int

@@ -7,7 +7,8 @@ const TABS = Object.fromEntries(DATA.tabs.map((tab) => [tab.name, tab]));
 const LOAD_MS = 120_000; // to load the modules of a tab for the first time
 let limitMs = 5000; // for one answer
 const TYPING_MS = 10; // keys that come sooner are asked together
-const CELLS_AT_ONCE = 400;
+const CELLS_AT_ONCE = 200;
+const CHARACTERS_AT_ONCE = 60_000; // of sections
 const FIXES_MS = 250; // changes are tried after a pause, so that they keep no typed answer waiting
 
 let tab = DATA.tabs[0].name;
@@ -251,7 +252,7 @@ function update(step) {
   if (DATA.mode === "static") {
     const mine = asked;
     preparedAnswer(inputs).then((answer) => {
-      if (mine !== asked || document.body.dataset.state === "shown") return;
+      if (mine !== asked || document.body.dataset.state !== "asking") return;
       if (answer) {
         early = JSON.stringify(answer);
         show(answer);
@@ -272,15 +273,16 @@ function showVerdict(kind, words) {
 }
 
 function clear() {
+  drawn++;
   byId("sections").replaceChildren();
   byId("problems").hidden = byId("code").hidden = true;
 }
 
 function show(answer) {
-  document.body.dataset.state = "shown";
   if (answer.refused) {
     clear();
     showVerdict("bad", answer.refused);
+    document.body.dataset.state = "shown";
     return;
   }
   document.body.dataset.answer = JSON.stringify({ verdict: answer.verdict, problems: answer.problems.length });
@@ -318,30 +320,49 @@ function fixNode({ words, inputs }) {
   return make("li", {}, make("button", { type: "button", class: "fix", onclick: () => change(inputs) }, words));
 }
 
+function sectionNode({ id, title, html }) {
+  const node = make("section", { id: `s-${id}`, "aria-label": title }, make("h2", {}, title));
+  const body = make("div", {});
+  body.innerHTML = html; // made and escaped by Python; the policy of the page runs nothing in it
+  node.append(body);
+  return node;
+}
+
+const afterFrame = (work) => requestAnimationFrame(() => setTimeout(work));
+let drawn = 0; // answers
+
+/** The sections of the first screen at once, those below it after the frame that shows it. */
 function showSections(sections) {
-  const place = byId("sections");
-  place.replaceChildren(
-    ...sections.map(({ id, title, html }) => {
-      const node = make("section", { id: `s-${id}`, "aria-label": title }, make("h2", {}, title));
-      const body = make("div", {});
-      body.innerHTML = html; // made and escaped by Python; the policy of the page runs nothing in it
-      node.append(body);
-      return node;
-    }),
-  );
-  dress(place);
-  showCells([...place.querySelectorAll("g.c")].slice(CELLS_AT_ONCE));
+  const mine = ++drawn;
+  let size = 0;
+  const first = sections.filter(({ html }, i) => (size += html.length) < CHARACTERS_AT_ONCE || i === 0);
+  const add = (some, how) => {
+    const nodes = some.map(sectionNode);
+    byId("sections")[how](...nodes);
+    nodes.forEach(dress);
+    showCells(nodes.flatMap((node) => [...node.querySelectorAll("g.c")]));
+  };
+  add(first, "replaceChildren");
+  document.body.dataset.state = "seen";
+  const rest = () => {
+    if (mine !== drawn) return;
+    add(sections.slice(first.length), "append");
+    document.body.dataset.state = "shown";
+  };
+  if (first.length < sections.length) afterFrame(rest);
+  else rest();
 }
 
 /** Texts of thousands of cells take a tenth of a second to lay out: the first cells are seen at once, the others in the
     frames after it, unless another answer came. */
-function showCells(later) {
+function showCells(cells) {
+  const later = cells.slice(CELLS_AT_ONCE);
   for (const cell of later) cell.classList.add("later");
   const more = () => {
-    for (const cell of later.splice(0, CELLS_AT_ONCE)) cell.classList.remove("later");
-    if (later.length && later[0].isConnected) requestAnimationFrame(() => setTimeout(more));
+    for (const cell of later.splice(0, 2 * CELLS_AT_ONCE)) cell.classList.remove("later");
+    if (later.length && later[0].isConnected) afterFrame(more);
   };
-  if (later.length) requestAnimationFrame(() => setTimeout(more));
+  if (later.length) afterFrame(more);
 }
 
 function showCode(panels) {

@@ -261,7 +261,7 @@ def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:
     if isinstance(smem_size, Int) and isinstance(tile_size, Int) and smem_size == tile_size:
         return
     known = not is_symbolic(smem_size) and not is_symbolic(tile_size)
-    hint = "make the sizes of the tile and of the shared layout static: Int(128), or cute.static(layout)"
+    hint = f"cute.static makes sizes static: the shared layout is then {static(smem_layout)}, size {static(smem_size)}"
     raise GBasisError(
         "TMA requires CTA_Tile and SLayout top-level size equivalence.",
         {

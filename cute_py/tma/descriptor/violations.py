@@ -441,7 +441,7 @@ _JUDGES: Final[dict[tuple[type[TensorMap], int], Callable[..., Value]]] = {}
 
 
 NO_LEGAL_VALUE: Final = (IndexError, ValueError, TypeError, ZeroDivisionError)
-"""What a strict function raises for other lengths, and for a value that no table has."""
+"""Exceptions that a strict function raises for wrong lengths, and for values that are in no table."""
 
 
 def keeps_rules(request: TensorMap, gpu: Architecture) -> bool:

@@ -1,6 +1,6 @@
 """Lanes of one warp: threads of their own, which nothing orders but what they meet at.
 
-A warp is one agent of the clocks. Accesses of its own lanes are told apart by the lane that each granule remembers
+A warp is one agent of the clocks. Accesses of its own lanes are distinguished by the lane that each granule remembers
 beside its key (`Shadow.writers`, `Shadow.readers`), and by the time at which the lanes met last: bar.warp.sync, or any
 barrier, phase or strong access that the warp has acquired. An access of another lane since then has no order with this
 one. shfl.sync, vote.sync and ldmatrix let lanes wait for each other, but order no memory.
