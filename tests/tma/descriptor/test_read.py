@@ -225,7 +225,7 @@ def test_zeros_count(text: str) -> None:
             "uint8_t d[8] = {1, 2, 3, 4, 5, 6, 7, 8}",
             InvalidValueError,
             "must have 8 or 16 words of 64 bits",
-            "56 bytes are missing",
+            "56 bytes fewer than 64",
         ),
         (
             "uint32_t d[16] = {" + "0x100000000, " * 16 + "}",
