@@ -12,9 +12,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from cute_py.argument_checks import NamedEnum, expect, expect_integers, is_integer, record
+from cute_py.argument_checks import (
+    NamedEnum,
+    expect,
+    expect_choice,
+    expect_integer,
+    expect_integers,
+    is_integer,
+    record,
+)
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
 
 __all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Target", "Targets", "architecture"]
@@ -204,3 +213,66 @@ def version_of(text: str) -> Version:
     if found is None:
         raise InvalidValueError(f"{given(text)} is not a PTX version, for example '8.6'")
     return (int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class BankConflicts:
+    """Shared-memory cost of an access.
+
+    `wavefronts`: per phase of each warp, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one
+    thread's access.
+
+    >>> import cute_py as cute
+    >>> found = cute.bank_conflicts(cute.parse("32:32"), "float32")
+    >>> found.vector_bits, found.wavefronts, found.ways
+    (32, (32,), 32)
+    """
+
+    vector_bits: int
+    wavefronts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        width = expect_choice(expect_integer(self.vector_bits, "vector_bits"), (8, 16, 32, 64, 128), "vector_bits")
+        rounds = expect_integers(self.wavefronts, "wavefronts", 1, unit="rounds")
+        if not rounds:
+            raise InvalidValueError("wavefronts is empty; a warp access has at least one phase")
+        object.__setattr__(self, "vector_bits", width)
+        object.__setattr__(self, "wavefronts", rounds)
+
+    @property
+    def total(self) -> int:
+        """Rounds of all phases."""
+        return sum(self.wavefronts)
+
+    @property
+    def conflicts(self) -> int:
+        """Rounds beyond one per phase; 0 is conflict-free."""
+        return self.total - len(self.wavefronts)
+
+    @property
+    def ways(self) -> int:
+        """The worst phase: an n-way conflict."""
+        return max(self.wavefronts)
+
+
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps.
+
+    >>> import cute_py as cute
+    >>> cute.coalescing(cute.parse("32:2"), "float32")
+    Coalescing(sectors=8, lines=2, bytes_requested=128)
+    """
+
+    sectors: int
+    lines: int
+    bytes_requested: int
+
+    def __post_init__(self) -> None:
+        for name in ("sectors", "lines", "bytes_requested"):
+            object.__setattr__(self, name, expect_integer(getattr(self, name), name, 0))
+
+    @property
+    def efficiency(self) -> float:
+        """Distinct bytes requested / bytes moved; 1.0 is perfectly coalesced."""
+        return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0

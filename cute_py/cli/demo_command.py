@@ -78,12 +78,12 @@ def _for_four_readers() -> str:
 
     from cute_py import formats, mesh
 
-    layout = cute.parse("((2,2),4):((1,8),2)")
+    layout = cute.Layout(((2, 2), 4), ((1, 8), 2))
     rows = ["".join(f"{int(layout((i, j))):4}" for j in range(4)) for i in range(4)]
     x = np.linspace(-4, 4, 64 * 256, dtype=np.float32).reshape(64, 256)
     refused = "this copy should be refused"
     try:
-        cute.tma.make_tma_copy("SM90_TMA_LOAD", x, cute.parse("Sw<1,4,3> o smem_ptr[32b](unset) o (_64,_32):(_32,_1)"))
+        cute.tma.make_tma_copy("SM90_TMA_LOAD", x, "Sw<1,4,3> o smem_ptr[32b](unset) o (_64,_32):(_32,_1)")
     except CuteError as error:
         refused = f"{error.headline}\n    hint : {(error.hint or '').partition('; or')[0]}"
     scaled = cute.copy(x, formats.mxfp8())

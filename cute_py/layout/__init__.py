@@ -1,8 +1,6 @@
 """Layout algebra: CuTe's, value for value and text for text. Read `leaf`, `layout`, `coalesce`, `composition` first."""
 
 from cute_py.deprecations import export_public
-from cute_py.layout.analysis import BankConflicts as BankConflicts
-from cute_py.layout.analysis import Coalescing as Coalescing
 from cute_py.layout.analysis import Footprint as Footprint
 from cute_py.layout.analysis import bank_conflicts as bank_conflicts
 from cute_py.layout.analysis import coalescing as coalescing
@@ -110,6 +108,8 @@ from cute_py.layout.tiling import tiled_divide as tiled_divide
 from cute_py.layout.tiling import tiled_product as tiled_product
 from cute_py.layout.tiling import zipped_divide as zipped_divide
 from cute_py.layout.tiling import zipped_product as zipped_product
+from cute_py.targets import BankConflicts as BankConflicts
+from cute_py.targets import Coalescing as Coalescing
 
 _ = _underscore
 

@@ -21,12 +21,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from cute_py.argument_checks import expect_choice, expect_integer, expect_integers, record, wrong_type
+from cute_py.argument_checks import expect_choice, expect_integer, record, wrong_type
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.layout.arguments import LayoutLike, Tree
@@ -38,7 +37,7 @@ from cute_py.layout.offsets import Offsets, domain_size, has_module_strides, int
 from cute_py.layout.recast import bits_of, memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
-from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES, SECTOR_BYTES, WARP
+from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES, SECTOR_BYTES, WARP, BankConflicts, Coalescing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -421,69 +420,6 @@ MAX_ACCESSES = 1 << 20
 """Largest number of elements of one access; 1024 threads with more values than registers hold stay below it."""
 VECTOR_BITS = (128, 64, 32, 16)
 """Widths of one thread's access that can hold several elements, the widest first."""
-
-
-@dataclass(frozen=True, slots=True)
-class BankConflicts:
-    """Shared-memory cost of an access.
-
-    `wavefronts`: per phase of each warp, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one
-    thread's access.
-
-    >>> import cute_py as cute
-    >>> found = cute.bank_conflicts(cute.parse("32:32"), "float32")
-    >>> found.vector_bits, found.wavefronts, found.ways
-    (32, (32,), 32)
-    """
-
-    vector_bits: int
-    wavefronts: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        width = expect_choice(expect_integer(self.vector_bits, "vector_bits"), (8, 16, 32, 64, 128), "vector_bits")
-        rounds = expect_integers(self.wavefronts, "wavefronts", 1, unit="rounds")
-        if not rounds:
-            raise InvalidValueError("wavefronts is empty; a warp access has at least one phase")
-        object.__setattr__(self, "vector_bits", width)
-        object.__setattr__(self, "wavefronts", rounds)
-
-    @property
-    def total(self) -> int:
-        """Rounds of all phases."""
-        return sum(self.wavefronts)
-
-    @property
-    def conflicts(self) -> int:
-        """Rounds beyond one per phase; 0 is conflict-free."""
-        return self.total - len(self.wavefronts)
-
-    @property
-    def ways(self) -> int:
-        """The worst phase: an n-way conflict."""
-        return max(self.wavefronts)
-
-
-@dataclass(frozen=True, slots=True)
-class Coalescing:
-    """Global-memory cost of an access: 32-byte sectors, 128-byte lines, requested bytes; the sum over warps.
-
-    >>> import cute_py as cute
-    >>> cute.coalescing(cute.parse("32:2"), "float32")
-    Coalescing(sectors=8, lines=2, bytes_requested=128)
-    """
-
-    sectors: int
-    lines: int
-    bytes_requested: int
-
-    def __post_init__(self) -> None:
-        for name in ("sectors", "lines", "bytes_requested"):
-            object.__setattr__(self, name, expect_integer(getattr(self, name), name, 0))
-
-    @property
-    def efficiency(self) -> float:
-        """Distinct bytes requested / bytes moved; 1.0 is perfectly coalesced."""
-        return self.bytes_requested / (self.sectors * SECTOR_BYTES) if self.sectors else 1.0
 
 
 _ACCESSES = ("row", "column", "ldmatrix")

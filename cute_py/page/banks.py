@@ -15,7 +15,8 @@ from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.table import TONES, Cell, Legend, Table, grid
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, counted, given, unless_refused
-from cute_py.layout.analysis import BankConflicts, accessed, bank_conflicts, coalescing
+from cute_py.layout import BankConflicts
+from cute_py.layout.analysis import accessed, bank_conflicts, coalescing
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int

@@ -68,7 +68,9 @@ from cute_py.tmem.tile_layout import R as R
 from cute_py.tmem.tile_layout import S as S
 from cute_py.tmem.tile_layout import TileLayout as TileLayout
 
-MatrixDescriptor = _SmemDescriptor
 FORMS_TABLE = _TCGEN05_FORMS
 
 export_public(__name__)
+
+MatrixDescriptor = _SmemDescriptor
+"""A second name, not listed in `__all__`."""
