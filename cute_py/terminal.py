@@ -92,10 +92,10 @@ _HANG: Final = re.compile(r"\s*(?:[-*] +|[A-Za-z][\w -]{0,24}? +: +)?")
 """The start of a line, below which its continuations do not begin."""
 
 
-def fitted(text: str, width: int) -> str:
+def folded(text: str, width: int) -> str:
     """A text whose lines have at most `width` characters; what follows a break begins below the text of its line.
 
-    >>> print(fitted("  hint : take a tile of 64 x 64 elements, or of 128 x 32", 40))
+    >>> print(folded("  hint : take a tile of 64 x 64 elements, or of 128 x 32", 40))
       hint : take a tile of 64 x 64
              elements, or of 128 x 32
     """
@@ -130,28 +130,28 @@ def terminal_width(stream: IO[str] | None) -> int | None:
     return max(shutil.get_terminal_size().columns, 20)
 
 
-def print_picture(text: object) -> None:
+def print_picture(text: str) -> None:
     """Print the text of a picture to standard output. On a terminal, rows of cells that are wider than it are cut."""
     width = terminal_width(sys.stdout)
     if width is None:
         print(text)
         return
-    lines, cut = str(text).split("\n"), False
+    lines, cut = text.split("\n"), False
     for i, line in enumerate(lines):
         if "|" in line[:16] or "+" in line[:16]:
             cut = cut or len(line) > width
             lines[i] = line if len(line) <= width else f"{line[: width - 1]}…"
         else:
-            lines[i] = fitted(line, width)
+            lines[i] = folded(line, width)
     print("\n".join(lines))
     if cut:
-        print(fitted("rows are cut at the width of the terminal; --out FILE.svg draws the whole picture", width))
+        print(folded("rows are cut at the width of the terminal; --out FILE.svg draws the whole picture", width))
 
 
 def print_report(text: object) -> None:
     """Print a report to standard output: in colour, and as wide as it is, where that is a terminal."""
     width = terminal_width(sys.stdout)
-    shown = str(text) if width is None else fitted(str(text), width)
+    shown = str(text) if width is None else folded(str(text), width)
     print(painted_report(shown) if wants_colour(sys.stdout) else shown)
 
 

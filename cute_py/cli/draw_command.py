@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
     elif page:
         print(html.rstrip("\n"))
     else:
-        print_picture(pictures[0])
+        print_picture(str(pictures[0]))
     return 0
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 
 from cute_py.argument_checks import expect, expect_items
 from cute_py.errors import CuteError, nearest_names, shortened
-from cute_py.terminal import ERROR, FACT, HINT, fitted, painted, terminal_width, wants_colour
+from cute_py.terminal import ERROR, FACT, HINT, folded, painted, terminal_width, wants_colour
 
 COMMANDS = {
     "demo": "show on one screen what four kinds of readers get",
@@ -96,7 +96,7 @@ class OneLineParser(argparse.ArgumentParser):
         kind: Any = self.formatter_class
         self.formatter_class = functools.partial(kind, width=shutil.get_terminal_size().columns - 2)
         try:
-            return fitted(super().format_help(), shutil.get_terminal_size().columns)
+            return folded(super().format_help(), shutil.get_terminal_size().columns)
         finally:
             self.formatter_class = kind
 
@@ -134,7 +134,7 @@ class OneLineParser(argparse.ArgumentParser):
             print(json.dumps(plain_error("UsageError", text), indent=2))
         before, width = f"{self.prog}: error: ", terminal_width(sys.stderr)
         text = f"{text} (see {self.prog} --help)"
-        text = text if width is None else fitted(before + text, width).removeprefix(before)
+        text = text if width is None else folded(before + text, width).removeprefix(before)
         name = "error:"
         if wants_colour(sys.stderr):
             name, text = painted(name, f"bold {ERROR}"), painted(text, ERROR)
@@ -178,8 +178,8 @@ def refusal_text(error: CuteError, coloured: bool = False, width: int | None = N
     """
     lines = [shortened(line, 400) for line in str(error).split("\n")]
     if width is not None:
-        headline = fitted(BEFORE_HEADLINE + lines[0], width).removeprefix(BEFORE_HEADLINE)
-        lines = [headline, *(fitted(line, width) for line in lines[1:])]
+        headline = folded(BEFORE_HEADLINE + lines[0], width).removeprefix(BEFORE_HEADLINE)
+        lines = [headline, *(folded(line, width) for line in lines[1:])]
     if not coloured:
         return "\n".join(lines)
     facts = error.headline.count("\n") + 1

@@ -20,7 +20,7 @@ from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.atom.tiled_mma import TiledMma, make_tiled_mma
 from cute_py.draw.element_path import tuple_text
-from cute_py.draw.layouts import Sizes, equals, expect_element_bits, plain, plane_of
+from cute_py.draw.layouts import Sizes, Value, equals, expect_element_bits, plain, plane_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import UNIT, UNITS, line_grid, passes
 from cute_py.draw.table import (
@@ -159,7 +159,7 @@ def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
     return replace(table, legends=_legends(plane_of(layout).down.size, table.cells))
 
 
-def _elements(layout: Layout | Tensor) -> Callable[[int, int], Any]:
+def _elements(layout: Layout | Tensor) -> Callable[[int, int], Value]:
     """(thread, value) -> the element. A layout with integer strides is the sum of what its two modes give, so that
     each thread and each value is computed once."""
     plane = plane_of(layout)

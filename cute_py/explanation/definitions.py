@@ -67,7 +67,7 @@ def first_sentence(thing: Thing) -> str:
     """First paragraph of the docstring, on one line.
 
     >>> first_sentence(first_sentence)
-    'Of the docstring, on one line.'
+    'First paragraph of the docstring, on one line.'
     """
     line = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
     end = line.find(". ")

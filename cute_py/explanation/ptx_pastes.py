@@ -465,7 +465,7 @@ def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tup
 
 
 def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
-    """What a run of the steps finds of its barriers, in the names and lines of the text."""
+    """Run the steps, and return the findings on their barriers, with the names and lines of the text."""
     if not any(step.verb == "wait" for step in steps):
         return []
     from cute_py.machine.run import run_ptx

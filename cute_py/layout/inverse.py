@@ -102,7 +102,7 @@ def _static_hint(shape: Tree, stride: Tree) -> str | None:
     """Hint to use `cute.static`, if it was tried and works."""
     if not all(isinstance(n, int) for n in (*leaves(shape), *leaves(stride))):
         return None
-    made = unless_refused(left_inverse_by_steps, static(shape), static(stride))  # type: ignore[arg-type, call-overload]
+    made = unless_refused(left_inverse_by_steps, static(shape), static(stride))
     return (
         None
         if made is None

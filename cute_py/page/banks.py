@@ -48,7 +48,7 @@ class BankAccess:
     width: int | None
 
     @cached_property
-    def cost(self) -> Callable[[Any], BankConflicts]:
+    def cost(self) -> Callable[[Layout | ComposedLayout], BankConflicts]:
         """Layout -> the bank conflicts of the same access through it, counted once for each layout."""
         return cache(lambda layout: bank_conflicts(layout, self.dtype, access=self.pattern, vector_bits=self.width))
 

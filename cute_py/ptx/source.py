@@ -402,9 +402,7 @@ class _Reader:
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            raise ParseError(
-                f"character {error.start} of the PTX module is half of a surrogate pair; the module must be valid text"
-            ) from None
+            raise ParseError(f"character {error.start} of the PTX module is half of a surrogate pair") from None
         self.naming = naming
         self.tolerant = tolerant
         self.text = _COMMENT.sub(_blanked, text)
@@ -433,18 +431,17 @@ class _Reader:
     def read(self) -> Module:
         missing = next((name for name, line in _LINE_OF.items() if line.search(self.text) is None), None)
         if missing is not None:
-            raise ParseError(
-                f"not a PTX module: the .{missing} line is missing", {"begins": given(self.text.strip()[:60])}
-            )
+            raise self.lacks(f".{missing}")
         self.scan()
         if self.body is not None:
             raise ParseError(f"line {self.body.head.line}: the brace that opens this function is never closed")
         if self.version is None or not self.target:
-            missing = ".version" if self.version is None else ".target"
-            raise ParseError(
-                f"not a PTX module: the {missing} line is missing", {"begins": given(self.text.strip()[:60])}
-            )
+            raise self.lacks(".version" if self.version is None else ".target")
         return Module(self.version, self.target, self.address_size, self.variables, self.functions, self.files)
+
+    def lacks(self, line: str) -> ParseError:
+        facts = {"begins": given(self.text.strip()[:60])}
+        return ParseError(f"not a PTX module: the {line} line is missing", facts)
 
     def scan(self) -> None:
         text, end = self.text, len(self.text)
@@ -672,9 +669,7 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
             raise ParseError(f"line {line}: {given(size)} is not the size of an array")
         count *= number
     if count * max(_TYPES[kind] // 8, 1) > MAX_VARIABLE_BYTES:
-        raise ParseError(
-            f"line {line}: the variable has {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes"
-        )
+        raise ParseError(f"line {line}: a variable of {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes")
     natural = max(_TYPES[kind] // 8, 1) * vector
     if align and (align & align - 1 or align > 1 << 20):
         raise ParseError(f"line {line}: .align {align}; must be a power of 2")

@@ -19,7 +19,7 @@ from math import prod
 from typing import Any, Final, TextIO
 
 from cute_py.argument_checks import expect_function, expect_having, is_integer, wrong_type
-from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis, as_arith_tuple
 from cute_py.arith_tuple.cells import int32, known_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, integer_text
 from cute_py.layout.arguments import LayoutLike, Shaped, Tree
@@ -329,14 +329,16 @@ def tv_cell(layout_tv: Layout | Tensor, thread: int, value: int, rows: int) -> t
     return element_cell(layout_tv(thread, value), thread, value, rows, layout_tv)
 
 
-def element_cell(found: Any, thread: int, value: int, rows: int, layout_tv: Layout | Tensor) -> tuple[int, int]:
+def element_cell(
+    found: int | ArithTuple | ScaledBasis, thread: int, value: int, rows: int, layout_tv: Layout | Tensor
+) -> tuple[int, int]:
     """The cell (m, n) of an element that `layout_tv` gives for a thread's value: an index, or a coordinate.
 
     Raises:
         InvalidTypeError: neither.
     """
     if is_integer(found) or getattr(found, "free_symbols", None):
-        column, row = divmod(known_integer(found, "an index in the tile"), rows)
+        column, row = divmod(known_integer(found, "an index in the tile"), rows)  # type: ignore[arg-type]
         return row, column
     where: Any = as_arith_tuple(found)
     if not isinstance(where, ArithTuple) or len(where) != 2 or any(isinstance(x, ArithTuple) for x in where):

@@ -39,7 +39,7 @@ EXCEPTIONS: dict[str, str] = {
     "tma.TransactionBarrier.expect_tx": PROTOCOL,
     **{f"tma.PreparedCopy.{name}": ON_A_GPU for name in PREPARED},
     **{f"tma.PreparedGemm.{name}": ON_A_GPU for name in ("check", "launch")},
-    **{f"tma.Device.{name}": ON_A_GPU for name in ("make_current", "synchronize")},
+    **{f"tma.Device.{name}": ON_A_GPU for name in ("make_current", "synchronize", "wait_for")},
 }
 """Public names without a call, each with its reason."""
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from cute_py.cli.main import COMMANDS, main
-from cute_py.terminal import fitted
+from cute_py.terminal import folded
 
 GMEM, SMEM = "(1024,512):(512,_1)", "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
 ATOM = "SM80_16x8x16_F32F16F16F32_TN"
@@ -86,9 +86,9 @@ def test_every_command_fits(command: str, monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.parametrize("width", [20, 33, 80])
 def test_no_word_is_lost(width: int) -> None:
     text = "  hint : one two  three\n" + "word " * 60 + "x" * 200 + ",y" * 90
-    folded = fitted(text, width)
-    assert max(map(len, folded.split("\n"))) <= width
-    assert re.sub(r"\s", "", folded) == re.sub(r"\s", "", text)
+    lines = folded(text, width)
+    assert max(map(len, lines.split("\n"))) <= width
+    assert re.sub(r"\s", "", lines) == re.sub(r"\s", "", text)
 
 
 def test_a_misspelt_command_is_answered_with_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:

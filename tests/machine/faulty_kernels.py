@@ -251,7 +251,7 @@ E:""",
         "@%p1 mbarrier.init.shared::cta.b64 [%r3], 64;\n  bar.sync 0;\n  st.shared.u32 [<<%r3+4|%r2>>], 5;\n  "
         "mbarrier.arrive.shared::cta.b64 _, [%r3];\n  " + WAIT,
     ),
-    "a read needs at least one operand": Faulty(
+    "a read of nothing": Faulty(
         "never written", "warning",
         """<<|st.shared.u32 [%r5], %r1;>>
   ld.shared.u32 %r9, [%r5];""",

@@ -134,16 +134,16 @@ def _one_group(tmem: Any) -> None:
 
 SCALES = {
     "in one group of lanes": (
-        {"change": _one_group}, "tcgen05.mma operand", "the scales of A are not the same in all groups of 32 lanes",
+        {"change": _one_group}, "tcgen05.mma operand", "the scales of A differ between groups of 32 lanes",
     ),
     "those of A and B exchanged": (
         {"places": "[%r51], [%r50]"}, "tensor memory never written",
-        "reads the scales of A in lane 0, column 144 of tensor memory, which nothing has written",
+        "reads the scales of A in lane 0, column 144 of tensor memory, which no instruction has written",
     ),
     "in a byte that the kind does not take": (
         {"more": 1 << 4}, "tcgen05.mma operand", "scale data ID 1 of B; must be a multiple of 2 below 4",
     ),
-    "of another type": ({"more": 1 << 23}, "instruction descriptor", "kind::mxf4 has scales of ue8m0 alone"),
+    "of another type": ({"more": 1 << 23}, "instruction descriptor", "kind::mxf4 takes only ue8m0 scales"),
 }  # fmt: skip
 
 

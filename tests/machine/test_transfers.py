@@ -148,7 +148,8 @@ def test_pointers_into_several_arguments_at_once() -> None:
 
 def test_more_ctas_than_are_resident_run_in_waves() -> None:
     """A CTA with most of the shared memory that there is: 132 at a time."""
-    body = "mov.u32 %r5, big; st.shared.u32 [%r5], %r4; ld.shared.u32 %r6, [%r5]; st.global.u32 [%rd3], %r6; ret;"
+    body = "mov.u32 %r5, big; st.shared.u32 [%r5], %r4; bar.warp.sync 0xffffffff; ld.shared.u32 %r6, [%r5];"
+    body += "st.global.u32 [%rd3], %r6; ret;"
     text = program(body, before=".extern .shared .align 16 .b8 big[];", threads=32)
     found, out = run(text, 300 * 32, grid=300, dynamic_shared=200_000)
     assert found.ok, found.explain()

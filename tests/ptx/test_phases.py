@@ -272,9 +272,7 @@ def test_json_carries_the_scope(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_half_of_a_surrogate_pair_is_no_text() -> None:
-    with pytest.raises(
-        ParseError, match="character 0 of the PTX module is half of a surrogate pair; the module must be valid text"
-    ):
+    with pytest.raises(ParseError, match="character 0 of the PTX module is half of a surrogate pair"):
         check_program("\ud800" + kernel())
 
 

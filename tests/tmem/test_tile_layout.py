@@ -128,7 +128,7 @@ def test_tile_and_outer_of_are_inverse(data: st.DataObject) -> None:
 
 
 def test_a_layout_without_span_is_no_inner_part() -> None:
-    """2 : -1 has a span of 1 - 1: the outer strides count tiles needs at least one operand."""
+    """2 : -1 has a span of 1 - 1: the outer strides count tiles of nothing."""
     inner, outer = S[2:-1], S[3:4]
     assert inner.outer_of(inner.tile(outer, (3,), (2,)), (6,), (2,)) is None
 

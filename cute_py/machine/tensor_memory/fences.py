@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cute_py.diagnostics import Diagnostic
     from cute_py.machine.code import Code
     from cute_py.machine.sites import Site
+    from cute_py.ptx.source import SourceInstruction
     from cute_py.tma.emulator.mbarrier import Mbarrier
 
 RULE: Final = "missing tcgen05 fence"
@@ -79,11 +80,11 @@ class ThreadFences(Observer):
 
     # ---- synchronisation ---------------------------------------------------------------------------------------------
 
-    def _arrive(self, warps: Any) -> None:
+    def _arrive(self, warps: Array) -> None:
         self.released[warps] = self.marked[warps]
         self.now += 1
 
-    def _go_on(self, warps: Any) -> None:
+    def _go_on(self, warps: Array) -> None:
         self.synchronised[warps] = self.now
         self.now += 1
 
@@ -166,7 +167,7 @@ class ThreadFences(Observer):
         (self.writers if writes else self.readers)[at] = len(self.uses) - 1
         self.now += 1
 
-    def _others(self, at: Any, writes: bool) -> list[int]:
+    def _others(self, at: tuple[int, Array, Array], writes: bool) -> list[int]:
         """Numbers of the accesses that one must follow."""
         found = set(np.unique(self.writers[at]).tolist())
         if writes:
@@ -201,5 +202,5 @@ class ThreadFences(Observer):
         return made
 
 
-def _name(one: Any) -> str:
+def _name(one: SourceInstruction) -> str:
     return ".".join(one.opcode.split(".")[:2])

@@ -114,7 +114,7 @@ def why_not_columns(n_cols: int) -> str | None:
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
 
     >>> why_not_columns(32), why_not_columns(48)
-    (None, 'n_cols = 48 columns; must be a power of two')
+    (None, 'n_cols = 48 columns; must be a power of 2')
     """
     if not is_integer(n_cols):
         return f"n_cols = {given(n_cols)}; must be an integer"

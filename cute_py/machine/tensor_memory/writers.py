@@ -54,6 +54,12 @@ class TensorContents:
     lines: Any
     instructions: Mapping[int, str]
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorContents):
+            return NotImplemented
+        same = self.title == other.title and self.instructions == other.instructions
+        return same and np.array_equal(self.cells, other.cells) and np.array_equal(self.lines, other.lines)
+
     def written(self) -> list[WrittenCells]:
         """The cells that were written, as rectangles, by columns and lanes."""
         found = []

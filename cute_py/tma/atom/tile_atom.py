@@ -408,7 +408,7 @@ class TileAtom:
     def __str__(self) -> str:
         return (
             f"{self.op} {self.gtensor} -> {self.smem_layout}: box {self.plan.box} of {self.internal_dtype}, "
-            f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
+            f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes per tile"
         )
 
     def __repr__(self) -> str:

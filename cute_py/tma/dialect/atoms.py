@@ -265,7 +265,7 @@ class NonExecTmaAtom:
 
     def __str__(self) -> str:
         mode = next(m for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None)
-        moved = f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
+        moved = f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes per tile"
         box = f"box {mlir_tree(self.box)} of {self.dtype} by {layout_text(self.gbasis)}"
         return f"non-exec TMA {self.kind}, {mode.name}: {box}, {moved}"
 

@@ -1,4 +1,4 @@
-"""What may change in a descriptor of the dialect on a device.
+"""Changes of a descriptor of the dialect on a device.
 
 Three fields may change: the base pointer, the extents and the strides of axes 1 and up. Everything else is fixed when
 the descriptor is built. Axes are innermost first.

@@ -13,7 +13,7 @@ Guide, independent thread scheduling.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -37,7 +37,7 @@ WHOLE_WARP: Final = 255
 _TOGETHER: Final = ("ldmatrix", "stmatrix", "wmma")
 
 
-def lanes_of(f: Frame, site: Site, count: int) -> Any:
+def lanes_of(f: Frame, site: Site, count: int) -> Array | int:
     """(n * count,) lanes of the granules that a frame's threads touch; a number where it is one for all."""
     if site.name in _TOGETHER:
         return WHOLE_WARP
@@ -54,7 +54,7 @@ class LaneJudge:
         where: a shadow and a granule -> the array and the offset, for texts.
     """
 
-    def __init__(self, reports: Reports, where: Callable[[Shadow, int], tuple[Any, int]]) -> None:
+    def __init__(self, reports: Reports, where: Callable[[Shadow, int], tuple[Array, int]]) -> None:
         self.reports, self.where = reports, where
 
     @staticmethod

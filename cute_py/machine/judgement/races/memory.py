@@ -358,7 +358,7 @@ class MemoryJudge(Observer):
         place = self._place(shadow, granule)
         self.reports.race(f, site, self.clocks, place, (other, own), what, reader, severity)
 
-    def _place(self, shadow: Shadow, granule: int) -> tuple[Any, int]:
+    def _place(self, shadow: Shadow, granule: int) -> tuple[Array, int]:
         """The array and the offset of a granule."""
         return self.m.shared if shadow is self.shared else self._array_of(shadow), granule << shadow.shift
 

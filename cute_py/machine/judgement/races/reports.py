@@ -42,8 +42,8 @@ class Reports:
 
     def __init__(self, code: Code) -> None:
         self.code = code
-        self._seen: dict[tuple[object, ...], int] = {}
-        self._found: list[tuple[tuple[object, ...], Diagnostic]] = []
+        self._seen: dict[tuple[str | int | bool | tuple[int, ...], ...], int] = {}
+        self._found: list[tuple[tuple[str | int | bool | tuple[int, ...], ...], Diagnostic]] = []
         self._numbers: Any = np.zeros((0, 3), np.int64)
 
     def began(self, m: Host, first_cluster: int) -> None:
@@ -53,7 +53,12 @@ class Reports:
         self._numbers = np.concatenate([self._numbers[: first_cluster * m.cluster_size], m.numbers])
 
     def add(
-        self, key: tuple[object, ...], text: str, one: SourceInstruction | None, severity: str, **facts: Any
+        self,
+        key: tuple[str | int | bool | tuple[int, ...], ...],
+        text: str,
+        one: SourceInstruction | None,
+        severity: str,
+        **facts: Any,
     ) -> None:
         """A finding, once for each key, whose first part is the rule."""
         self._seen[key] = self._seen.get(key, 0) + 1
@@ -65,7 +70,7 @@ class Reports:
         )
         self._found.append((key, made))
 
-    def _again(self, key: tuple[object, ...]) -> bool:
+    def _again(self, key: tuple[str | int | bool | tuple[int, ...], ...]) -> bool:
         """Whether a finding was said before; it is counted."""
         if key not in self._seen:
             return False

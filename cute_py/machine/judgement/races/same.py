@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class Same:
 
     __slots__ = ("array", "count", "nbytes", "offsets", "shift", "values")
 
-    def __init__(self, array: Array, offsets: Array, nbytes: int, values: Any, count: int, shift: int) -> None:
+    def __init__(self, array: Array, offsets: Array, nbytes: int, values: Array | None, count: int, shift: int) -> None:
         self.array, self.offsets, self.nbytes, self.values = array, offsets, nbytes, values
         self.count, self.shift = count, shift
 
