@@ -76,9 +76,9 @@ def test_items_end() -> None:
 
 
 def test_arrays_are_bounded() -> None:
-    check_elements(MOST_ELEMENTS, "offsets")
+    check_elements(MOST_ELEMENTS, "the offsets")
     with pytest.raises(InvalidValueError, match="2147483649 elements in the offsets; must be at most 2147483648"):
-        check_elements(MOST_ELEMENTS + 1, "offsets")
+        check_elements(MOST_ELEMENTS + 1, "the offsets")
 
 
 def test_a_record_of_deep_lists_has_a_repr() -> None:

@@ -29,7 +29,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 from cute_py.argument_checks import expect, expect_integer, is_integer, refuse_mask
 from cute_py.arith_tuple.cells import Cell
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
+from cute_py.errors import (
+    CuteError,
+    InvalidTypeError,
+    InvalidValueError,
+    TensorAccessError,
+    counted,
+    given,
+    integer_text,
+)
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 from cute_py.tensor.pointers import Pointer, make_gmem_ptr, pointer_text
@@ -251,8 +259,8 @@ def host_engine(array: NDArray[numpy.generic], dtype: DType | None = None) -> tu
     kind = as_dtype(array.dtype) if dtype is None else dtype
     if array.dtype.itemsize != kind.numpy.itemsize:
         raise InvalidTypeError(
-            f"an array of {array.dtype} ({array.dtype.itemsize} bytes) can't hold {kind}",
-            {"stored as": f"{kind.numpy} ({kind.numpy.itemsize} bytes)"},
+            f"an array of {array.dtype} ({counted(array.dtype.itemsize, 'byte')}) can't hold {kind}",
+            {"stored as": f"{kind.numpy} ({counted(kind.numpy.itemsize, 'byte')})"},
         )
     if array.dtype != kind.numpy:
         array = array.view(kind.numpy)

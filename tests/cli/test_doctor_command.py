@@ -64,7 +64,6 @@ def test_without_a_gpu_it_says_what_works_and_why_the_rest_does_not(capsys: pyte
         "name": "emulator",
         "works": True,
         "detail": "a copy of 64 x 64 float16 is equal",
-        "told": "a copy of 64 x 64 float16 is equal",
     }
     assert works["maps"]["works"]
     assert (works["GPU copies"]["works"], works["GPU copies"]["detail"]) == (False, "no driver here")

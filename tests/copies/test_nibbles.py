@@ -86,14 +86,19 @@ def test_what_is_refused() -> None:
         match=r"dtype needs a pair \(memory, layout\), but the source is array\(\[0, 0, 0, 0, 0, 0, 0, 0\],",
     ):
         cute.copy(x, x.copy(), dtype="int4")
-    with pytest.raises(InvalidValueError, match=r"reaches offsets 0 to 16; its memory at 0x[0-9a-f]+ has 0 to 15"):
+    with pytest.raises(
+        InvalidValueError,
+        match=r"reaches the offsets 0 to 16; its memory at 0x[0-9a-f]+ has 0 to 15, in elements of 4 bits",
+    ):
         cute.copy((x, Layout(17)), (np.zeros(9, np.uint8), Layout(17)), dtype="int4")
-    with pytest.raises(InvalidValueError, match="memory = 6 bytes; must be a multiple of 32 bits"):
+    with pytest.raises(
+        InvalidValueError, match="the memory of the source = 6 bytes; must be a multiple of 32 bits, one float32"
+    ):
         cute.copy((x[:6], Layout(1)), (x[:6].copy(), Layout(1)), dtype="float32")
     for few in ((), ("low",), ("low", "low", "high")):
         with pytest.raises(InvalidValueError, match="must be a pair, for the source and the destination"):
             cute.plan_copy(Layout(8), Layout(8), "int4", nibbles=few)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="an order of nibbles"):
         cute.plan_copy(Layout(4), Layout(4), "int4", nibbles=("low", "big"))
-    with pytest.raises(InvalidValueError, match="6 bits an element"):
+    with pytest.raises(InvalidValueError, match="6 bits per element"):
         cute.plan_copy(Layout(4), Layout(4), "float6_e2m3fn")

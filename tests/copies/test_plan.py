@@ -282,7 +282,7 @@ no mode of the source is contiguous; the innermost mode of a tensor map must hav
         view("float32", ROW),
         view("float32", ROW, address=DESTINATION + 4),
         """\
-destination the address 0x7f8000000004 is 4 bytes past a multiple of 16
+the destination address 0x7f8000000004 is 4 bytes past a multiple of 16
   source : CUDA driver API, cuTensorMapEncodeTiled
   hint   : make the destination start at a multiple of 16 bytes""",
     ),

@@ -73,7 +73,7 @@ def test_a_tile_of_8_by_4_is_no_order_of_scales() -> None:
 
 def test_a_format_explains_itself() -> None:
     text = str(cute.explain(formats.nvfp4(axis=0)))
-    for part in ("16 x 1 elements share a scale", "sums up along M", "ue4m3", "tensor scale", "32_4_4"):
+    for part in ("16 x 1 elements share a scale", "sums along M", "ue4m3", "tensor scale", "32_4_4"):
         assert part in text
 
 

@@ -149,11 +149,11 @@ def test_names_and_parameters() -> None:
     assert str(scale_order("SWIZZLE_32_4_4")) == "32_4_4" == scale_order("128x4").name
     assert scale_order("triton_hopper(8)") == scale_order("triton_hopper", num_warps=8)
     for text, error in (
-        ("32_4", "unknown order"),
+        ("32_4", "unknown scale order '32_4'"),
         ("8x4(2)", "can't be read|no parameter"),
-        ("triton_hopper(num_warps=3)", "power of two"),
+        ("triton_hopper(num_warps=3)", "num_warps = 3; must be a power of 2"),
         ("triton_hopper(warps=4)", "no parameter 'warps'"),
-        ("triton_hopper(", "unknown order"),
+        ("triton_hopper(", r"unknown scale order 'triton_hopper\('"),
         ("triton_hopper(1+)", "can't be read"),
     ):
         with pytest.raises(InvalidValueError, match=error):

@@ -68,7 +68,7 @@ def test_offsets_of_a_layout_after_coordinates(layout: ComposedLayout) -> None:
 def test_what_takes_no_coordinates_has_no_offsets(outer: Any, offset: Any) -> None:
     layout = ComposedLayout(outer, offset, cute.make_identity_layout((2, 2)))
     for evaluate in (cute.offsets, lambda one: cute.offsets(one, [0, 1]), lambda one: cute.coordinates(one, [0])):
-        with pytest.raises(InvalidTypeError, match=r"offsets() can't apply .* to coordinates of 2 modes"):
+        with pytest.raises(InvalidTypeError, match=r"offsets\(\) can't apply .* to coordinates of 2 modes"):
             evaluate(layout)
 
 

@@ -305,7 +305,7 @@ def test_coordinates_overlap_where_all_their_numbers_do() -> None:
 def test_overlaps_counts_before_it_evaluates() -> None:
     """A layout too large to count is refused at once, without its offsets."""
     large = Layout((12, 8, 12, 4, 5, 12, 8, 8, 2, 9, 9), (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41))
-    with pytest.raises(LayoutError, match="at most 67108864 are counted"):
+    with pytest.raises(LayoutError, match="at most 67108864 elements are counted"):
         cute.overlaps(large, Layout(16, 64))
 
 

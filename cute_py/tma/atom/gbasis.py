@@ -261,7 +261,14 @@ def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:
     if isinstance(smem_size, Int) and isinstance(tile_size, Int) and smem_size == tile_size:
         return
     known = not is_symbolic(smem_size) and not is_symbolic(tile_size)
-    hint = f"cute.static makes sizes static: the shared layout is then {static(smem_layout)}, size {static(smem_size)}"
+    hint = None
+    if known and int(smem_size) == int(tile_size):
+        made = [
+            f"the {name} is then {static(layout)}, size {static(extent)}"
+            for name, layout, extent in (("shared layout", smem_layout, smem_size), ("CTA V-map", cta_v_map, tile_size))
+            if not isinstance(extent, Int)
+        ]
+        hint = f"cute.static makes sizes static: {'; '.join(made)}"
     raise GBasisError(
         "TMA requires CTA_Tile and SLayout top-level size equivalence.",
         {
@@ -269,7 +276,7 @@ def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:
             "CTA V-map": f"{cta_v_map}, size {tile_size}",
             "rule": "both sizes static and equal",
         },
-        hint if known and int(smem_size) == int(tile_size) else None,
+        hint,
     )
 
 

@@ -81,11 +81,8 @@ def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
     it."""
     request, pair = request_of(copy), getattr(getattr(copy, "instruction", None), "ctas", 1) == 2
     im2col = request.KIND != "tiled"
-    only = "descriptors are made on the host only"
-    return broken(
-        (im2col, "host_only", IM2COL_HOST_ONLY),
-        (pair, "host_only", f"2-CTA {only}: the CTA V-map folds into the box, which has no mutator"),
-    )
+    folded = "2-CTA descriptors can only be made on the host: the CTA V-map folds into the box, which has no mutator"
+    return broken((im2col, "host_only", IM2COL_HOST_ONLY), (pair, "host_only", folded))
 
 
 def check_rebind(

@@ -53,12 +53,12 @@ REFUSED: list[Refusal] = [
     ("space of", lambda: lower.examine(FENCE, {"a": 1}), InvalidTypeError, "the space of a symbol must be a str"),
     ("variant", lambda: lower.capability([], "sm_90"), InvalidTypeError, "a variant must be a str"),
     ("target", lambda: lower.Targets.FROM_90.has("sm_90"), InvalidTypeError, "a target must be a Target"),
-    ("mask", lambda: LOAD.copy("%rd1", "%r1", None, 0, "%r2", 1, 2), InvalidTypeError, "multicast_mask must be a text"),
-    ("desc", lambda: LOAD.copy([], "%r1", 3, 0, "%r2", 1, 2), InvalidTypeError, "desc must be a text or an integer"),
+    ("mask", lambda: LOAD.copy("%rd1", "%r1", None, 0, "%r2", 1, 2), InvalidTypeError, "multicast_mask must be a str"),
+    ("desc", lambda: LOAD.copy([], "%r1", 3, 0, "%r2", 1, 2), InvalidTypeError, "desc must be a str or an integer"),
     ("entry point", lambda: lower.EntryPoint("n", "load", (), ()), InvalidValueError, "'n' has no parameter desc"),
-    ("modifier", lambda: lower.ptx("load", dim=np.zeros(3)), InvalidTypeError, "dim must be a text, an integer"),
-    ("modifier asked", lambda: lower.why_not("load", "sm_90", mode=[]), InvalidTypeError, "mode must be a text"),
-    ("operand", lambda: lower.ptx("load", dim=1, operands={"coords": None}), InvalidTypeError, "coords must be a text"),
+    ("modifier", lambda: lower.ptx("load", dim=np.zeros(3)), InvalidTypeError, "dim must be a str, an integer"),
+    ("modifier asked", lambda: lower.why_not("load", "sm_90", mode=[]), InvalidTypeError, "mode must be a str, an"),
+    ("operand", lambda: lower.ptx("load", dim=1, operands={"coords": None}), InvalidTypeError, "coords must be a str"),
     ("operands", lambda: lower.ptx("load", dim=1, operands=5), InvalidTypeError, "operands must be a Mapping"),
     ("predicate", lambda: lower.ptx("load", dim=1, predicate="@%p1 x;"), EmissionError, "must be a predicate such"),
     ("cluster", lambda: lower.ptx("load", dim=1, cluster_size="4"), InvalidTypeError, "cluster_size must be"),
@@ -80,7 +80,7 @@ REFUSED: list[Refusal] = [
     ("statement", lambda: lower.InlineAsm("x", None), InvalidTypeError, "InlineAsm.operands must be a tuple"),
     ("rebind record", lambda: lower.RebindSequence(2, "global", "cta", 5), InvalidTypeError, "RebindSequence.steps"),
     ("texts", lambda: kernel_texts(8), InvalidTypeError, "a kernel must be a LoadedKernel, got int 8"),
-    ("long text", lambda: lower.examine("a " + "(" * 20000), ParseError, "must be at most 16384"),
+    ("long text", lambda: lower.examine("a " + "(" * 20000), ParseError, "20002 characters; must have at most 16384"),
 ]  # fmt: skip
 
 

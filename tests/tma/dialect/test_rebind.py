@@ -96,7 +96,7 @@ def test_maps_that_are_made_on_the_host_only() -> None:
     [found] = check_host_only(pair)
     assert (
         found.text
-        == "2-CTA descriptors are made on the host only: the CTA V-map folds into the box, which has no mutator"
+        == "2-CTA descriptors can only be made on the host: the CTA V-map folds into the box, which has no mutator"
     )
     assert check_host_only(trace_copy(tile_atom("load", (128, 64), "bf16"))) == []
     with pytest.raises(EmissionError, match="im2col descriptors can only be made on the host: no mutator"):

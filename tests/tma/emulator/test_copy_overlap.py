@@ -55,7 +55,7 @@ def test_bytes_that_are_read_and_written_are_refused() -> None:
 
 
 def test_the_same_tensor_is_refused() -> None:
-    with pytest.raises(InvalidValueError, match="source and destination overlap"):
+    with pytest.raises(InvalidValueError, match="the source and the destination overlap"):
         copied(numbers(), tensor(0), tensor(0))
 
 
