@@ -285,7 +285,7 @@ def _check_alike(work: _Work, judgement: Judgement) -> list[Diagnostic]:
 def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: bool) -> Diagnostic:
     devices = ", ".join(map(str, group[:8])) + (", ..." if len(group) > 8 else "")
     which = f"all {count} shards" if len(group) == count else f"the shards of devices {devices}"
-    label = f", section {part.label}," if part.label else ""
+    label = f", section {part.label.removeprefix('section ')}" if part.label else ""
     facts: dict[str, object] = {"files": ", ".join(str(work.shards[device].path) for device in group[:2])}
     distinct = count // len(group)
     fixes: tuple[str, ...] = ()

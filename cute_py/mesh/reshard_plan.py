@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect_integers, expect_items
-from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, given, shortened
+from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, counted, given, shortened
 from cute_py.mesh.placements import Partial, Placement, Replicate, SectionedShard
 from cute_py.mesh.sharded_layout import MOST_DEVICES, ShardedLayout, distribute
 from cute_py.mesh.weight_placements import Fused, Section, Sections, WeightPlacement, parse_weight_placement
@@ -263,8 +263,8 @@ def _rules(rules: dict[str, Any], modes: int, what: str) -> tuple[tuple[str, tup
             raise FileFormatError(f"{what} placements of {given(pattern)} = {given(value)}; must be texts")
         if len(texts) != modes:
             raise FileFormatError(
-                f"{what} placements of {given(pattern)} has {len(texts)}; must have one for "
-                f"each of the {modes} modes of the mesh"
+                f"{what} has {counted(len(texts), 'placement')} for {given(pattern)}; "
+                f"must have {modes}, one for each mode of the mesh"
             )
         found.append((pattern, tuple(texts)))
     return tuple(found)

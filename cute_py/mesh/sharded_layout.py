@@ -571,7 +571,9 @@ def _extents(shape: int | Sequence[int], what: str) -> tuple[int, ...]:
 
 def _mesh(mesh_shape: int | Sequence[int]) -> tuple[int, ...]:
     mesh = expect_integers((mesh_shape,) if is_integer(mesh_shape) else mesh_shape, "mesh_shape", 1)
-    if not mesh or math.prod(mesh) > MOST_DEVICES:
+    if not mesh:
+        raise InvalidValueError("mesh_shape = (); must have at least 1 mode")
+    if math.prod(mesh) > MOST_DEVICES:
         raise InvalidValueError(
             f"the mesh has {math.prod(mesh)} devices in {len(mesh)} modes; must have 1 to {MOST_DEVICES}"
         )

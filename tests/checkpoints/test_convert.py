@@ -162,7 +162,7 @@ def test_another_format_only_with_requantize(tmp_path: Path) -> None:
 
 REFUSED = [
     ({"to": "int8"}, "must be a format"),
-    ({"to": "nvfp5"}, "no format"),
+    ({"to": "nvfp5"}, "unknown format 'nvfp5'"),
     ({"to": "nvfp4", "convention": "modelopt"}, "modelopt does not store nvfp4()"),
     ({"to": "nvfp4", "convention": "gguf"}, "unknown convention"),
     ({"to": "bf16", "device": "cuda"}, "must be a format whose blocks"),

@@ -47,8 +47,8 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     good = arrays((100, 64))
     padded = cute.copy(numbers((100, 64)), formats.nvfp4()).scales.reshape(128, 4)
     broken = {
-        "512 is the size of 32_4_4": {**good, "a.weight_scale": padded},
-        "is a scale, and the file has no a.weight": {"a.weight_scale": good["a.weight_scale"]},
+        "must have 400 in the order linear; 512 is the size of the order 32_4_4": {**good, "a.weight_scale": padded},
+        "a.weight_scale is a scale, but the file lacks a.weight": {"a.weight_scale": good["a.weight_scale"]},
         ") match no known convention": {n: a for n, a in good.items() if n != "a.weight_scale_2"},
         "has the shape (2,) of float32; must be one float32": {**good, "a.weight_scale_2": np.ones(2, np.float32)},
     }

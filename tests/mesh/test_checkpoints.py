@@ -115,7 +115,9 @@ def test_what_every_rank_holds_is_not_divided(tmp_path: Path) -> None:
     path = changed(LLAMA, tmp_path, {"model.norm.weight": "column-parallel"})
     with pytest.raises(LayoutError) as caught:
         reshard(read_plan(path))
-    assert "'model.norm.weight': all 8 shards are byte-identical, and the plan divides it" in caught.value.headline
+    assert (
+        "'model.norm.weight': all 8 shards are byte-identical, but the plan divides the tensor" in caught.value.headline
+    )
     assert caught.value.hint == "replicate"
     assert list((tmp_path / "out").iterdir()) == []
     done = reshard(read_plan(path), force=True)
@@ -161,7 +163,7 @@ def test_ranks_that_share_heads_need_a_placement_that_says_so(tmp_path: Path) ->
     with pytest.raises(LayoutError) as caught:
         reshard(read_plan(path))
     text = str(caught.value)
-    assert "section k,: the shards of devices 0, 1 are byte-identical" in text
+    assert "section k: the shards of devices 0, 1 are byte-identical" in text
     assert "kv_heads=4 in fused-qkv" in text
     path = written_plan(tmp_path, (8, "eight"), (4, "out"), GQA.plan | {"*.qkv_proj.*": "fused-qkv(32, 2)"})
     with pytest.raises(FileFormatError, match="hold the same part, but differ"):
@@ -172,7 +174,7 @@ def test_heads_that_ranks_can_not_share(tmp_path: Path) -> None:
     for text, said in (
         ("fused-qkv(heads=32, kv_heads=3)", "k: 3 heads for 8 ranks; must be a multiple of the ranks, or a divisor"),
         ("fused-qkv(heads=4, kv_heads=4)", "q: 4 heads for 8 ranks; must be a multiple of the ranks"),
-        ("fused-qkv(heads=32, kv_heads=4, head_dim=128)", "24 rows; must be 4 + 2 x 1 heads of a rank, of 128 rows"),
+        ("fused-qkv(heads=32, kv_heads=4, head_dim=128)", "24 rows; must have 4 + 2 x 1 heads of a rank, of 128 rows"),
         ("fused-qkv(heads=32)", "fused-qkv takes (heads, kv_heads, head_dim)"),
         ("fused-qkv(heads=32, kv_heads=0)", "kv_heads = 0; must be 1 to"),
         ("gate-up(3)", "gate-up takes no arguments"),
@@ -293,7 +295,7 @@ def test_names_of_help_and_hints_are_those_that_are_accepted(
     assert caught.value.hint == "row-parallel"
     for row in NAMED_PLACEMENTS.values():
         assert row.name in caught.value.facts["known"]  # type: ignore[operator]
-    plan = _DESCRIPTION[_DESCRIPTION.index("  [source]") : _DESCRIPTION.index("A tensor that")]
+    plan = _DESCRIPTION[_DESCRIPTION.index("  [source]") : _DESCRIPTION.index("The command refuses a tensor that")]
     (tmp_path / "to").mkdir()
     path.write_text(
         plan.replace("model-{device}-of-8", "eight/{device}").replace("out/model-{device}-of-4", "to/{device}")

@@ -106,7 +106,8 @@ def test_memory_without_a_handle_goes_in_messages(api: Driver) -> None:
     api.has_handles = False
     reports = {one[0] for one in together(2, lambda rank: 0)}
     assert reports == {
-        "messages (rank 0: its memory has no IPC handle, because it comes from expandable segments, symmetric memory"
+        "messages (rank 0: its memory has no IPC handle, because it comes from expandable segments, symmetric memory "
+        "or a pool)"
     }
 
 

@@ -60,8 +60,8 @@ def test_a_rank_that_fails_says_so(tmp_path: Path) -> None:
     ("what", "rules", "text"),
     [
         ("shape", ["mesh-size"], "rank 1: sources[1] = 3 elements; must be 96"),
-        ("plan", ["mesh-plan"], "rank 1 has another redistribution than rank 0"),
-        ("rank", ["mesh-device", "mesh-device"], "this process is rank 1, and gives its own alone"),
+        ("plan", ["mesh-plan"], "rank 1 has a different redistribution than rank 0"),
+        ("rank", ["mesh-device", "mesh-device"], "this process is rank 1, and passes only its own"),
         ("world", ["mesh-ranks"] * 3, "rank 2: ranks = 3 processes; must be 4"),
         ("type", None, "rank 1: sources[1] must be a numpy array, got list"),
     ],
@@ -75,7 +75,7 @@ def test_all_ranks_refuse_together(tmp_path: Path, what: str, rules: list[str] |
 
 
 def test_a_rank_that_never_comes_is_found(tmp_path: Path) -> None:
-    assert run_ranks(rank_jobs.late, tmp_path, 3) == ["2: rank 2 gave no sign of life"] * 2 + ["absent"]
+    assert run_ranks(rank_jobs.late, tmp_path, 3) == ["2: rank 2 sent no heartbeat"] * 2 + ["absent"]
 
 
 def test_ranks_meet_in_memory_that_they_share(tmp_path: Path) -> None:

@@ -394,14 +394,13 @@ files = ["x", "/y"]
         ({"files": '["a", "b"]'}, "[source] has 2 files for 4 devices; must have one path for each"),
         ({"files": '["a", "b", "c", 4]'}, "[source] has 4 files for 4 devices; must have one path for each"),
         ({"files": "3"}, "[source] files"),
-        ({"every": '"Shard(0)"'}, "[source] placements of 'a*' has 1; must have one for each of the 2 modes"),
-        ({"every": "3"}, "[source] placements of"),
+        ({"every": '"Shard(0)"'}, "[source] has 1 placement for '*'; must have 2, one for each mode of the mesh"),
+        ({"every": "3"}, "[source] placements of '*' = 3; must be texts"),
     ],
 )
 def test_plans_that_are_refused(tmp_path: Path, changes: dict[str, str], text: str) -> None:
     path = written(tmp_path, **changes)
-    if "every" not in changes:
-        path.write_text(path.read_text().replace('"a*" = "Shard(0)"\n', ""))
+    path.write_text(path.read_text().replace('"a*" = "Shard(0)"\n', ""))
     with pytest.raises(CuteError) as caught:
         read_plan(path)
     assert caught.value.headline.startswith(f"{path}: {text}")

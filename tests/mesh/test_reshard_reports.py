@@ -171,7 +171,7 @@ def test_sections_of_equal_parts(tmp_path: Path) -> None:
     found = refusal(tmp_path, 2, 1, {"*": "SectionedShard(0, (4, 4, 4))"})
     texts = [one.message for one in found.diagnostics]
     assert texts[0] == (
-        "'a.qkv_proj.weight', section section 1,: all 2 shards are byte-identical, "
+        "'a.qkv_proj.weight', section 1: all 2 shards are byte-identical, "
         "but the plan divides the tensor; possible placements: "
         "replicate; --force takes the shards as parts"
     )
@@ -199,7 +199,7 @@ def test_equal_heads_are_offered_their_number(tmp_path: Path) -> None:
     found = refusal(tmp_path, 4, 1, {"*": "fused-qkv(4, 4)"})
     alike = [one for one in found.diagnostics if one.rule == "reshard-alike"]
     assert {one.fixes for one in alike} == {("kv_heads=2 in fused-qkv",)}
-    assert "section k,: the shards of devices 0, 1 are byte-identical" in alike[0].message
+    assert "section k: the shards of devices 0, 1 are byte-identical" in alike[0].message
 
 
 def test_constant_parts_are_not_told_apart(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def test_local_layouts() -> None:
     assert str(distribute((8, 6), 2, [Shard(0)], local="column").local_layout(0)) == "(4,6):(_1,4)"
     transposed = distribute((8, 6), 2, [Shard(0)], local=lambda shape: Layout(shape, (1, shape[0])))
     assert str(transposed.layout) == "((4,2),6):((1@1,1@0),4@1)"
-    with pytest.raises(LayoutError, match=r"extents \(4, 5\); the device holds \(4, 6\)"):
+    with pytest.raises(LayoutError, match=r"extents \(4, 5\); must be \(4, 6\), as the device holds"):
         distribute((8, 6), 2, [Shard(0)], local=Layout((4, 5), (5, 1))).local_layout(0)
 
 
@@ -262,7 +262,11 @@ def test_dtensors_are_read() -> None:
         (((8,), 2, [Shard]), InvalidTypeError, r"placements\[0\] must be a placement"),
         (((8,), 2, [BlockCyclic(0, 0)]), InvalidValueError, "block = 0; must be at least 1"),
         (((8,), 0, [Shard(0)]), InvalidValueError, r"mesh_shape\[0\] = 0; must be at least 1"),
-        (((8,), 1 << 20, [Shard(0)]), InvalidValueError, "a mesh of 1048576 devices"),
+        (
+            ((8,), 1 << 20, [Shard(0)]),
+            InvalidValueError,
+            "the mesh has 1048576 devices in 1 modes; must have 1 to 65536",
+        ),
         (((-8,), 2, [Shard(0)]), InvalidValueError, r"shape\[0\] = -8"),
         (((8,), 2, [Partial("max")]), InvalidValueError, "reduction = 'max'; must be one of 'sum'"),
     ],
@@ -319,9 +323,9 @@ def test_a_source_that_lacks_elements() -> None:
 
 
 def test_a_layout_beyond_its_mesh() -> None:
-    with pytest.raises(LayoutError, match="devices 0 to 3; a mesh of 2 has 0 to 1"):
+    with pytest.raises(LayoutError, match="devices 0 to 3; a mesh of 2 has devices 0 to 1"):
         ShardedLayout(Layout((4, 4), (E(0), E(1))), 2)
-    with pytest.raises(InvalidTypeError, match="gives \\(device, offset\\)"):
+    with pytest.raises(InvalidTypeError, match=r"a layout over devices must give \(device, offset\)"):
         ShardedLayout(Layout((4, 4), (4, 1)), 4)
 
 
@@ -344,12 +348,12 @@ def test_partition_specs_that_name_no_axis() -> None:
         from_partition_spec((8,), (2,), ["z"], "x")
     with pytest.raises(InvalidValueError, match=r"spec\[1\]: \[\[1\], \[2\]\] is not an axis of the mesh"):
         from_partition_spec((8, 6), (2, 2), (None, ("y", [[1], [2]])), "xy")
-    with pytest.raises(InvalidValueError, match="named twice"):
+    with pytest.raises(InvalidValueError, match=r"spec\[1\]: 'x' is used twice"):
         from_partition_spec((8, 8), (2,), ["x", "x"], "x")
 
 
 def test_axes_have_names_of_their_own() -> None:
-    with pytest.raises(InvalidValueError, match="axis_names: 'x' is used twice"):
+    with pytest.raises(InvalidValueError, match="axis_names has 'x' twice"):
         from_partition_spec((8, 8), (2, 4), ("x",), "xx")
 
 
