@@ -67,10 +67,14 @@ def test_what_is_planted_is_found() -> None:
     lines = set(done.stdout.splitlines())
     used = {line for line in lines if line.endswith("Planted.broken -> KeyError")}
     assert used
-    assert lines - used == {
+    found = {
         "{'a': 1}['b'] -> KeyError",
         "[0 for _ in iter(int, 1)] -> Overtime",
         "sum(range(10 ** 15)) -> hangs (killed after 2 s)",
         "bytearray(8 << 30) -> MemoryError",
         "os._exit(3) -> process died (3)",
     }
+    assert found <= lines
+    # On a loaded machine one of the eight may be given up while its process starts.
+    late = {line for line in lines if line.startswith("Planted(") and line.endswith("-> hangs (killed after 2 s)")}
+    assert lines - used - late == found
