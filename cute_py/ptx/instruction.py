@@ -192,9 +192,9 @@ class InstructionForm:
     modifiers. slots, operands: in the ISA's order. targets, since: where the plain form exists. section: heading
     of the PTX ISA 9.0. assembled, executed: the evidence. partial: the opcode has modifiers that the row leaves out.
 
-    >>> from cute_py.tmem import FORMS_TABLE
-    >>> [form.name for form in FORMS_TABLE][:2]
-    ['tcgen05.alloc', 'tcgen05.dealloc']
+    >>> from cute_py.ptx.catalog import FORMS
+    >>> [form.name for form in FORMS][:2]
+    ['load', 'store']
     """
 
     name: str

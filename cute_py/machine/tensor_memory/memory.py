@@ -526,10 +526,9 @@ def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy
         UnknownFactError: a base offset, or a leading offset that is an address.
 
     >>> from cute_py.atom.smem_descriptor import SmemDescriptor
-    >>> from cute_py.tmem import demonstration_copy, get_copy_s2t_smem_desc
-    >>> plan = demonstration_copy().plan
-    >>> descriptor = SmemDescriptor.decode(get_copy_s2t_smem_desc(plan, 0x400)[0], "tcgen05")
-    >>> source_addresses(plan.form, descriptor)[:2, 0, 0].tolist()
+    >>> from cute_py.machine.tensor_memory.copy_shapes import COPY_SHAPES
+    >>> descriptor = SmemDescriptor(start=64, leading=16, stride=128)
+    >>> source_addresses(COPY_SHAPES[0], descriptor)[:2, 0, 0].tolist()
     [1024, 1040]
     """
     expect_having(form, ("rows", "bits"), "a form of tcgen05.cp")

@@ -69,7 +69,7 @@ def test_lowering_names_the_offsets() -> None:
 def test_reprs_are_one_line() -> None:
     made = atom()
     assert repr(made) == f"<{made}>"
-    assert str(made).endswith("box (64, 128) of float16, 1 instruction, 16384 bytes a tile")
+    assert str(made).endswith("box (64, 128) of float16, 1 instruction, 16384 bytes per tile")
     assert repr(made.plan) == "<im2col plan: 64 channels of 128 pixels of a tensor (64, 16, 16, 2)>"
     assert repr(made.gbasis) == "Im2colBasis(layout=Layout((Int(64), Int(128)), (E(1), E(0))))"
     coordinates = made.get_tma_tensor().layout.outer
