@@ -7,8 +7,9 @@ import hashlib
 import itertools
 import math
 import sys
+import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
 from cute_py.arith_tuple import E, ScaledBasis
@@ -31,6 +32,9 @@ BACKENDS = ("auto", "host", "peer", "torch")
 DEFAULT_SECONDS = 60.0
 """Seconds within which a rank that ends or stalls is found."""
 
+
+_BALANCING: Final = threading.Lock()
+"""Held by the thread that continues the choices of a plan; a lock in the plan itself could not be sent to a process."""
 
 Box = tuple[int, ...]
 
@@ -307,23 +311,27 @@ class Redistribution:
         return devices, counts
 
     def _balanced(self, device: int) -> dict[Box, Column]:
-        """Where the source has replicas: for each box of a device, where each part that meets it is taken from."""
+        """Where the source has replicas: for each box of a device, where each part that meets it is taken from.
+
+        Threads can share a plan: one at a time continues the choices.
+        """
         far, load, replicas = 1 << 62, self._load, self.source._replica_devices
         summands = numpy.array(self.source.partial_devices)
         one_host = self.devices_per_host >= max(self.source.devices, self.destination.devices)
-        for one in range(len(self._balance), device + 1):  # the choice depends on the earlier boxes' choices
-            rows: dict[Box, Column] = {}
-            for box in self.destination._boxes_of(one):
-                first, counts = self._first(box)
-                held = first[:, None] + replicas
-                cost = load[held]
-                if not one_host:
-                    cost += far * (held // self.devices_per_host != one // self.devices_per_host)
-                cost[(held[..., None] + summands == one).any(axis=-1)] = -1
-                taken = first + replicas[cost.argmin(axis=1)]
-                numpy.add.at(load, taken, counts * (taken != one))
-                rows[box] = taken
-            self._balance.append(rows)
+        with _BALANCING:
+            for one in range(len(self._balance), device + 1):  # the choice depends on the earlier boxes' choices
+                rows: dict[Box, Column] = {}
+                for box in self.destination._boxes_of(one):
+                    first, counts = self._first(box)
+                    held = first[:, None] + replicas
+                    cost = load[held]
+                    if not one_host:
+                        cost += far * (held // self.devices_per_host != one // self.devices_per_host)
+                    cost[(held[..., None] + summands == one).any(axis=-1)] = -1
+                    taken = first + replicas[cost.argmin(axis=1)]
+                    numpy.add.at(load, taken, counts * (taken != one))
+                    rows[box] = taken
+                self._balance.append(rows)
         return self._balance[device]
 
     @functools.cached_property

@@ -259,8 +259,8 @@ def slices_of(shape: tuple[Profile, ...]) -> SearchStrategy[Slice]:
         InvalidTypeError, InvalidValueError: no tuple of at most 64 known sizes.
 
     >>> from hypothesis import find
-    >>> find(slices_of((4, 8)), lambda coord: True)
-    (0, None)
+    >>> find(slices_of((4, 8)), lambda coord: coord[1] == 5)
+    (None, 5)
     """
     if not isinstance(shape, tuple) or not shape:
         raise InvalidTypeError(f"slices_of takes a shape with modes, got {type(shape).__name__} {given(shape)}")

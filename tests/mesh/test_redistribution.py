@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from random import Random
 from typing import Any
 
@@ -287,3 +289,20 @@ def test_512_devices_are_planned_one_at_a_time() -> None:
     transfers = list(redistribute(source, destination, "bf16").transfers(device=511))
     assert sum(t.elements for t in transfers) == 64**4 // 512
     assert all(isinstance(t, Transfer) for t in transfers)
+
+
+def test_threads_share_a_plan() -> None:
+    """Threads that ask a plan at the same time get the transfers that one thread gets."""
+    source = distribute((64, 48), (2, 4), [Replicate(), Shard(0)])
+    destination = distribute((64, 48), 8, [Shard(1)])
+    alone = [str(one) for one in redistribute(source, destination, "uint16").transfers()]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(20):
+            plan = redistribute(source, destination, "uint16")
+            with ThreadPoolExecutor(8) as pool:
+                parts = list(pool.map(lambda n, plan=plan: [str(one) for one in plan.transfers(n)], range(8)))
+            assert [text for part in parts for text in part] == alone
+    finally:
+        sys.setswitchinterval(before)
