@@ -40,7 +40,7 @@ PAINT, BOOT, FIRST, NEXT, SERVED = 500.0, 1.1, 2000.0, 150.0, 100.0
 
 
 def browser_run(folder: Path, page: Path, modules: Path, boots: int, rounds: int) -> dict[str, Any]:
-    """What benchmarks/page.mjs measured."""
+    """The figures that benchmarks/page.mjs measured."""
     node = shutil.which("node")
     browser = os.environ.get("CUTE_PY_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if node is None or browser is None:

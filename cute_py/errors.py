@@ -171,7 +171,7 @@ def _fact_text(value: object) -> str:
 
 
 class Measured(NamedTuple):
-    """The value that breaks a rule: what it is of, in which unit, and what it must do instead.
+    """The value that breaks a rule, with its owner, its unit, and the requirement.
 
     >>> Measured("globalStrides[0]", 40, "bytes", "be a multiple of 16").value
     40

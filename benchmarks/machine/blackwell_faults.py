@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks.machine.fault_sites import KINDS, Fault, matching, with_operand
 from benchmarks.machine.seeded_faults import Kernel, lines_of
 from cute_py.errors import CuteError
-from tests.machine.cutlass_launch import arguments, launches
+from tests.machine.cutlass_launch import arguments, launch_options, launches
 
 Sites = Iterator[tuple[str, dict[int, str]]]
 NAMES: Final = ("blackwell_02", "blackwell_04", "example_70", "example_72a", "example_72b", "example_72c")
@@ -61,10 +61,7 @@ def kernels() -> list[Kernel]:
             ]
             return arguments(row, arrays), arrays
 
-        options = {"grid": row["grid"], "block": row["block"], "kernel": row["kernel"], "dynamic_shared": row["shared"]}
-        if row["cluster"] != [1, 1, 1]:
-            options["cluster"] = row["cluster"]
-        made.append(Kernel(name, row["ptx"], options, new))
+        made.append(Kernel(name, row["ptx"], launch_options(row), new))
     return made
 
 

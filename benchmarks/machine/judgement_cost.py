@@ -10,49 +10,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from benchmarks.machine.seeded_faults import own_kernels
+from benchmarks.machine.unmodified import SOURCES, Run
 from cute_py.machine import run as machine_run
 
 
-def launches() -> list[tuple[str, str, Callable[[bool], Any]]]:
-    """(source, kernel, a function that runs it, with judgement or without)."""
-    import cute_py as cute
-    from tests.machine.cutlass_launch import launches as recorded
-    from tests.machine.cutlass_launch import random_allocations, run
-    from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload
-
-    def triton(name: str) -> Callable[[bool], Any]:
-        row = ROWS.get(name) or WORKLOADS[name]
-
-        def go(judge: bool) -> Any:
-            args, _ = launch(row) if name in ROWS else launch_workload(row)
-            return cute.run_ptx(
-                row["ptx"], grid=row["grid"], args=args, dynamic_shared=row["shared"], schedule="eager", judge=judge
-            )
-
-        return go
-
-    def cutlass(row: Any, name: str) -> Callable[[bool], Any]:
-        return lambda judge: run(row, random_allocations(name, row), "eager", judge)
-
-    def own(kernel: Any) -> Callable[[bool], Any]:
-        return lambda judge: kernel.run(kernel.text, "eager", judge)
-
-    return [
-        *(("Triton", name, triton(name)) for name in (*ROWS, *WORKLOADS)),
-        *(("CUTLASS", name, cutlass(row, name)) for name, row in recorded("cutlass_kernels").items()),
-        *(("CUTLASS, Blackwell", name, cutlass(row, name)) for name, row in recorded("blackwell_kernels").items()),
-        *(("cute_py", one.name, own(one)) for one in own_kernels()),
-    ]
-
-
-def seconds(go: Callable[[bool], Any], judge: bool) -> float:
+def seconds(run: Run, judge: bool) -> float:
     """CPU time of one run."""
     start = time.process_time()
-    go(judge)
+    run("eager", judge)
     return time.process_time() - start
 
 
@@ -65,11 +32,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     machine_run.TRIED_STEPS = -1  # changes that may cure a finding are not tried here
     lines = ["| from | kernel | CPU ms without | with | ratio |", "|---|---|---|---|---|"]
     ratios = []
-    for source, name, go in launches():
+    for source, name, run in ((source, *one) for source, kernels in SOURCES.items() for one in kernels()):
         if options.names is not None and name not in options.names:
             continue
-        go(True)
-        times = [[seconds(go, judge) for judge in (False, True)] for _ in range(options.rounds)]
+        run("eager")
+        times = [[seconds(run, judge) for judge in (False, True)] for _ in range(options.rounds)]
         without, judged = (min(column) for column in zip(*times, strict=True))
         ratios.append(judged / without)
         lines.append(f"| {source} | {name} | {1000 * without:.0f} | {1000 * judged:.0f} | {judged / without:.2f} |")

@@ -124,7 +124,7 @@ def triton_kernels() -> list[Kernel]:
 
 def cutlass_kernels() -> list[Kernel]:
     """Kernels of CUTLASS's programs: wgmma after cp.async, wgmma after TMA in a ring, and warp-specialised."""
-    from tests.machine.cutlass_launch import arguments, launches
+    from tests.machine.cutlass_launch import arguments, launch_options, launches
 
     made = []
     for name, row in launches().items():
@@ -136,10 +136,7 @@ def cutlass_kernels() -> list[Kernel]:
             arrays = [dice.integers(-1, 2, size // 2).astype(np.float16).view(np.uint8) for size in row["allocations"]]
             return arguments(row, arrays), arrays
 
-        options = {"grid": row["grid"], "block": row["block"], "kernel": row["kernel"], "dynamic_shared": row["shared"]}
-        if row["cluster"] != [1, 1, 1]:
-            options["cluster"] = row["cluster"]
-        made.append(Kernel(name, row["ptx"], options, new))
+        made.append(Kernel(name, row["ptx"], launch_options(row), new))
     return made
 
 

@@ -13,7 +13,7 @@ import collections
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 import cute_py as cute
 from benchmarks.machine.seeded_faults import Kernel, own_kernels
@@ -21,6 +21,12 @@ from cute_py.errors import CuteError
 from cute_py.machine import run as machine_run
 
 SCHEDULES: Final[tuple[str | int, ...]] = ("eager", "lazy", *range(1, 11))
+
+
+class Run(Protocol):
+    """Run a kernel once, on new arguments."""
+
+    def __call__(self, schedule: str | int, judge: bool = True) -> cute.PtxRun: ...
 
 
 @dataclass
@@ -47,17 +53,17 @@ class Verdict:
         return f"| {self.source} | {self.name} | {self.runs} | {'; '.join(said) or '-'} |"
 
 
-def triton() -> list[tuple[str, Callable[[str | int], cute.PtxRun]]]:
+def triton() -> list[tuple[str, Run]]:
     """The recorded kernels of Triton."""
     from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload
 
-    def runner(name: str) -> Callable[[str | int], cute.PtxRun]:
+    def runner(name: str) -> Run:
         row = ROWS.get(name) or WORKLOADS[name]
 
-        def run(schedule: str | int) -> cute.PtxRun:
+        def run(schedule: str | int, judge: bool = True) -> cute.PtxRun:
             args, _ = launch(row) if name in ROWS else launch_workload(row)
             return cute.run_ptx(
-                row["ptx"], grid=row["grid"], args=args, dynamic_shared=row["shared"], schedule=schedule
+                row["ptx"], grid=row["grid"], args=args, dynamic_shared=row["shared"], schedule=schedule, judge=judge
             )
 
         return run
@@ -65,24 +71,24 @@ def triton() -> list[tuple[str, Callable[[str | int], cute.PtxRun]]]:
     return [(name, runner(name)) for name in (*ROWS, *WORKLOADS)]
 
 
-def cutlass(records: str) -> list[tuple[str, Callable[[str | int], cute.PtxRun]]]:
+def cutlass(records: str) -> list[tuple[str, Run]]:
     """The recorded programs of CUTLASS."""
     from tests.machine.cutlass_launch import launches, random_allocations, run
 
-    def runner(name: str) -> Callable[[str | int], cute.PtxRun]:
+    def runner(name: str) -> Run:
         row = rows[name]
-        return lambda schedule: run(row, random_allocations(name, row), schedule)
+        return lambda schedule, judge=True: run(row, random_allocations(name, row), schedule, judge)
 
     rows = launches(records)
     return [(name, runner(name)) for name in rows]
 
 
-def own() -> list[tuple[str, Callable[[str | int], cute.PtxRun]]]:
+def own() -> list[tuple[str, Run]]:
     """Kernels that this package generates."""
 
-    def runner(kernel: Kernel) -> Callable[[str | int], cute.PtxRun]:
-        def run(schedule: str | int) -> cute.PtxRun:
-            found, _ = kernel.run(kernel.text, schedule)
+    def runner(kernel: Kernel) -> Run:
+        def run(schedule: str | int, judge: bool = True) -> cute.PtxRun:
+            found, _ = kernel.run(kernel.text, schedule, judge)
             if isinstance(found, CuteError):
                 raise found
             return found
@@ -92,7 +98,7 @@ def own() -> list[tuple[str, Callable[[str | int], cute.PtxRun]]]:
     return [(one.name, runner(one)) for one in own_kernels()]
 
 
-SOURCES: Final[dict[str, Callable[[], list[tuple[str, Callable[[str | int], cute.PtxRun]]]]]] = {
+SOURCES: Final[dict[str, Callable[[], list[tuple[str, Run]]]]] = {
     "Triton": triton,
     "CUTLASS": lambda: cutlass("cutlass_kernels"),
     "CUTLASS, Blackwell": lambda: cutlass("blackwell_kernels"),
@@ -100,7 +106,7 @@ SOURCES: Final[dict[str, Callable[[], list[tuple[str, Callable[[str | int], cute
 }
 
 
-def judged(name: str, source: str, run: Callable[[str | int], cute.PtxRun], schedules: Sequence[str | int]) -> Verdict:
+def judged(name: str, source: str, run: Run, schedules: Sequence[str | int]) -> Verdict:
     """Return what the judges say of one kernel."""
     verdict = Verdict(name, source)
     for schedule in schedules:

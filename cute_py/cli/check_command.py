@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
-from cute_py.cli.run_command import launch_arguments, launched_values, run_launch, run_record
+from cute_py.cli.run_command import finding_record, launch_arguments, launched_values, run_launch, run_record
 from cute_py.diagnostics import Scope, diagnostics_of
 from cute_py.errors import FileFormatError, InvalidValueError, counted, shortened
 from cute_py.targets import architecture
@@ -176,17 +176,7 @@ def run(options: argparse.Namespace) -> int:
     result = replace(result, scope=scope)
     found = {
         "target": result.target,
-        "found": [
-            {
-                "rule": one.rule,
-                "severity": one.severity,
-                "message": one.message,
-                "source": one.source,
-                **one.facts,
-                "fixes": list(one.fixes),
-            }
-            for one in result.found
-        ],
+        "found": [{**finding_record(one), "fixes": list(one.fixes)} for one in result.found],
         "counts": dict(result.counts),
         "scope": result.scope.to_json(),
         **({} if ran is None else {"run": run_record(ran)}),

@@ -169,7 +169,7 @@ def refusal_text(error: CuteError, coloured: bool = False, width: int | None = N
 
     Args:
         coloured: the headline red, the facts dim, the hint green.
-        width: columns of the terminal, in which the headline stands after `BEFORE_HEADLINE`; None: no line is broken.
+        width: columns of the terminal; the headline begins after `BEFORE_HEADLINE`. None breaks no line.
 
     >>> print(refusal_text(CuteError("box[0] = 300; must be at most 256", {"mode": 0}, "256")))
     box[0] = 300; must be at most 256

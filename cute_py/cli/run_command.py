@@ -11,6 +11,7 @@ from cute_py.cli.arguments import STANDARD_INPUT, integer, json_option, report, 
 from cute_py.errors import InvalidValueError, counted, shortened
 
 if TYPE_CHECKING:
+    from cute_py.diagnostics import Diagnostic
     from cute_py.machine.run import PtxRun
 
 _OUTPUT: Final = ":out"
@@ -169,15 +170,17 @@ def run_launch(
     )
 
 
+def finding_record(one: Diagnostic) -> dict[str, object]:
+    """A finding as --json prints it."""
+    return {"rule": one.rule, "severity": one.severity, "message": one.message, "source": one.source, **one.facts}
+
+
 def run_record(found: PtxRun) -> dict[str, object]:
     """A run as --json prints it."""
     return {
         "kernel": found.kernel,
         "ok": found.ok,
-        "found": [
-            {"rule": one.rule, "severity": one.severity, "message": one.message, "source": one.source, **one.facts}
-            for one in found.diagnostics
-        ],
+        "found": [finding_record(one) for one in found.diagnostics],
         "printed": list(found.printed),
         "instructions": found.instructions,
         "schedules": list(found.schedules),

@@ -397,7 +397,7 @@ class _Program:
         return any(step.verb == "init" for step in self.steps)
 
     def judged(self) -> list[_Step]:
-        """The instructions, without waits of which the text lacks something."""
+        """The instructions. A wait is left out if the text lacks what the wait needs."""
         used = {step.barrier for step in self.steps if step.verb not in ("init", "wait")}
         found = []
         for step in self.steps:
@@ -408,8 +408,8 @@ class _Program:
         return found
 
 
-def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, list[str]]:
-    """The text of a kernel that makes these steps, each on its line behind `_HEAD`, and its barriers in order."""
+def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, int, list[str]]:
+    """A kernel that makes these steps, each on its line behind `_HEAD`: text, number of CTAs, barriers in order."""
     names = list(dict.fromkeys(step.barrier for step in steps))
     ctas = 1 + max((max(step.ctas + step.receivers, default=0) for step in steps), default=0)
     rows: list[str] = [""] * max(step.line for step in steps)
@@ -424,7 +424,7 @@ def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, list[s
     if last:
         rows[last - 1] += _READY
     head = _HEAD.format(ctas=ctas, bars=len(names))
-    return head + "\n".join(rows) + "\nret; }\n", names
+    return head + "\n".join(rows) + "\nret; }\n", ctas, names
 
 
 def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tuple[int | None, list[str]]]:
@@ -470,8 +470,7 @@ def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
         return []
     from cute_py.machine.run import run_ptx
 
-    text, names = _kernel_text(steps, initialises)
-    ctas = 1 + max(max(step.ctas + step.receivers, default=0) for step in steps)
+    text, ctas, names = _kernel_text(steps, initialises)
     found = run_ptx(text, grid=ctas, schedule="eager", limit=1 << 16).diagnostics
     errors = [one for one in found if one.severity == "error"]
     return [

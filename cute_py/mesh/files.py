@@ -285,7 +285,6 @@ def _check_alike(work: _Work, judgement: Judgement) -> list[Diagnostic]:
 def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: bool) -> Diagnostic:
     devices = ", ".join(map(str, group[:8])) + (", ..." if len(group) > 8 else "")
     which = f"all {count} shards" if len(group) == count else f"the shards of devices {devices}"
-    label = f", section {part.label.removeprefix('section ')}" if part.label else ""
     facts: dict[str, object] = {"files": ", ".join(str(work.shards[device].path) for device in group[:2])}
     distinct = count // len(group)
     fixes: tuple[str, ...] = ()
@@ -300,7 +299,7 @@ def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: b
     return Diagnostic(
         "reshard-alike",
         work.name,
-        text=f"{given(work.name)}{label}: {which} are byte-identical, but the plan divides the tensor; possible "
+        text=f"{given(work.name)}{part.place}: {which} are byte-identical, but the plan divides the tensor; possible "
         f"placements: {' or '.join(fixes) or 'another placement'}; --force takes the shards as parts",
         facts=facts,
         fixes=fixes,

@@ -34,6 +34,11 @@ class RowSpan:
     layout: ShardedLayout
 
     @property
+    def place(self) -> str:
+        """`, section k` for a section, to stand after the tensor's name; empty for the tensor itself."""
+        return f", section {self.label.removeprefix('section ')}" if self.label else ""
+
+    @property
     def rows(self) -> int:
         """Number of rows, 0 for a scalar."""
         return self.layout.shape[0] if self.layout.shape else 0

@@ -89,8 +89,7 @@ def _check_side(weight: StoredWeight, data: Sequence[RowSpan], scales: Sequence[
         units = rows or ours.layout.shape[0], (columns or ours.layout.shape[1])
         stored = max(1, units[1] // 2) if weight.format.packing == "pairs" else units[1]
         for one in check_block_cuts(ours.layout, theirs.layout, (units[0], stored)):
-            label = f", section {ours.label.removeprefix('section ')}" if ours.label else ""
             note = " (bytes of two columns)" if weight.format.packing == "pairs" else ""
-            text = f"{given(weight.name)}{label}: {one.message}{note}"
+            text = f"{given(weight.name)}{ours.place}: {one.message}{note}"
             return [Diagnostic("block_cut", weight.name, text=text, facts=dict(one.facts))]
     return []

@@ -526,7 +526,7 @@ def check_program(
 
 
 _NO_RUN_SHOWS: Final = ("instruction", "change", "tensor map use", "tensormap.replace")
-"""Kinds of what the rules leave, of which a run says nothing."""
+"""Kinds of unjudged instructions that a run does not judge either."""
 
 MOST_TRIED: Final = 8
 """Findings, from the first on, whose change is tried."""

@@ -188,7 +188,7 @@ def _capturing() -> bool:
     return bool(torch_module("operators of cute_py").cuda.is_current_stream_capturing())
 
 
-def _on_stream(source: Any, destination: Any, device: Any, **options: Any) -> None:
+def _on_stream(source: Any, destination: Any, device: torch.device, **options: Any) -> None:
     """Copy on PyTorch's current stream; one that is being captured gets the kernels as nodes of its graph."""
     stream = torch_module("operators of cute_py").cuda.current_stream(device)
     if not _capturing():

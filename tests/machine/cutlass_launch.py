@@ -51,15 +51,18 @@ def _argument(one: Mapping[str, Any], allocations: Sequence[Any]) -> Any:
     return (raw, inside) if inside else raw
 
 
+def launch_options(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `run_ptx` that say how a row's kernel is launched."""
+    options = {"grid": row["grid"], "block": row["block"], "kernel": row["kernel"], "dynamic_shared": row["shared"]}
+    return options if row["cluster"] == [1, 1, 1] else {**options, "cluster": row["cluster"]}
+
+
 def run(
     row: Mapping[str, Any], allocations: Sequence[Any], schedule: str | int = "both", judge: bool = True
 ) -> cute.PtxRun:
     """Run a row's kernel; the allocations hold afterwards what it left."""
-    cluster = row["cluster"] if row["cluster"] != [1, 1, 1] else None
-    return cute.run_ptx(
-        row["ptx"], grid=row["grid"], block=row["block"], cluster=cluster, args=arguments(row, allocations),
-        kernel=row["kernel"], dynamic_shared=row["shared"], schedule=schedule, judge=judge,
-    )  # fmt: skip
+    args = arguments(row, allocations)
+    return cute.run_ptx(row["ptx"], args=args, schedule=schedule, judge=judge, **launch_options(row))
 
 
 def random_allocations(name: str, row: Mapping[str, Any]) -> list[Any]:
