@@ -246,9 +246,9 @@ __device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor
   }
 }
 // x / s, rounded to the nearest, where s > 0 and its reciprocal are normal numbers: Markstein's correction, twice. The
-// remainder is taken as q s - x, so that a zero keeps its sign. ONCE: one correction, for an x of at most 11 significant
-// bits whose quotient is then rounded to at most 4. It may be the neighbour of the nearest number only where both have
-// one code: tests/copies/test_quotients.py tries each s whose quotient lies next to a midpoint of 5 bits.
+// remainder is taken as q s - x, so that a zero keeps its sign. ONCE: one correction, for an x of at most 11
+// significant bits whose quotient is then rounded to at most 4. It may miss the nearest number only where that does not
+// change the code: tests/copies/test_quotients.py tries each s whose quotient lies next to a midpoint of 5 bits.
 template <bool ONCE> __device__ __forceinline__ float quotient(float x, float s, float inverse) {
   float q = x * inverse;
   q = __fmaf_rn(-__fmaf_rn(q, s, -x), inverse, q);

@@ -15,9 +15,6 @@ from cute_py.gpu.kernels.scaled import computing_kernel
 from cute_py.gpu.kernels.scaled_output import TILE, OutputKind
 from cute_py.gpu.kernels.source import KernelSource
 
-BAND: Final = 8
-"""Rows of tiles that run together where an output is transposed: eight scales of four bytes are a sector."""
-
 _TILE: Final = r"""
 extern __shared__ __align__(128) u8 shared[];
 struct Place { u32 row, column, warp_row, warp_column, group, lane; };
@@ -252,29 +249,8 @@ template <class O> __device__ __forceinline__ void write_tile(
   }
 }
 
-// The tile of a CTA: by rows, or in bands of BAND rows of tiles, from the top down in each column of a band. Tiles that
-// run together then write neighbours of a transposed line, and of a sector of its scales.
-__device__ __forceinline__ void place_of_tile(const Scaled& p, u32& down, u32& over) {
-  if constexpr (BAND == 1) {
-    down = divided(blockIdx.x, p.magic, p.shift);
-    over = blockIdx.x - down * p.across;
-    return;
-  }
-  const u32 tall = divided(gridDim.x, p.magic, p.shift), column = blockIdx.x / BAND;
-  const u32 band = divided(column, p.magic, p.shift), whole = tall / BAND * BAND;
-  if (band * BAND < whole) {
-    down = band * BAND + blockIdx.x % BAND;
-    over = column - band * p.across;
-  } else {
-    const u32 rest = blockIdx.x - whole * p.across;
-    over = rest / (tall - whole);
-    down = whole + rest % (tall - whole);
-  }
-}
-
 extern "C" __global__ void __launch_bounds__(THREADS) scaled_tile(const __grid_constant__ Scaled p) {
-  u32 down, over;
-  place_of_tile(p, down, over);
+  const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
   const u32 top = down * TILE_SIZE, left = over * TILE_SIZE, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const u32 row = top + warp / 2 * 32 + lane / 8 * 8, column = left + warp % 2 * 64 + lane % 8 * 8;
   const Place at = {row, column, warp / 2, warp % 2, lane / 8, lane % 8};
@@ -308,6 +284,5 @@ def scaled_tile(source: str, outputs: Sequence[OutputKind], *, aligned: bool) ->
         f"write_tile<O{i}>(e, p, p.out[{i}], at, top, left);" for i in range(len(outputs))
     )
     shared = max(TILE * 2 * KIND_BITS[kind.kind] * 8 for kind in outputs) + 2048 + 4096 + 3072
-    band = BAND if any(kind.transposed for kind in outputs) else 1
-    constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8, "BAND": band}
+    constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_tile", _TILE.replace("@tile@", calls), source, outputs, constants, shared)
