@@ -37,7 +37,7 @@ _LATER = {
 _ENDED = {
     "draw_pipeline": (
         "cute_py.draw.timeline.draw_pipeline",
-        "cute_py.draw.draw(run.timeline()) draws a run of cute_py.run_ptx over time",
+        "use cute_py.draw.draw(run.timeline()) with a run of cute_py.run_ptx",
     )
 }
 

@@ -106,8 +106,10 @@ _HOME: Final = {name: package for package, names in _TABLE.items() for name in n
 
 __all__ = sorted(_HOME)
 
-_RUNS: Final = "cute_py.run_ptx runs a kernel, and its .explain() says how the run ends"
-_RINGS: Final = "cute_py.run_ptx runs a kernel with its ring, and its .timeline() has the stages over the run"
+_RUNS: Final = (
+    "use cute_py.run_ptx(kernel).explain(), or cute_py.explain(text) for some instructions of barriers and copies"
+)
+_RINGS: Final = "use cute_py.run_ptx(kernel).timeline() of a kernel with a ring"
 _ENDED: Final = {
     "Outcome": ("cute_py.tma.simulate.diagnosis.Outcome", _RUNS),
     "Run": ("cute_py.tma.simulate.diagnosis.Run", _RUNS),

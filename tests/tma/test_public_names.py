@@ -130,9 +130,9 @@ def test_a_package_shows_public_names_only_and_lists_the_nearest(package: str) -
 
 
 ENDED = {
-    **dict.fromkeys(("tma.Run", "tma.diagnose", "tma.Outcome"), r"cute_py\.run_ptx runs a kernel.*\.explain\(\)"),
-    **dict.fromkeys(("tma.Ring", "tma.RingLoad", "tma.RingStore"), r"cute_py\.run_ptx runs a kernel.*\.timeline\(\)"),
-    "draw.draw_pipeline": r"cute_py\.draw\.draw\(run\.timeline\(\)\)",
+    **dict.fromkeys(("tma.Run", "tma.diagnose", "tma.Outcome"), r"use cute_py\.run_ptx\(kernel\)\.explain\(\)"),
+    **dict.fromkeys(("tma.Ring", "tma.RingLoad", "tma.RingStore"), r"use cute_py\.run_ptx\(kernel\)\.timeline\(\)"),
+    "draw.draw_pipeline": r"use cute_py\.draw\.draw\(run\.timeline\(\)\)",
 }
 
 
