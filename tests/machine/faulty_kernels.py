@@ -318,15 +318,16 @@ E:""",
         INIT + POINT + f"@%p1 {REPLACE}<<@%p1 {ACQUIRE}.gpu [%rd5], 128;|>>@%p1 {RELEASE}.gpu;\n  "
         f"<<|@%p1 {ACQUIRE}.gpu [%rd5], 128;>>\n  " + LOAD_TILE + WAIT, before=MAP_VARIABLE,
     ),
-    "a map that is edited in shared memory and not acquired": Faulty(
+    "maps that each CTA edits in shared memory and does not acquire": Faulty(
         "tensor map not ordered", "error",
         INIT + POINT + f"""add.u32 %r8, %r2, 4096; add.u32 %r9, %r8, %r4; cvt.u64.u32 %rd6, %r4;
-  add.u64 %rd6, %rd6, %rd5;
+  add.u64 %rd6, %rd6, %rd5; mad.wide.u32 %rd5, %r6, 128, %rd5;
   ld.global.u32 %r10, [%rd6]; st.shared.u32 [%r9], %r10; bar.warp.sync -1;
   @%p1 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r8], %rd1; bar.warp.sync -1;
-  tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd5], [%r8], 128;
-  <<|{ACQUIRE}.gpu [%rd5], 128;>>
-  """ + LOAD_TILE + WAIT, before=MAP_VARIABLE, threads=32,
+  tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.cta.sync.aligned [%rd5+128], [%r8], 128;
+  add.u64 %rd5, %rd5, 128;
+  <<|{ACQUIRE}.cta [%rd5], 128;>>
+  """ + LOAD_TILE + WAIT, before=MAP_VARIABLE.replace("map[128]", "map[384]"), threads=32, grid=2,
     ),
     "a map that is released to its own CTA": Faulty(
         "tensor map not ordered", "error",

@@ -626,7 +626,7 @@ def build_tensormap(site: Site) -> Run:
         except CuteError as error:
             raise site.fault("tensor map", f"{f.text()}: {error.headline}", f, "tensormap.replace") from None
         array[start : start + MAP_BYTES] = np.frombuffer(made, np.uint8)
-        f.m.observer.map_changed(f, site, array, start, "")
+        f.m.observer.map_changed(f, site, int(f.ctas[0]), array, start, "")
         f.m.changed()
 
     return each_thread(one)
@@ -643,8 +643,9 @@ def _build_map_copy(site: Site) -> Run:
         held, sources = source(f)
         for place, begin in zip(places.tolist(), sources.tolist(), strict=True):
             to[place : place + MAP_BYTES] = held[begin : begin + MAP_BYTES]
-        for place in np.unique(places).tolist():
-            f.m.observer.map_changed(f, site, to, place, scope)
+        for cta, part in f.parts:
+            for place in np.unique(places[part]).tolist():
+                f.m.observer.map_changed(f, site, cta, to, place, scope)
         f.m.changed()
 
     return run

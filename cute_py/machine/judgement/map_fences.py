@@ -51,20 +51,17 @@ class MapFences(Observer):
         cluster, rank = divmod(cta, self.m.cluster_size)
         return Agent(rank, getattr(self.m, "wave", 0) * self.m.ctas + cluster)
 
-    def _agents(self, f: Frame) -> list[Agent]:
-        return [self._agent(cta) for cta, _ in f.parts]
-
-    def map_changed(self, f: Frame, site: Site, array: Array, start: int, released: str) -> None:
+    def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
         """A CTA writes a map."""
         if array is self.m.shared:
             return  # a copy in shared memory, which tensormap.cp_fenceproxy brings to its place
         number, _ = self._places.get((id(array), start), ((len(self._places) + 1) * MAP_BYTES, site))
         self._places[id(array), start] = number, site
-        for agent in self._agents(f):
-            self.maps.write(number, bytes(MAP_BYTES), agent=agent)
-            self._unreleased.update((agent, scope) for scope in SCOPES)
-            if released:
-                self._release(agent, released)
+        agent = self._agent(cta)
+        self.maps.write(number, bytes(MAP_BYTES), agent=agent)
+        self._unreleased.update((agent, scope) for scope in SCOPES)
+        if released:
+            self._release(agent, released)
 
     def _release(self, agent: Agent, scope: str) -> None:
         if (agent, scope) in self._unreleased:
@@ -75,8 +72,8 @@ class MapFences(Observer):
         """CTAs release what they have changed."""
         if self._unreleased and {"tensormap::generic", "release"} <= set(site.modifiers):
             scope = next(one for one in SCOPES if one in site.modifiers)
-            for agent in self._agents(f):
-                self._release(agent, scope)
+            for cta, _ in f.parts:
+                self._release(self._agent(cta), scope)
 
     def map_acquired(self, f: Frame, site: Site, cta: int, array: Array, start: int, scope: str) -> None:
         """A CTA acquires a map."""
@@ -90,7 +87,7 @@ class MapFences(Observer):
         if held is None:
             return
         number, changed = held
-        _, ordering = self.maps.read(number, agent=self._agents(f)[0])
+        _, ordering = self.maps.read(number, agent=self._agent(int(f.ctas[0])))
         pair = site.number, changed.number
         if not ordering.ordered and pair not in self._found:
             text = (

@@ -236,8 +236,8 @@ class Observer:
 
     # ---- tensor maps in memory ---------------------------------------------------------------------------------------
 
-    def map_changed(self, f: Frame, site: Site, array: Array, start: int, released: str) -> None:
-        """tensormap.replace or tensormap.cp_fenceproxy has written the map at `array[start:]`.
+    def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
+        """tensormap.replace or tensormap.cp_fenceproxy of one CTA has written the map at `array[start:]`.
 
         released: scope of a tensormap.cp_fenceproxy, which releases too; else empty.
         """
