@@ -311,7 +311,7 @@ E:""",
     "a map that is not acquired": Faulty(
         "tensor map not ordered", "error",
         INIT + POINT + f"@%p1 {REPLACE}@%p1 {RELEASE}.gpu;\n  <<|@%p1 {ACQUIRE}.gpu [%rd5], 128;>>\n  "
-        + LOAD_TILE + WAIT, before=MAP_VARIABLE,
+        + LOAD_TILE + WAIT, before=MAP_VARIABLE, cure=f"{ACQUIRE}.gpu [%rd5], 128;",
     ),
     "a map that is acquired before it is released": Faulty(
         "tensor map not ordered", "error",

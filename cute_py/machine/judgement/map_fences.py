@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cute_py.machine.faults import finding, place_text
 from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.judgement.rules import RULES
+from cute_py.ptx.parse import OperandKind
 from cute_py.tma.emulator.tensormap_proxy import MAP_BYTES, SCOPES, Agent, TensormapProxy
 
 if TYPE_CHECKING:
@@ -94,7 +95,14 @@ class MapFences(Observer):
                 f"a copy of {f.text()} reads a tensor map that {place_text(changed.one, self.code.files)} changed; the "
                 f"change is {ordering}"
             )
-            facts = {"threads": f.text(), "other": changed.one.text, "other_line": changed.one.line}
+            tensor = next(one for one in site.operands if one.kind is OperandKind.TENSOR)
+            address = f"{tensor.base}+{tensor.added}" if tensor.added else tensor.base
+            facts = {
+                "threads": f.text(),
+                "map": address,
+                "other": changed.one.text,
+                "other_line": changed.one.line,
+            }
             self._found[pair] = finding(
                 RULE, text, site.one, files=self.code.files, source=RULES[RULE].source, facts=facts
             )

@@ -85,7 +85,10 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("behind other", "fence.proxy.async;"), ("before", "fence.proxy.async;"),
         ("before", "cp.async.wait_all; fence.proxy.async; bar.sync 0;"),
     ),
-    "tensor map not ordered": (("behind other", "fence.proxy.tensormap::generic.release.gpu;"),),
+    "tensor map not ordered": (
+        ("behind other", "fence.proxy.tensormap::generic.release.gpu;"),
+        ("before", "fence.proxy.tensormap::generic.acquire.gpu [{map}], 128;"),
+    ),
     "initialisation not fenced": (("behind other", "fence.mbarrier_init.release.cluster;"),),
     "initialisation not known": (("before", "bar.sync 0;"), ("behind other", "bar.sync 0;")),
     "invalidated while in use": (("before", "bar.sync 0;"),),
@@ -94,4 +97,5 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "store under way at exit": (("behind", _WAIT_STORE),),
     "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
 }  # fmt: skip
-"""Rule -> (where, what to insert): before or behind the instruction of the finding, or behind the other one."""
+"""Rule -> (where, what to insert): before or behind the instruction of the finding, or behind the other one; {map} is
+the address of the tensor map that it reads."""
