@@ -45,11 +45,17 @@ def no_such_name(module: str, name: str, names: Iterable[str]) -> AttributeError
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 
-def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+def renamed(
+    module: str, names: Mapping[str, str], ended: Mapping[str, tuple[str, str]] | None = None, *, stacklevel: int = 2
+) -> Callable[[str], object]:
     """Make the `__getattr__` of a module whose public names were renamed: former name -> name today.
 
     The name today has its module in front if it is defined elsewhere. A former name works, with a DeprecationWarning
     that names the new one, until the next minor version (docs/stability.md).
+
+    Args:
+        ended: name without a new one -> (its home until it ends, the calls that replace it).
+        stacklevel: of the warning, seen from the `__getattr__`.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -61,12 +67,15 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
     """
 
     def find(name: str) -> object:
-        if name not in names:
+        path, instead = (ended or {}).get(name, (names.get(name, ""), ""))
+        if not path:
             raise no_such_name(module, name, getattr(sys.modules.get(module), "__all__", ()))
-        home, _, today = names[name].rpartition(".")
+        home, _, today = path.rpartition(".")
         home = home or module
-        text = f"{module}.{name} is {home}.{today}; the old name ends with the next minor version"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        text = f"{module}.{name} ends with the next minor version; {instead}"
+        if not instead:
+            text = f"{module}.{name} is {home}.{today}; the old name ends with the next minor version"
+        warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
         return getattr(importlib.import_module(home), today)
 
     return find

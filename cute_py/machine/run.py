@@ -121,8 +121,8 @@ class PtxRun:
         rest = [one.line for one in instructions if one.line not in ran]
         unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
         left = [*self._left, *([unreached + lines_text(rest)] if rest else [])]
-        if any("tensormap" in one.opcode for one in instructions):
-            left.append("fences of changed tensor maps: a run takes them for granted")
+        if any(one.opcode.startswith("tensormap.") for one in instructions):
+            left.append("tensor maps that ordinary stores change: a run takes their fences for granted")
         left.append("other launches: other sizes, arguments and contents of memory were not run")
         return Scope((steps,), tuple(left))
 
