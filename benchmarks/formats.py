@@ -194,7 +194,7 @@ def quantised_rows(bench: Bench, M: int, K: int, peers: bool) -> None:
             right = all(agrees(xs[0], one) for one in outs[0])
             row = Row(f"{name} {M}x{K}", ours[0].bytes, {"ours": [one.launch for one in ours]})
             if peers:
-                row.works |= peer_works(name, xs)
+                row.works |= peer_works(name, xs) | compiled_works(name, xs)
             bench.time(row)["equal"] = right
             if not right:
                 print("WRONG", name, flush=True)
@@ -214,6 +214,8 @@ def quantised_rows(bench: Bench, M: int, K: int, peers: bool) -> None:
         row = Row(f"{name} {M}x{K}", ours[0].bytes, {"ours": [one.launch for one in ours]})
         if name == "cast to e4m3":
             row.works["torch"] = [lambda a=a, b=b: b.copy_(a) for a, b in pairs]
+        if peers:
+            row.works |= compiled_works(name, xs)
         bench.time(row)["equal"] = bool(np.array_equal(want, got))
     for name, form in (("dequantise MXFP8", formats.mxfp8()), ("dequantise NVFP4", formats.nvfp4())):
         outs = [bench.empty(form, (M, K), total if form.tensor_scale else None) for _ in xs]
@@ -371,6 +373,45 @@ def peer_works(name: str, xs: list[Any]) -> dict[str, list[Callable[[], object]]
         print("no peer for", name, repr(problem)[:200], flush=True)
         return {}
     return found
+
+
+def compiled_works(name: str, xs: list[Any]) -> dict[str, list[Callable[[], object]]]:
+    """torch.compile of the same job written in PyTorch, or of torchao's reference of it."""
+    import torch
+
+    def of_blocks(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Any, Any]:
+        wide = x.view(shape).float()
+        scale = wide.abs().amax(axes, keepdim=True) / 448.0
+        return (wide / scale).to(torch.float8_e4m3fn).view(x.shape), scale
+
+    M, K = xs[0].shape
+    try:
+        from torchao.prototype.mx_formats.mx_tensor import ScaleCalculationMode, to_mx
+        from torchao.prototype.mx_formats.nvfp4_tensor import nvfp4_quantize
+
+        modes, e4m3 = ScaleCalculationMode, torch.float8_e4m3fn
+        total = torch.ones((), device="cuda")
+        jobs: dict[str, Callable[[Any], Any]] = {
+            "cast to e4m3": lambda x: x.to(e4m3),
+            "cast to e4m3, transposed": lambda x: x.t().contiguous().to(e4m3),
+            "MXFP8 rows, floor, 32_4_4": lambda x: to_mx(x, e4m3, 32, modes.FLOOR, True),
+            "MXFP8 rows, rceil, linear": lambda x: to_mx(x, e4m3, 32, modes.RCEIL),
+            "MXFP8 columns, floor, transposed": lambda x: to_mx(x.t().contiguous(), e4m3, 32, modes.FLOOR, True),
+            "MXFP4 rows, 32_4_4": lambda x: to_mx(x, torch.float4_e2m1fn_x2, 32, modes.RCEIL, True),
+            "NVFP4 rows, 32_4_4": lambda x: nvfp4_quantize(x, 16, total),
+            "a scale a row": lambda x: of_blocks(x, (M, K), (1,)),
+            "1 x 128": lambda x: of_blocks(x, (M, K // 128, 128), (2,)),
+            "128 x 1": lambda x: of_blocks(x, (M // 128, 128, K), (1,)),
+            "128 x 128": lambda x: of_blocks(x, (M // 128, 128, K // 128, 128), (1, 3)),
+        }
+        if name not in jobs:
+            return {}
+        run = torch.compile(jobs[name], dynamic=False)
+        run(xs[0])
+    except Exception as problem:  # a peer that is missing, or does not compile here
+        print("not compiled:", name, repr(problem)[:200], flush=True)
+        return {}
+    return {"torch.compile": [lambda x=x: run(x) for x in xs]}
 
 
 def indexed_rows(bench: Bench) -> None:
@@ -584,6 +625,7 @@ def main() -> None:
         "ours us",
         "ours %",
         "torch %",
+        "torch.compile %",
         "torchao %",
         "equal",
         "times of memcpy",
