@@ -16,7 +16,7 @@ from cute_py.diagnostics import Diagnostic, Scope, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
-from cute_py.machine.faults import Fault, finding, source_file
+from cute_py.machine.faults import Fault, finding
 from cute_py.machine.judgement.judge import REASONS, judges
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.story import story
@@ -30,6 +30,7 @@ from cute_py.machine.table import decoded
 from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
 from cute_py.ptx.flow import lines_text
+from cute_py.ptx.locations import source_file
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
 
@@ -120,11 +121,16 @@ class PtxRun:
         instructions = () if self._code is None else self._code.instructions
         rest = [one.line for one in instructions if one.line not in ran]
         unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
-        left = [*self._left, *([unreached + lines_text(rest)] if rest else [])]
+        left = [*self._left, *([unreached + lines_text(rest, self._sources)] if rest else [])]
         if any("tensormap" in one.opcode for one in instructions):
             left.append("fences of changed tensor maps: a run takes them for granted")
         left.append("other launches: other sizes, arguments and contents of memory were not run")
         return Scope((steps,), tuple(left))
+
+    @property
+    def _sources(self) -> Mapping[int, str]:
+        """Line of the PTX -> line of the source, where the PTX says so."""
+        return {} if self._code is None else self._code.sources
 
     @property
     def ok(self) -> bool:
@@ -194,7 +200,7 @@ class PtxRun:
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
         texts = {} if code is None else {one.line: one.text for one in code.instructions}
-        lines = story(head, self.diagnostics, texts, REASONS)
+        lines = story(head, self.diagnostics, texts, REASONS, self._sources)
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)
@@ -350,7 +356,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     if judge and _worth_trying(diagnostics, first.totals.steps):
         after = arguments.bytes_of()
         diagnostics = with_changes(
-            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first)
+            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first), code.sources
         )
         arguments.restore(after)
     if len(modes) > 1 and not first.failed and first.asynchronous:

@@ -106,6 +106,66 @@ def test_a_file_of_cuda_through_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["run", "wrong.cu", "--block", "32"]) == 2
 
 
+RACE = """__device__ __forceinline__ int next(const int* x, int i) { return x[(i + 1) % 64]; }
+extern "C" __global__ void shift(int* out) {
+  __shared__ int x[64];
+  x[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = next(x, threadIdx.x);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        pytest.param("nvcc", marks=pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")),
+        pytest.param("nvrtc", marks=pytest.mark.skipif(nvrtc_library() is None, reason="no NVRTC")),
+    ],
+)
+def test_findings_name_the_line_of_the_file(
+    compiler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if compiler == "nvrtc":
+        monkeypatch.setattr(cuda_source, "find_nvcc", lambda: None)
+    Path("shift.cu").write_text(RACE)
+    np.save("out.npy", np.zeros(64, np.int32))
+    launch = ["shift.cu", "--block", "64", "--arg", "out.npy"]
+    assert main(["run", *launch]) == 1
+    said = capsys.readouterr().out
+    race = re.search(
+        r"^  line (\d+) \(shift\.cu:1, inlined at shift\.cu:5\): .* at line (\d+) \(shift\.cu:4\)", said, re.M
+    )
+    assert race is not None
+    assert f"insert `bar.sync 0;` before line {race[1]} (shift.cu:1, inlined at shift.cu:5); with it" in said
+    assert re.search(rf"^ +{race[2]} \| st\.shared.* \(shift\.cu:4\)$", said, re.M)
+    assert main(["run", *launch, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert {1, 4, 5} <= {one["source_line"] for one in record["counts"]}
+    found = record["found"]
+    assert {(one["source_file"], one["source_line"]) for one in found} == {("shift.cu", 1)}
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+def test_a_check_names_the_line_of_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        'extern "C" __global__ void wait(const char* in) {',
+        "  __shared__ alignas(128) char x[1024]; __shared__ alignas(8) long bar;",
+        "  unsigned b = __cvta_generic_to_shared(&bar), to = __cvta_generic_to_shared(x);",
+        '  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(b));',
+        '  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" :: "r"(b));',
+        '  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 1024, [%2];"',
+        '               :: "r"(to), "l"(in), "r"(b) : "memory");',
+        "}",
+    ]
+    Path("wait.cu").write_text("\n".join(lines))
+    assert main(["check", "wait.cu"]) == 1
+    said = capsys.readouterr().out
+    found = re.search(r"^error +line (\d+) \(wait\.cu:5\), kernel wait: the barrier expects 512 bytes", said, re.M)
+    assert found is not None
+    assert re.search(rf"^ +line {found[1]} \(wait\.cu:5\): mbarrier\.arrive\.expect_tx.* 1024;$", said, re.M)
+    assert re.search(r"not judged: 1 barrier: arrival count: .*; line \d+ \(wait\.cu:4\)$", said, re.M)
+
+
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 def test_a_file_of_cuda_that_nvcc_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     Path("wrong.cu").write_text("__global__ void add(int* x) { x += unknown; }\n")

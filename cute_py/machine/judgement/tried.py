@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.machine.judgement.rules import CURES
+from cute_py.ptx.locations import line_text
 
 MAX_RUNS: Final = 4
 """Runs that all findings of a launch may take to try changes."""
@@ -25,8 +26,10 @@ class Insertion:
     text: str
     behind: bool = False
 
-    def __str__(self) -> str:
-        return f"insert `{self.text}` {'behind' if self.behind else 'before'} line {self.line}"
+    def told(self, sources: Mapping[int, str]) -> str:
+        """What to do, with the line of the source."""
+        place = line_text(self.line, sources.get(self.line, ""))
+        return f"insert `{self.text}` {'behind' if self.behind else 'before'} {place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,9 @@ class Substitution:
     old: str
     new: str
 
-    def __str__(self) -> str:
-        return f"replace `{self.old}` by `{self.new}` in line {self.line}"
+    def told(self, sources: Mapping[int, str]) -> str:
+        """What to do, with the line of the source."""
+        return f"replace `{self.old}` by `{self.new}` in {line_text(self.line, sources.get(self.line, ''))}"
 
 
 Change = Insertion | Substitution
@@ -105,11 +109,14 @@ CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
 """Rule -> what may cure a finding of it."""
 
 
-def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun) -> list[Diagnostic]:
+def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: Mapping[int, str]) -> list[Diagnostic]:
     """Findings with the changes that cured them in their `fixes`: the first finding of each rule is tried.
 
     A change cures a finding where the run of the changed text ends, finds less by this rule, and no error that was not
     there before.
+
+    Args:
+        sources: line of the text -> line of the source.
     """
     made = list(found)
     left = MAX_RUNS
@@ -123,7 +130,8 @@ def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun) -> list[D
                 return made
             left -= 1
             if _cures(one, found, rerun(changed(text, change))):
-                made[place] = replace(one, fixes=(*one.fixes, "; ".join(map(str, change))))
+                said = "; ".join(part.told(sources) for part in change)
+                made[place] = replace(one, fixes=(*one.fixes, said))
                 break
     return made
 
