@@ -60,6 +60,31 @@ def test_an_error_is_the_exit_status_and_a_record(capsys: pytest.CaptureFixture[
     assert [(one["rule"], one["line"], one["severity"]) for one in found["found"]] == [("out of bounds", 9, "error")]
 
 
+def test_an_output_is_not_written_after_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that an error ended has written half of its output; the file keeps what it had."""
+    before = np.arange(8, dtype=np.uint32)
+    np.save("x.npy", before)
+    launch = ["run", "twice.ptx", "--arg", "x.npy:out", "--arg", "32"]
+    assert main(launch) == 1
+    assert "not written, because an error was found: x.npy (--write-anyway)" in capsys.readouterr().out
+    assert np.array_equal(np.load("x.npy"), before)
+    assert main([*launch, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["written"], record["not_written"]) == ([], ["x.npy"])
+    assert np.array_equal(np.load("x.npy"), before)
+
+
+def test_an_output_is_written_anyway(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("trapped.ptx").write_text(KERNEL_TEXT.replace("DONE: ret;", "DONE: trap; ret;"))
+    launch = ["run", "trapped.ptx", "--arg", "x.npy:out", "--arg", "32"]
+    assert main(launch) == 1
+    assert np.load("x.npy").tolist() == list(range(32))
+    capsys.readouterr()
+    assert main([*launch, "--write-anyway", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["written"] == ["x.npy"]
+    assert np.load("x.npy").tolist() == [2 * n for n in range(32)]
+
+
 def test_a_map_and_its_array() -> None:
     request = cute.tma.TensorMapTiled(2, 0, (16, 16), (64,), (16, 16))
     Path("map.bin").write_bytes(cute.tma.encode(request))
@@ -136,10 +161,13 @@ def test_findings_name_the_line_of_the_file(
         r"^  line (\d+) \(shift\.cu:1, inlined at shift\.cu:5\): .* at line (\d+) \(shift\.cu:4\)", said, re.M
     )
     assert race is not None
-    assert f"insert `bar.sync 0;` before line {race[1]} (shift.cu:1, inlined at shift.cu:5); with it" in said
+    place = f"line {race[1]} (shift.cu:1, inlined at shift.cu:5)"
+    assert f"insert `bar.warp.sync -1;` before {place}; with it the run is without this error" in said
+    assert f"insert `bar.sync 0;` before {place}; with it the run is without any error" in said
     assert re.search(rf"^ +{race[2]} \| st\.shared.* \(shift\.cu:4\)$", said, re.M)
     assert main(["run", *launch, "--json"]) == 1
     record = json.loads(capsys.readouterr().out)
+    assert all(one["fixes"] and one["try"] is None for one in record["found"])
     assert {1, 4, 5} <= {one["source_line"] for one in record["counts"]}
     found = record["found"]
     assert {(one["source_file"], one["source_line"]) for one in found} == {("shift.cu", 1)}
@@ -195,3 +223,28 @@ def test_a_file_of_cuda() -> None:
     np.save("x.npy", np.arange(32, dtype=np.int32))
     assert main(["run", "add.cu", "--block", "32", "--arg", "x.npy:out", "--arg", "-5"]) == 0
     assert np.load("x.npy").tolist() == [n - 5 for n in range(32)]
+
+
+def test_advice_that_was_not_tried_says_so_and_a_schedule_that_did_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wait for the wrong parity: no number of the text cures it, so nothing is tried."""
+    text = LOAD.replace(".param .align 64 .b8 map[128], .param .u64 out", ".param .u64 out")
+    copy = next(line for line in LOAD.split("\n") if "cp.async.bulk.tensor" in line)
+    bulk = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd3], 1024, [%r2];"
+    text = text.replace(copy, f"  ld.param.u64 %rd3, [out]; @%p {bulk}")
+    text = text.replace("  mov.b64 %rd1, map; cvta.param.u64 %rd2, %rd1;\n", "")
+    again = "V: mbarrier.try_wait.parity.shared.b64 %q, [%r2], 1; @!%q bra V;"
+    text = text.replace("@!%q bra W;", f"@!%q bra W; {again}")
+    Path("parity.ptx").write_text(text)
+    np.save("x.npy", np.zeros(256, np.uint32))
+    launch = ["run", "parity.ptx", "--arg", "x.npy"]
+    assert main(launch) == 1
+    said = capsys.readouterr().out
+    error = said.partition("\nwarning 1")[0]
+    assert "error 1: hang" in error and "\n  try: " in error and "change:" not in error
+    assert "not run: the schedule lazy, which may find more; schedule='lazy' (--schedule lazy) runs it" in said
+    assert main([*launch, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["schedules"], record["not_run"]) == (["eager"], ["lazy"])
+    assert record["found"][0]["fixes"] == [] and f"  try: {record['found'][0]['try']}" in said
+    assert main([*launch, "--schedule", "lazy", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["not_run"] == []

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.errors import counted, shortened
+from cute_py.machine.judgement.tried import CLEARED
 from cute_py.ptx.locations import line_text
 
 MAX_LINES: Final = 8
 """Lines of the text that one finding quotes."""
 WIDTH: Final = 110
-_QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change")
+_QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change", CLEARED)
 """Facts that the message has, or the quoted lines."""
 
 
@@ -32,6 +33,14 @@ def concrete_change(one: Diagnostic, sources: Mapping[int, str]) -> str:
     if "written with" in one.facts:
         return f"give the descriptor the swizzle of {one.facts['written with']} bytes"
     return ""
+
+
+def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int, str]) -> str:
+    """What may cure a finding that has no change that was tried; empty where it has one, or nothing is known."""
+    if one.fixes:
+        return ""
+    reason = reason_for(one, reasons)
+    return concrete_change(one, sources) or ("" if reason is None else reason.fix)
 
 
 def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]) -> list[str]:
@@ -67,13 +76,10 @@ def told(
     reason = reason_for(one, reasons)
     if reason is not None:
         lines.append(f"  why: {reason.why}")
-    change = concrete_change(one, sources)
-    if one.fixes:
-        lines += [f"  change: {fix}; with it the run is without this error" for fix in one.fixes]
-    elif change:
-        lines.append(f"  change: {change}")
-    elif reason is not None:
-        lines.append(f"  change: {reason.fix}")
+    cured = "any error" if one.facts.get(CLEARED) else f"this {one.severity}"
+    lines += [f"  change: {fix}; with it the run is without {cured}" for fix in one.fixes]
+    if untried := advice(one, reasons, sources):
+        lines.append(f"  try: {untried}")
     if one.source:
         lines.append(f"  source: {one.source}")
     return lines

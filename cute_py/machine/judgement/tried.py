@@ -17,6 +17,9 @@ from cute_py.ptx.locations import line_text
 MAX_RUNS: Final = 4
 """Runs that all findings of a launch may take to try changes."""
 
+CLEARED: Final = "clears all errors"
+"""Fact of a finding of several: with its change the run has no error at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
@@ -129,16 +132,16 @@ def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: 
             if not left:
                 return made
             left -= 1
-            if _cures(one, found, rerun(changed(text, change))):
+            after = rerun(changed(text, change))
+            if after is not None and _cures(one, found, after):
                 said = "; ".join(part.told(sources) for part in change)
-                made[place] = replace(one, fixes=(*one.fixes, said))
+                cleared = {CLEARED: True} if not _errors(after) and sum(_errors(found).values()) > 1 else {}
+                made[place] = replace(one, fixes=(*one.fixes, said), facts={**one.facts, **cleared})
                 break
     return made
 
 
-def _cures(one: Diagnostic, before: Sequence[Diagnostic], after: Sequence[Diagnostic] | None) -> bool:
-    if after is None:
-        return False
+def _cures(one: Diagnostic, before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> bool:
     rules = _errors(after)
     if any(count > _errors(before).get(rule, 0) for rule, count in rules.items()):
         return False
