@@ -3,7 +3,7 @@
     .loc 1 21 5                                              line 21 of file 1
     .loc 2 151 3, function_name $L, inlined_at 1 3 76        line 151 of file 2, inlined at line 3 of file 1
 
-The call at 1 3 76 has a `.loc` of its own, which says where that function was inlined, and so on to the kernel.
+An earlier `.loc` for 1 3 76 names the place at which that function was inlined, and so on up to the kernel.
 
 Source: PTX ISA 9.0, debugging directives: .loc, .file.
 """
