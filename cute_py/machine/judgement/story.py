@@ -36,7 +36,7 @@ def concrete_change(one: Diagnostic, sources: Mapping[int, str]) -> str:
 
 
 def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int, str]) -> str:
-    """What may cure a finding that has no change that was tried; empty where it has one, or nothing is known."""
+    """Advice for a finding without a change that was tried; empty where it has one, or where nothing is known."""
     if one.fixes:
         return ""
     reason = reason_for(one, reasons)

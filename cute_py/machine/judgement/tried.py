@@ -30,7 +30,7 @@ class Insertion:
     behind: bool = False
 
     def told(self, sources: Mapping[int, str]) -> str:
-        """What to do, with the line of the source."""
+        """The change as text, with the line of the source."""
         place = line_text(self.line, sources.get(self.line, ""))
         return f"insert `{self.text}` {'behind' if self.behind else 'before'} {place}"
 
@@ -44,7 +44,7 @@ class Substitution:
     new: str
 
     def told(self, sources: Mapping[int, str]) -> str:
-        """What to do, with the line of the source."""
+        """The change as text, with the line of the source."""
         return f"replace `{self.old}` by `{self.new}` in {line_text(self.line, sources.get(self.line, ''))}"
 
 
