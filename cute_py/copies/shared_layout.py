@@ -230,6 +230,8 @@ def find_smem_layout(writer: LayoutLike, reader: LayoutLike, dtype: DTypeLike) -
 
     Args:
         writer, reader: thread-value layouts, (thread, value) -> index of an element of the tile; of powers of two.
+            Contiguous values of a thread count as one access of up to 16 bytes. Give an access of one number a map of
+            one value: (_32,_1):(_32,_0).
         dtype: element type of 8 bits or more.
     Returns:
         the tile's elements in order, or behind a swizzle of element offsets: that with the fewest wavefronts of writer
