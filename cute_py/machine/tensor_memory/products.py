@@ -39,6 +39,7 @@ from cute_py.machine.judgement.observer import OperandRead
 from cute_py.machine.operands import operand_bytes, operand_places, operand_units
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
+from cute_py.machine.tensor_memory.operand_layouts import GROUP, accumulator_places, scale_places
 from cute_py.ptx.forms_tcgen05 import DECOMPRESSIONS
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[Any]
 
-GROUP: Final = 32
-"""Lanes that one warp of a warpgroup reaches."""
 PACKED: Final = {"e2m1": "b4x16_p64", "e2m3": "b6x16_p32", "e3m2": "b6x16_p32"}
 """Element of kind::f8f6f4 -> how shared memory holds it."""
 SCALE_ADDRESS: Final = 0x3FFFFFFF
@@ -123,20 +122,20 @@ def _parts(product: Product) -> int:
     return 2 if product.ctas == 2 and product.rows == LANES // 2 and not product.descriptor.sparse else 1
 
 
+def _halves(product: Product) -> bool:
+    """Whether the rows of D take half of each 32 lanes."""
+    return product.rows == LANES // 2 and not product.weights and _parts(product) == 1
+
+
 def places_of_d(product: Product) -> tuple[Array, Array]:
     """Lanes and columns, of the shape (rows of one CTA, N) after broadcasting, from lane 0 and column 0 on."""
-    row, n = np.arange(product.rows)[:, None], np.arange(product.descriptor.n)[None, :]
-    parts = _parts(product)
-    if parts > 1:
-        width = product.descriptor.n // parts
-        return row + product.rows * (n // width), n % width
-    return lanes_of_rows(product)[:, None], n
+    return accumulator_places(product.rows, product.descriptor.n, _parts(product), halves=_halves(product))
 
 
 def lanes_of_rows(product: Product) -> Array:
     """The lane of each row of A and D of one CTA."""
-    row = np.arange(product.rows)
-    return GROUP * (row // 16) + row % 16 if product.rows == 64 and not product.weights else row
+    lanes: Array = accumulator_places(product.rows, 8, 1, halves=_halves(product))[0][:, 0]
+    return lanes
 
 
 def check_places(product: Product) -> None:
@@ -145,7 +144,7 @@ def check_places(product: Product) -> None:
     Raises:
         TmemError: a lane where D can't begin, or columns beyond the last.
     """
-    half = product.rows == 64 and _parts(product) == 1
+    half = _halves(product)
     for what, address in (("D", product.d), *((("A", product.a),) if product.a_in_tmem else ())):
         lane, column = split_address(address)
         if lane not in ((0, 16) if half else (0,)):
@@ -263,10 +262,8 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
     for operand, address, rows in (("A", product.scales_a, product.rows), ("B", product.scales_b, descriptor.n)):
         if product.vectors:
             column = split_address(address & SCALE_ADDRESS)[1]
-            halves = 2 if operand == "B" and _parts(product) == 2 else 1
-            row = np.arange(-(-rows // halves))
-            lanes = (row % GROUP)[:, None] + np.arange(0, LANES, GROUP)[None, :]
-            found.append((f"the scales of {operand}", lanes, (column + row // GROUP)[:, None]))
+            lanes, places = scale_places(rows, descriptor.k, product.vectors, _scale_halves(product, operand))
+            found.append((f"the scales of {operand}", lanes[..., 0], column + places[..., 0] // 4))
     both = [np.broadcast_arrays(lanes, columns) for _, lanes, columns in found]
     return [(what, lanes, columns) for (what, _, _), (lanes, columns) in zip(found, both, strict=True)]
 
@@ -319,6 +316,11 @@ def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
 # ---- scale factors ---------------------------------------------------------------------------------------------------
 
 
+def _scale_halves(product: Product, operand: str) -> int:
+    """2 where each half of the lanes has the scale factors of its half of B."""
+    return 2 if operand == "B" and _parts(product) == 2 else 1
+
+
 def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Array:
     """Numbers (rows, factors along K) of the scales of A or B."""
     address = product.scales_a if operand == "A" else product.scales_b
@@ -329,18 +331,15 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     lane, column = split_address(address & SCALE_ADDRESS)
     if lane:
         raise TmemError(f"the scales of {operand} begin in lane {lane}; must be lane 0")
-    halves = 2 if operand == "B" and _parts(product) == 2 else 1
-    held = -(-rows // halves)
-    count = -(-held // GROUP)
+    lanes, places = scale_places(rows, product.descriptor.k, product.vectors, _scale_halves(product, operand))
+    count = int(places.max()) // 4 + 1
     if column + count > COLUMNS:
         raise TmemError(f"the scales of {operand} are in columns {column}..{column + count - 1}; there are {COLUMNS}")
-    raw = memory.cells[:, column : column + count].copy().view(np.uint8).reshape(4, GROUP, count, 4)
-    raw = raw[..., first : first + product.vectors].swapaxes(1, 2).reshape(4, GROUP * count, product.vectors)[:, :held]
-    groups = raw.reshape(halves, 4 // halves, held, product.vectors)
-    if (groups != groups[:, :1]).any():
+    codes = memory.cells.view(np.uint8).reshape(LANES, -1)[lanes, 4 * column + first + places]
+    if (codes != codes[:, :1]).any():
         text = f"the scales of {operand} differ between groups of 32 lanes; must be equal"
         raise TmemError(text, {"columns": f"{column}..{column + count - 1}"})
-    codes = groups[:, 0].reshape(halves * held, product.vectors)[:rows]
+    codes = codes[:, 0]
     return numbers_of_codes(codes, product.descriptor.scale_type or "ue8m0")
 
 
