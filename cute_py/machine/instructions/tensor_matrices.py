@@ -191,6 +191,7 @@ def build_product(site: Site) -> Run:
         m, state = f.m, TensorState.of(f.m)
         product = _product(site, mma, f)
         ctas = pair_of(f, site, mma.group)
+        state.products.setdefault((ctas[0], site.one.line), product)
         column = split_address(product.d)[1]
         with errors_as_faults(site, f):
             check_places(product)

@@ -34,21 +34,24 @@ HALF_GROUP: Final = 16
 
 
 @functools.lru_cache(maxsize=256)
-def accumulator_layout(rows: int, columns: int, parts: int, *, halves: bool, bits: int = 32) -> Layout:
+def accumulator_layout(
+    rows: int, columns: int, parts: int, *, halves: bool, bits: int = 32, packed: bool = False
+) -> Layout:
     """(row of one CTA, column) -> address of an element of D, or of A.
 
     Args:
         parts: groups of lanes that share out the columns. halves: 64 rows take the lower half of each 32 lanes.
+        bits: of an element. packed: elements are neighbours, as those of A; else each has a column of 32 bits.
 
     >>> print(accumulator_layout(64, 256, 1, halves=True), accumulator_layout(64, 256, 2, halves=False))
     ((_16,_4),_256):((_65536,_2097152),_1) (_64,(_128,_2)):(_65536,(_1,_4194304))
     """
-    lane = lane_stride(bits)
+    lane, step = lane_stride(bits), 1 if packed else 32 // bits
     if parts > 1:
-        return static(Layout((rows, (columns // parts, parts)), (lane, (1, rows * lane))))
+        return static(Layout((rows, (columns // parts, parts)), (lane, (step, rows * lane))))
     if halves:
-        return static(Layout(((HALF_GROUP, rows // HALF_GROUP), columns), ((lane, GROUP * lane), 1)))
-    return static(Layout((rows, columns), (lane, 1)))
+        return static(Layout(((HALF_GROUP, rows // HALF_GROUP), columns), ((lane, GROUP * lane), step)))
+    return static(Layout((rows, columns), (lane, step)))
 
 
 @functools.lru_cache(maxsize=256)

@@ -112,29 +112,29 @@ def split_address(taddr: int) -> tuple[int, int]:
 
 def columns_of_d(product: Product) -> int:
     """Columns that D takes."""
-    return product.descriptor.n // _parts(product)
+    return product.descriptor.n // lane_parts(product)
 
 
-def _parts(product: Product) -> int:
+def lane_parts(product: Product) -> int:
     """Groups of lanes that share out the columns of D."""
     if product.weights:
         return LANES // product.rows
     return 2 if product.ctas == 2 and product.rows == LANES // 2 and not product.descriptor.sparse else 1
 
 
-def _halves(product: Product) -> bool:
+def half_lanes(product: Product) -> bool:
     """Whether the rows of D take half of each 32 lanes."""
-    return product.rows == LANES // 2 and not product.weights and _parts(product) == 1
+    return product.rows == LANES // 2 and not product.weights and lane_parts(product) == 1
 
 
 def places_of_d(product: Product) -> tuple[Array, Array]:
     """Lanes and columns, of the shape (rows of one CTA, N) after broadcasting, from lane 0 and column 0 on."""
-    return accumulator_places(product.rows, product.descriptor.n, _parts(product), halves=_halves(product))
+    return accumulator_places(product.rows, product.descriptor.n, lane_parts(product), halves=half_lanes(product))
 
 
 def lanes_of_rows(product: Product) -> Array:
     """The lane of each row of A and D of one CTA."""
-    lanes: Array = accumulator_places(product.rows, 8, 1, halves=_halves(product))[0][:, 0]
+    lanes: Array = accumulator_places(product.rows, 8, 1, halves=half_lanes(product))[0][:, 0]
     return lanes
 
 
@@ -144,7 +144,7 @@ def check_places(product: Product) -> None:
     Raises:
         TmemError: a lane where D can't begin, or columns beyond the last.
     """
-    half = _halves(product)
+    half = half_lanes(product)
     for what, address in (("D", product.d), *((("A", product.a),) if product.a_in_tmem else ())):
         lane, column = split_address(address)
         if lane not in ((0, 16) if half else (0,)):
@@ -185,14 +185,14 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
     """Codes (rows, depth) of A in tensor memory."""
     if product.weights and product.rows != LANES:
         raise TmemError(f"A of .ws with M = {product.rows} in tensor memory is not emulated")
-    width = _width_of_a(product)
+    width = width_of_a(product)
     lane, column = split_address(product.a)
     count = depth * width // 32
     if column + count > COLUMNS:
         raise TmemError(f"A is in columns {column}..{column + count - 1}; tensor memory has {COLUMNS}")
-    lanes = lane + (np.arange(product.rows) if _parts(product) > 1 else lanes_of_rows(product))
+    lanes = lane + (np.arange(product.rows) if lane_parts(product) > 1 else lanes_of_rows(product))
     words = memory.cells[lanes, column : column + count]
-    if _parts(product) > 1 and (words != memory.cells[lanes + product.rows, column : column + count]).any():
+    if lane_parts(product) > 1 and (words != memory.cells[lanes + product.rows, column : column + count]).any():
         raise TmemError("A differs between lanes 0 to 63 and 64 to 127; two CTAs with M = 128 must hold it twice")
     codes = as_elements(np.ascontiguousarray(words), width)
     if element in PACKED and not product.kind.packed:
@@ -241,7 +241,7 @@ def units_of(operand: OperandRead) -> Array:
     return operand_units(operand.words, operand.major, operand.extent, operand.depth, operand.bits, operand.kind)
 
 
-def _width_of_a(product: Product) -> int:
+def width_of_a(product: Product) -> int:
     """Bits of an element of A in tensor memory."""
     return 4 if product.kind.packed else _WIDTHS.get(product.descriptor.a_type or "", 8)
 
@@ -253,8 +253,8 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
     if product.a_in_tmem:
         lane, column = split_address(product.a)
         held = descriptor.k // 2 if descriptor.sparse else descriptor.k
-        lanes = lane + (np.arange(LANES) if _parts(product) > 1 else lanes_of_rows(product))
-        columns = np.arange(column, column + held * _width_of_a(product) // 32)
+        lanes = lane + (np.arange(LANES) if lane_parts(product) > 1 else lanes_of_rows(product))
+        columns = np.arange(column, column + held * width_of_a(product) // 32)
         found.append(("A", lanes[:, None], columns[None, :]))
     if product.metadata is not None and product.rows == LANES:
         lanes, bits = _places_of_metadata(product.kind, descriptor.k)
@@ -262,7 +262,7 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
     for operand, address, rows in (("A", product.scales_a, product.rows), ("B", product.scales_b, descriptor.n)):
         if product.vectors:
             column = split_address(address & SCALE_ADDRESS)[1]
-            lanes, places = scale_places(rows, descriptor.k, product.vectors, _scale_halves(product, operand))
+            lanes, places = scale_places(rows, descriptor.k, product.vectors, scale_halves(product, operand))
             found.append((f"the scales of {operand}", lanes[..., 0], column + places[..., 0] // 4))
     both = [np.broadcast_arrays(lanes, columns) for _, lanes, columns in found]
     return [(what, lanes, columns) for (what, _, _), (lanes, columns) in zip(found, both, strict=True)]
@@ -316,9 +316,9 @@ def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
 # ---- scale factors ---------------------------------------------------------------------------------------------------
 
 
-def _scale_halves(product: Product, operand: str) -> int:
+def scale_halves(product: Product, operand: str) -> int:
     """2 where each half of the lanes has the scale factors of its half of B."""
-    return 2 if operand == "B" and _parts(product) == 2 else 1
+    return 2 if operand == "B" and lane_parts(product) == 2 else 1
 
 
 def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Array:
@@ -331,7 +331,7 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     lane, column = split_address(address & SCALE_ADDRESS)
     if lane:
         raise TmemError(f"the scales of {operand} begin in lane {lane}; must be lane 0")
-    lanes, places = scale_places(rows, product.descriptor.k, product.vectors, _scale_halves(product, operand))
+    lanes, places = scale_places(rows, product.descriptor.k, product.vectors, scale_halves(product, operand))
     count = int(places.max()) // 4 + 1
     if column + count > COLUMNS:
         raise TmemError(f"the scales of {operand} are in columns {column}..{column + count - 1}; there are {COLUMNS}")
