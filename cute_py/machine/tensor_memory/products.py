@@ -33,8 +33,16 @@ import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major
 from cute_py.errors import TmemError
-from cute_py.formats.numbers import to_float32
-from cute_py.machine.arithmetic import WIDE, as_elements, bits_of_numbers, numbers_of, sum_floats, sum_integers
+from cute_py.machine.arithmetic import (
+    WIDE,
+    as_elements,
+    bits_of_numbers,
+    codes_of_bytes,
+    numbers_of_codes,
+    scaled,
+    sum_floats,
+    sum_integers,
+)
 from cute_py.machine.judgement.observer import OperandRead
 from cute_py.machine.operands import operand_bytes, operand_places, operand_units
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
@@ -196,21 +204,8 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
         raise TmemError("A differs between lanes 0 to 63 and 64 to 127; two CTAs with M = 128 must hold it twice")
     codes = as_elements(np.ascontiguousarray(words), width)
     if element in PACKED and not product.kind.packed:
-        return codes >> np.uint32(2) & np.uint32(15) if element == "e2m1" else codes & np.uint32(63)
+        return codes_of_bytes(codes, element)
     return codes
-
-
-def numbers_of_codes(codes: Array, element: str) -> Array:
-    """float64, or int64 of an integer type, of element bits.
-
-    >>> numbers_of_codes(np.array([3, 11]), "e2m1").tolist(), numbers_of_codes(np.array([0xB8]), "ue4m3").tolist()
-    ([1.5, -1.5], [1.0])
-    """
-    if element in ("e2m1", "e2m3", "e3m2", "ue8m0"):
-        return to_float32(codes.astype(np.uint8), element).astype(np.float64)
-    if element == "ue4m3":
-        return numbers_of(codes & 0x7F, "e4m3")
-    return numbers_of(codes, element)
 
 
 def operand_reads(product: Product, start: int) -> list[OperandRead]:
@@ -343,11 +338,6 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     return numbers_of_codes(codes, product.descriptor.scale_type or "ue8m0")
 
 
-def _scaled(numbers: Array, scales: Array) -> Array:
-    found: Array = numbers * np.repeat(scales, numbers.shape[1] // scales.shape[1], axis=1)
-    return found
-
-
 # ---- the product -----------------------------------------------------------------------------------------------------
 
 
@@ -387,8 +377,8 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
             codes = with_zeros(one, product, codes)
         left, right = numbers_of_codes(codes, a_type) * signs[0], second * signs[1]
         if product.vectors:
-            left = _scaled(left, _scales(product, one, "A", product.rows))
-            right = _scaled(right, _scales(product, one, "B", descriptor.n))
+            left = scaled(left, _scales(product, one, "A", product.rows))
+            right = scaled(right, _scales(product, one, "B", descriptor.n))
         results.append(_summed(product, left, right, one, d_type))
     for number, (one, words) in enumerate(zip(memories, results, strict=True)):
         _put(product, one, words, None if product.disabled is None else product.disabled[number])
