@@ -180,7 +180,7 @@ def _tmem_table(title: str, tensor: Tensor, address: int, *, scales: bool = Fals
     width = int(columns.max()) + 1
     held = numpy.full((LANES, width, 2), NOT_A_SOURCE, numpy.int64)
     order = slice(None, None, -1)  # a cell with several elements shows the first
-    elements = numpy.stack(numpy.indices(places.shape), axis=-1).reshape(-1, 2)
+    elements = numpy.indices(places.shape).reshape(2, -1).T
     held[lanes.ravel()[order], columns.ravel()[order]] = elements[order]
     first_lane, first = address >> 16 & 0x3FFF, address & 0xFFFF
     # Rows of scale factors are counted copy by copy: 32 of each column, the second half of B, then the further lanes.

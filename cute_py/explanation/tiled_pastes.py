@@ -287,8 +287,9 @@ def _products(text: str) -> Iterator[Reading]:
         factors = int(vectors[1]) if vectors[1] else one.k // int(vectors[2])
     values = [int(found[name]["value"], 16) for name in "ab"]
     pair = "cta_group::2" in text or (bool(one.check(1)) and not one.check(2))
+    group, weights = 2 if pair else 1, ".ws" in text
     operands = unless_refused(
-        lambda: UmmaOperands(one.value, *values, one.kind, 2 if pair else 1, scale_vec=factors, weights=".ws" in text)
+        lambda: UmmaOperands(one.value, values[0], values[1], one.kind, group, scale_vec=factors, weights=weights)
     )
     if operands is None:
         return

@@ -133,9 +133,9 @@ def codes_of_bytes(raw: Array, element: str) -> Array:
 
     Source: PTX ISA 9.0, packing formats of kind::f8f6f4; cute/atom/mma_traits_sm120.hpp, fp4_shift_A.
     """
-    if element == "e2m1":
-        return raw >> raw.dtype.type(2) & raw.dtype.type(15)
-    return raw & raw.dtype.type(63) if element in ("e2m3", "e3m2") else raw
+    shift, mask = {"e2m1": (2, 15), "e2m3": (0, 63), "e3m2": (0, 63)}.get(element, (0, 255))
+    found: Array = raw >> raw.dtype.type(shift) & raw.dtype.type(mask)
+    return found
 
 
 def scaled(numbers: Array, factors: Array) -> Array:

@@ -144,7 +144,7 @@ def run_kind_mma(found: KindInstruction, a: Array, b: Array, c: Array, scales: t
     if scales:
         numbers = [scaled(x, numbers_of_codes(s, found.scale)) for x, s in zip(numbers, scales, strict=True)]
     sums = numbers_of(gathered(found.atom, "C", as_elements(c, element_width(found.d)), (m, n)), found.d)
-    total = bits_of_numbers(sum_floats(*numbers, sums, WIDE, found.d == "f16"), found.d)
+    total = bits_of_numbers(sum_floats(numbers[0], numbers[1], sums, WIDE, found.d == "f16"), found.d)
     return in_registers(scattered(found.atom, total), element_width(found.d), c.dtype)
 
 
