@@ -50,12 +50,8 @@ def test_a_sound_kernel() -> None:
     ("number", "to", "cause", "words"),
     [
         (1, r"\1\2\3[\5], [\4], p;", "exchanged", "takes for the other operand"),
-        pytest.param(
-            0, r"\1\2\3[\5], [\4], p;", "exchanged", "one of the two is wrong", marks=pytest.mark.slow
-        ),
-        pytest.param(
-            1, r"\1\2\3[\5], [\5], p;", "exchanged", "the scale factors of A are", marks=pytest.mark.slow
-        ),
+        pytest.param(0, r"\1\2\3[\5], [\4], p;", "exchanged", "one of the two is wrong", marks=pytest.mark.slow),
+        pytest.param(1, r"\1\2\3[\5], [\5], p;", "exchanged", "the scale factors of A are", marks=pytest.mark.slow),
         (1, r"\1\2\3[\4], [\2], p;", "sums", "they are its sums"),
     ],
 )

@@ -56,8 +56,8 @@ _SCALES: Final[dict[str, dict[int, tuple[str, ...]]]] = {
 }
 """Kind -> factors of a row -> their types."""
 _USUAL: Final = {"mxf8f6f4": 1, "mxf4": 2}
-"""Kind -> factors of a row where the instruction names no number."""
-_WORDS: Final = re.compile(
+"""Kind -> factors of a row where the instruction has no .scale_vec."""
+_OPCODE: Final = re.compile(
     r"mma\.sync\.aligned(?P<before>(?:\.(?:kind::\w{1,10}|block_scale|scale_vec::[124]X)){0,3})\.m16n8k(?P<k>32|64)"
     r"\.row\.col(?P<behind>(?:\.(?:kind::\w{1,10}|block_scale|scale_vec::[124]X)){0,3})"
     r"\.(?P<d>f32|f16)\.(?P<a>e\dm\d)\.(?P<b>e\dm\d)\.(?P<c>f32|f16)(?:\.(?P<scale>ue\dm\d))?"
@@ -78,7 +78,7 @@ class KindInstruction:
 
 @functools.lru_cache(maxsize=256)
 def kind_instruction(opcode: str) -> KindInstruction:
-    """The instruction of an opcode; its kind may stand before the shape or behind the majors.
+    """The instruction of an opcode; its kind comes before the shape or after the majors.
 
     Raises:
         Refused: there is no such instruction, or it is not emulated.
@@ -87,13 +87,13 @@ def kind_instruction(opcode: str) -> KindInstruction:
     >>> found.factors, found.atom.op
     (2, 'SM120::BLOCKSCALED::SM120_16x8x64_TN_VS')
     """
-    match = _WORDS.fullmatch(opcode)
-    words = [] if match is None else f"{match['before']}{match['behind']}".strip(".").split(".")
-    kinds = [word.removeprefix("kind::") for word in words if word.startswith("kind::")]
-    if match is None or len(kinds) != 1 or kinds[0] not in _SCALES or len(set(words)) != len(words):
+    match = _OPCODE.fullmatch(opcode)
+    modifiers = [] if match is None else f"{match['before']}{match['behind']}".strip(".").split(".")
+    kinds = [one.removeprefix("kind::") for one in modifiers if one.startswith("kind::")]
+    if match is None or len(kinds) != 1 or kinds[0] not in _SCALES or len(set(modifiers)) != len(modifiers):
         raise Refused(f"{opcode} is not emulated")
     kind, a, b, scale = kinds[0], match["a"], match["b"], match["scale"] or ""
-    said = [int(word[11]) for word in words if word.startswith("scale_vec")]
+    said = [int(one[11]) for one in modifiers if one.startswith("scale_vec")]
     factors = said[0] if said else _USUAL.get(kind, 0)
     deep = kind in ("mxf4", "mxf4nvf4")
     types = ("e2m1",) if deep else _NARROW
@@ -102,7 +102,7 @@ def kind_instruction(opcode: str) -> KindInstruction:
         and {a, b} <= set(types)
         and match["k"] == ("64" if deep else "32")
         and len(said) < 2
-        and ("block_scale" in words) == (kind != "f8f6f4")
+        and ("block_scale" in modifiers) == (kind != "f8f6f4")
         and ((not factors and not scale and kind == "f8f6f4") or scale in _SCALES[kind].get(factors, ()))
         and (match["d"] == "f32" or kind == "f8f6f4")
     )

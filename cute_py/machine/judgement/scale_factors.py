@@ -134,7 +134,7 @@ class ScaleFactors:
             return None
         if (held == 0).any():
             return None
-        tiles = [self._tiles[number - 1] for number in np.unique(held).tolist()]
+        tiles: list[WrittenTile] = [self._tiles[number - 1] for number in np.unique(held).tolist()]
         other = next((tile for tile in tiles if tile.map_key != tiles[0].map_key), None)
         if other is not None:
             text = (

@@ -1,7 +1,7 @@
 """How one tcgen05.mma reads its operands: A and B out of shared memory, scale factors and D in tensor memory.
 
     UmmaOperands(idesc, a, b)      .A, .B, .D, .SFA, .SFB     CuTe tensors of one CTA: where each element is
-                                   explain()                  the same in words
+                                   explain()                  the same as text
 
 The machine computes with the layouts that the tensors show: `machine/operands` and `operand_layouts` have both.
 Source: PTX ISA 9.0, tcgen05: canonical layouts, data path layouts, layouts of scale factors.
@@ -69,7 +69,7 @@ class UmmaOperands:
         TmemError: an instruction descriptor, a place or a number of factors that the instruction does not take.
         InvalidTypeError, InvalidValueError: another argument of a wrong type or value.
 
-    `explain` says it in words, `cute_py.draw.draw` makes a picture. The tensors are those of one CTA; the second CTA of
+    `explain` returns the same as text, `cute_py.draw.draw` makes a picture. The tensors are those of one CTA; the second CTA of
     a pair has its rows at the same places. The offsets of a sparse A are those of its stored elements.
 
     >>> operands = UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440)
@@ -221,10 +221,10 @@ class UmmaOperands:
         pointer = make_tmem_ptr(address, element_type(f"float_{one.scale_type}_t"))
         return make_tensor(pointer + one.raw(f"scale_{operand.lower()}_id"), layout)
 
-    # ---- words -------------------------------------------------------------------------------------------------------
+    # ---- text --------------------------------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """The operands in words: extents, core matrices, offsets, swizzle, addresses, lanes and columns.
+        """The operands as text: extents, core matrices, offsets, swizzle, addresses, lanes and columns.
 
         >>> print(UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440).explain().split("\\n\\n")[1])
         A in shared memory: 128 rows x 16 of f16, K-major
