@@ -69,7 +69,7 @@ class UmmaOperands:
         TmemError: an instruction descriptor, a place or a number of factors that the instruction does not take.
         InvalidTypeError, InvalidValueError: another argument of a wrong type or value.
 
-    `explain` returns the same as text, `cute_py.draw.draw` makes a picture. The tensors are those of one CTA; the second
+    `explain` returns the same as text, `cute_py.draw.draw` a picture. The tensors are those of one CTA; the second
     CTA of a pair has its rows at the same places. The offsets of a sparse A are those of its stored elements.
 
     >>> operands = UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440)
