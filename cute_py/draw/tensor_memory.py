@@ -133,7 +133,7 @@ def draw_umma(operands: UmmaOperands) -> Picture:
     """
     tables = [_shared_table(read) for read in sorted(operands.reads, key=lambda one: one.name)]
     if operands.a_in_tmem:
-        tables.insert(0, _tmem_table("A: row, first k", operands.A, operands.a))
+        tables.insert(0, _tmem_table("A: row, first k", operands.A, int(operands.a)))
     tables.append(_tmem_table("D: row, column", operands.D, operands.d))
     for name, factors, address in zip(("SFA", "SFB"), (operands.SFA, operands.SFB), operands.scales, strict=True):
         if factors is not None:

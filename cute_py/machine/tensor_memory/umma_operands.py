@@ -79,8 +79,8 @@ class UmmaOperands:
     """
 
     idesc: int
-    a: int
-    b: int
+    a: int | SmemDescriptor
+    b: int | SmemDescriptor
     kind: str = "f16"
     cta_group: int = 1
     d: int = 0
@@ -169,7 +169,7 @@ class UmmaOperands:
     def _product(self) -> Product:
         scales = self.scales if self.scale_vec else (0, 0)
         return Product(
-            self.descriptor, self.cta_group, self.a, self.a_in_tmem, self.b, self.d, adds=True,
+            self.descriptor, self.cta_group, int(self.a), self.a_in_tmem, int(self.b), self.d, adds=True,
             vectors=self.scale_vec or 0, scales_a=scales[0], scales_b=scales[1], weights=self.weights,
         )  # fmt: skip
 
@@ -187,7 +187,7 @@ class UmmaOperands:
             layout = accumulator_layout(
                 product.rows, held, 1, halves=half_lanes(product), bits=width_of_a(product), packed=True
             )
-            return make_tensor(make_tmem_ptr(self.a, element), layout)
+            return make_tensor(make_tmem_ptr(int(self.a), element), layout)
         read = next(one for one in self.reads if one.name == name)
         fields = SmemDescriptor.decode(read.words)
         depth = 2 * read.depth if product.kind.packed else read.depth
@@ -315,7 +315,7 @@ class UmmaOperands:
 
     def _a_in_tmem(self) -> list[str]:
         product = self._product
-        lane, column = split_address(self.a)
+        lane, column = split_address(int(self.a))
         held = product.descriptor.k // 2 if product.descriptor.sparse else product.descriptor.k
         count = held * width_of_a(product) // 32
         stored = " that are stored" if product.descriptor.sparse else ""
