@@ -82,6 +82,7 @@ if typing.TYPE_CHECKING:
     from cute_py.explanation.element_trace import trace as trace
     from cute_py.machine import PtxError as PtxError
     from cute_py.machine import PtxRun as PtxRun
+    from cute_py.machine import UmmaOperands as UmmaOperands
     from cute_py.machine import Warps as Warps
     from cute_py.machine import run_ptx as run_ptx
     from cute_py.notation.dsl import from_dsl as from_dsl
@@ -124,7 +125,7 @@ _LATER = {
     "cute_py.copies.plan": "plan_copy",
     "cute_py.copies.prepared": "prepare_copy",
     "cute_py.copies.shared_layout": "find_smem_layout",
-    "cute_py.machine": "PtxError PtxRun Warps run_ptx",
+    "cute_py.machine": "PtxError PtxRun UmmaOperands Warps run_ptx",
 }
 """Module -> public names of it; the module is imported when one of them is first used."""
 

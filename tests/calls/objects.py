@@ -66,6 +66,7 @@ __all__ = [
     "warps_that_ran",
     "KERNEL_TEXT",
     "kernel_run",
+    "product_run",
     "tensor_run",
     "saved_kernel",
 ]
@@ -266,6 +267,30 @@ END: ret;
 def tensor_run() -> Any:
     """A run of a kernel whose first warp writes a column of tensor memory."""
     return cute.run_ptx(TENSOR_TEXT, schedule="eager")
+
+
+PRODUCT_TEXT = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry multiply() .reqntid 32
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<3>; .shared .align 4 .b32 base; .shared .align 1024 .b8 tile[16384];
+  .shared .align 8 .b64 bar;
+  mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; setp.ne.u32 %p2, 0, 0;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32; ld.shared.b32 %r2, [base];
+  @%p1 bra DONE; mbarrier.init.shared.b64 [bar], 1; cvta.shared.u64 %rd3, tile; mov.u32 %r3, tile; shr.u32 %r3, %r3, 4;
+  cvt.u64.u32 %rd1, %r3; mov.b64 %rd2, 0x4000404000010000; or.b64 %rd1, %rd1, %rd2;
+  tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd1, %rd1, 0x08080010, %p2;
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
+DONE: bar.warp.sync -1; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 32; ret;
+}
+"""
+
+
+def product_run() -> Any:
+    """A run of a kernel with one product, at line 12."""
+    return cute.run_ptx(PRODUCT_TEXT, schedule="eager", judge=False)
 
 
 def saved_kernel() -> str:

@@ -338,6 +338,23 @@ method("PtxRun.trace", "kernel_run(32)", lambda m: m.one_of("0", "31"), named={"
 method("PtxRun.explain", "kernel_run(33)")
 method("PtxRun.timeline", "kernel_run(32)", named={"cta": "0"})
 method("PtxRun.tensor_memory", "tensor_run()", named={"cta": "0"})
+method("PtxRun.umma_operands", "product_run()", "12", named={"cta": "0"})
+add(
+    "UmmaOperands",
+    "0x08400010",
+    lambda m: m.one_of("0x4000404000010040", "SmemDescriptor.decode(0x4000404000010040)"),
+    "0x4000404000010440",
+    named={
+        "kind": "'f16'",
+        "cta_group": "1",
+        "d": lambda m: m.one_of("0", "64"),
+        "scales": "(0, 0)",
+        "scale_vec": "None",
+        "a_in_tmem": "False",
+        "weights": "False",
+    },
+)
+method("UmmaOperands.explain", "UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440)")
 method("PtxRun.raise_for_diagnostics", lambda m: m.one_of("kernel_run(32)", "kernel_run(33)"))
 method(
     "tma.GemmKernel.machine_launches",

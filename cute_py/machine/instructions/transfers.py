@@ -477,6 +477,8 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
                     swizzle=_width(shape.swizzle),
                     map_key=words,
                     data_type=shape.data_type.name,
+                    dims=tuple(int(one) for one in shape.dims),
+                    bits=int(shape.bits),
                 ),
             )
 
