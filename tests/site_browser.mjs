@@ -44,8 +44,10 @@ if (plan.shots) {
 } else {
   const page = await browser.newPage();
   for (const path of plan.pages) {
+    await page.setViewportSize({ width: plan.widths[0], height: 900 });
     await page.goto(url + path, { waitUntil: "load" });
     await page.waitForSelector(".md-content");
+    await page.addStyleTag({ content: "* { transition: none !important }" });
     for (const width of plan.widths) {
       await page.setViewportSize({ width, height: 900 });
       for (const row of await page.evaluate(wideBlocks)) console.log(JSON.stringify([path, width, ...row]));
