@@ -233,7 +233,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
         "part of an element": (
             lambda: cute.copy((np.zeros(6, np.uint8), Layout(1)), (np.zeros(8, np.uint8), Layout(1)), dtype="int32"),
             value,
-            "the memory of the source = 6 bytes; must be a multiple of 32 bits, one int32",
+            "the memory of the source is 6 bytes; must be a multiple of 32 bits, one int32",
         ),
         "reach": (
             lambda: cute.copy((x, Layout(12, 2)), y),

@@ -303,7 +303,7 @@ def test_pairings_of_four_bits(nibbles: tuple[str, str], flips: tuple[int, int],
     [
         (("low",), InvalidValueError, "must be a pair, for the source and the destination"),
         (("low", "low", "low"), InvalidValueError, "must be a pair, for the source and the destination"),
-        (("low", "up"), InvalidValueError, "an order of nibbles = 'up'; must be one of 'low', 'high'"),
+        (("low", "up"), InvalidValueError, "an order of nibbles is 'up'; must be one of 'low', 'high'"),
         (("low", 1), InvalidTypeError, "an order of nibbles"),
         ("low", InvalidTypeError, "nibbles"),
     ],

@@ -100,7 +100,7 @@ REFUSED: list[Refusal] = [
     ("operand block", lambda: OPERAND.descriptor(0, 99), InvalidValueError, "block = 99; must be 0 to 3"),
     ("kind", lambda: find_smem_operand(ONE, "int8", kind=Unprintable()), InvalidTypeError, "kind must be a"),
     ("major", lambda: find_smem_operand(ONE, "int8", major=0), InvalidTypeError, "major must be a Major"),
-    ("swizzle", lambda: find_smem_operand(ONE, "int8", swizzle=[]), TmemError, "swizzle []; must be 0"),
+    ("swizzle", lambda: find_smem_operand(ONE, "int8", swizzle=[]), TmemError, "swizzle = []; must be 0"),
     ("plan record", lambda: tmem.CpPlan(*[None] * 9), InvalidTypeError, "CpPlan.form must be a CpForm"),
     ("loops", lambda: loops(2**30, 2**30), TmemError, "instructions; must be within 1..2048"),
     ("no loop", lambda: loops(0), TmemError, "a copy of 0 instructions"),
