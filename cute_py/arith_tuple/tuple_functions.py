@@ -136,8 +136,9 @@ def product_like(t: Tree, guide: Tree) -> Tree:
 
 
 def prefix_product(t: Tree, start: int | None = None) -> Tree:
-    """For every leaf, the product of the leaves before it: the strides of a compact column-major layout. `Layout`
-    itself differs: where the extent is a static 1, its stride is a static 0.
+    """For every leaf, the product of the leaves before it: the strides of a compact column-major layout.
+
+    `Layout` itself differs: where the extent is a static 1, its stride is a static 0.
 
     >>> prefix_product((2, (3, 4))), prefix_product((Int(2), Int(1), Int(5)))
     ((1, (2, 6)), (Int(1), Int(2), Int(2)))

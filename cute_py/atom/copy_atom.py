@@ -59,8 +59,10 @@ class CopyTraits:
 
 @record
 class CopyAtom:
-    """A copy instruction that moves values of one type. `str` is C++'s print. If `dtype` is None, the atom counts in
-    bits. Two atoms are equal if their operations and types are equal.
+    """A copy instruction that moves values of one type.
+
+    `str` is C++'s print. If `dtype` is None, the atom counts in bits. Two atoms are equal if their operations and types
+    are equal.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> atom = copy_atom("SM75_U32x4_LDSM_N", "half_t")

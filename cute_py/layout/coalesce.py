@@ -198,8 +198,9 @@ def coalesced_shape(shape: Tree) -> Tree:
 
 
 def make_layout_like(layout: LayoutLike, tiler: Tiler = None) -> Layout:
-    """A compact layout of the same shape whose strides have the same order; a static stride 0 stays 0. With a tiler,
-    the result has the tile's shape and, mode by mode, the layout's strides.
+    """A compact layout of the same shape whose strides have the same order; a static stride 0 stays 0.
+
+    With a tiler, the result has the tile's shape and, mode by mode, the layout's strides.
 
     >>> print(make_layout_like(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(42), Int(1)))))
     (_2,_3,_4):(_0,_4,_1)

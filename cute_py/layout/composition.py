@@ -181,8 +181,9 @@ def _stepped_over(have: Value, d: Value, over: Value, notes: Notes) -> tuple[Val
 
 
 def _walked(left: Value, n: Value, whole: Value, taken: Value, notes: Notes) -> tuple[Value, Value]:
-    """The number of elements, of n, that lie in a mode with `left` places, and the number that lie beyond it. `whole`
-    is the total number of elements to take, and `taken` the number of places up to and including this mode.
+    """The number of elements, of n, that lie in a mode with `left` places, and the number that lie beyond it.
+
+    `whole` is the total number of elements to take, and `taken` the number of places up to and including this mode.
     """
     take = smaller(left, n)
     if type(take) is type(n) is int:

@@ -192,7 +192,12 @@ def test_sixteen_modes_are_copied_and_seventeen_refused() -> None:
         ),
         (Layout(6), Layout((3, 2), (1, 2)), InvalidValueError, "the destination overlaps itself"),
         (Layout(6), Layout((3, 2), (1, 0)), InvalidValueError, "the destination overlaps itself"),
-        (Layout((2, 2), (1, 1 << 60)), Layout(4), InvalidValueError, "the source layout reaches beyond 2**60 elements"),
+        (
+            Layout((2, 2), (1, 1 << 60)),
+            Layout(4),
+            InvalidValueError,
+            "the source layout has offsets beyond 2**60 elements",
+        ),
         (Layout(4), Layout((2, 2), (1, -(1 << 60))), InvalidValueError, "the destination layout reaches beyond"),
         ("4:1", Layout(4), InvalidTypeError, "the source must be a layout, got str '4:1'"),
         (Layout(4), 4, InvalidTypeError, "the destination must be a layout, got int 4"),

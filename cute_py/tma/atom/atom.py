@@ -78,8 +78,9 @@ class TmaAtom(TileAtom):
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes that one instruction delivers to each receiving CTA: the box with its out-of-bounds elements. Packed
-        types count their packed bits.
+        """Bytes that one instruction delivers to each receiving CTA: the box with its out-of-bounds elements.
+
+        Packed types count their packed bits.
         """
         rows = 4 if self.instruction.mode in ("gather4", "scatter4") else 1
         return math.prod(self.plan.box) * rows * self.internal_dtype.bits // 8

@@ -124,8 +124,9 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
 
 
 def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
-    """Find up to `most` changes of `arguments` for which `make(**arguments)` returns an atom that can copy. A fix
-    changes one argument. With `pairs`, it changes two if two rules are broken and no single change is enough.
+    """Find up to `most` changes of `arguments` for which `make(**arguments)` returns an atom that can copy.
+
+    A fix changes one argument. With `pairs`, it changes two if two rules are broken and no single change is enough.
 
     Args:
         make: `make_tma_atom`; arguments: its arguments by name; `gtensor` must be a tensor.
@@ -366,8 +367,10 @@ def make_tma_copy(
     arch: str | None = None,
     **options: Any,
 ) -> TmaAtom:
-    """Make a TMA atom as C++'s make_tma_copy does. The tile is given, or is the shape of the shared layout. Its sizes
-    become static, whether given as '128x64' or as (128, 64).
+    """Make a TMA atom as C++'s make_tma_copy does.
+
+    The tile is given, or is the shape of the shared layout. Its sizes become static, whether given as '128x64' or as
+    (128, 64).
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))

@@ -270,7 +270,9 @@ BARRIER_BYTES: Final = 8
 @dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, whose == is elementwise
 class ExecutableCopy:
     """An atom that is bound to the state of one execution: `barrier`, `multicast_mask` (0: no mask) and `cache_hint`
-    (None: no hint). `atom` is a `TmaAtom` or an `Im2colAtom`.
+    (None: no hint).
+
+    `atom` is a `TmaAtom` or an `Im2colAtom`.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -467,8 +469,9 @@ class TileAtom:
 
 
 def check_fits(atom: TileAtom) -> list[Diagnostic]:
-    """The reason why the tile of this atom can't fit in the shared memory of one block. A row that is shorter than the
-    swizzle's span takes the whole span, even if the shared layout has less room.
+    """The reason why the tile of this atom can't fit in the shared memory of one block.
+
+    A row that is shorter than the swizzle's span takes the whole span, even if the shared layout has less room.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 1024), (1024, Int(1))))
     >>> tile = Layout((Int(256), Int(512)), LayoutRight)
@@ -535,9 +538,10 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
 
 
 def check_rows(atom: TileAtom) -> list[Diagnostic]:
-    """Find rows of a box that are contiguous in the shared layout, but that the engine places apart. A swizzled row
-    takes the span of its swizzle: 32, 64 or 128 bytes. C++ derives the box only from the order of the shared layout,
-    and ignores the length of a row.
+    """Find rows of a box that are contiguous in the shared layout, but that the engine places apart.
+
+    A swizzled row takes the span of its swizzle: 32, 64 or 128 bytes. C++ derives the box only from the order of the
+    shared layout, and ignores the length of a row.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((64, 64), (64, Int(1))))
     >>> tile = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(32)), LayoutRight))

@@ -60,8 +60,9 @@ class Columns:
         return RequestForm(self.kind, tuple([self.values[name].shape[1] for name in self.kind.TUPLES]))
 
     def source(self, rows: slice = slice(None), *, plain: bool = True) -> SimpleNamespace:
-        """The fields for a function of `expressions`: (n,) for a number, R arrays of (n,) for a tuple. With `plain`, a
-        field that has one row for all maps is an integer, or R integers.
+        """The fields for a function of `expressions`: (n,) for a number, R arrays of (n,) for a tuple.
+
+        With `plain`, a field that has one row for all maps is an integer, or R integers.
         """
         fields: dict[str, Any] = {}
         for name, column in self.values.items():

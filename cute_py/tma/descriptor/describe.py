@@ -46,9 +46,10 @@ __all__ = ["LogicalSlot", "SLOTS", "describe", "logical_slots", "seed_fields"]
 
 
 def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
-    """A layout of run-time numbers in CuTe's notation, innermost mode first and also in row-major order. `sizes` are
-    its strides in bytes. They are shown in elements of `width` bytes, or in bytes if `width` is 0 or does not divide
-    one of them.
+    """A layout of run-time numbers in CuTe's notation, innermost mode first and also in row-major order.
+
+    `sizes` are its strides in bytes. They are shown in elements of `width` bytes, or in bytes if `width` is 0 or does
+    not divide one of them.
 
     >>> strided_text((64, 128), (2, 128), 2), strided_text((8,), (2,), 0)
     ('(64,128):(1,64), row-major (128,64):(64,1), elements', '(8):(2) bytes')

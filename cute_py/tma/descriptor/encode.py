@@ -56,10 +56,12 @@ Packer: TypeAlias = "tuple[Callable[..., tuple[Any, ...]], tuple[int, ...], tupl
 
 @functools.lru_cache(maxsize=64)
 def packer(form: RequestForm, *, strict: bool, judged: bool = False) -> Packer:
-    """Return (function, positions, widths). The function takes a source and its data type, and returns the numbers that
-    a map holds at these bit positions, 32 or 64 bits each, lowest first; all other bits are 0. For columns, a number
-    may be an array with one number per map. With `judged`, which only accepts requests, the function also takes the
-    bytes of shared memory, and returns None for a request that breaks a rule.
+    """Return (function, positions, widths).
+
+    The function takes a source and its data type, and returns the numbers that a map holds at these bit positions, 32
+    or 64 bits each, lowest first; all other bits are 0. For columns, a number may be an array with one number per map.
+    With `judged`, which only accepts requests, the function also takes the bytes of shared memory, and returns None for
+    a request that breaks a rule.
     """
     rank = form.length["rank"]
     parts: dict[int, list[str]] = {}

@@ -45,8 +45,10 @@ def _up(number: int, grain: int) -> int:
 
 
 def find_changes(request: TensorMap) -> list[tuple[str, TensorMap]]:
-    """Pairs (text, request) of changes that were tried: the changed request breaks no rule. Each rule has its own
-    repairs. A change applies one repair for every broken rule, and the smallest change comes first.
+    """Pairs (text, request) of changes that were tried: the changed request breaks no rule.
+
+    Each rule has its own repairs. A change applies one repair for every broken rule, and the smallest change comes
+    first.
 
     >>> find_changes(TensorMapTiled(6, 4096, (1001, 64), (2002,), (64, 64), swizzle=3))[0][0]
     'globalStrides (2002,) -> (2016,) bytes: pad each row to 1008 elements'

@@ -170,8 +170,9 @@ class Architecture:
 
 @record
 class Addition:
-    """A feature that a GPU family adds to tensor maps. `bits` is its position in the map; None: unknown. `field` and
-    `numbers` are its names in the driver or PTX.
+    """A feature that a GPU family adds to tensor maps.
+
+    `bits` is its position in the map; None: unknown. `field` and `numbers` are its names in the driver or PTX.
 
     >>> sorted({one.name for one in ADDITIONS})[:2]
     ['128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B']

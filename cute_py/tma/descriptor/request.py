@@ -70,8 +70,10 @@ _E = TypeVar("_E", bound=IntEnum)
 
 def as_member(kind: type[_E], value: object, what: str) -> _E | int:
     """Return the member of an enum for the member, its number, or its name: 'B128', '128B',
-    'CU_TENSOR_MAP_SWIZZLE_128B'. A number without a member is returned unchanged, and the rules of a map judge it. A
-    format may be given as an element type.
+    'CU_TENSOR_MAP_SWIZZLE_128B'.
+
+    A number without a member is returned unchanged, and the rules of a map judge it. A format may be given as an
+    element type.
 
     Raises:
         InvalidValueError: the name is unknown. InvalidTypeError: the value is neither a number nor a name.
