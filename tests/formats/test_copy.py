@@ -199,7 +199,7 @@ def test_casts_between_arrays() -> None:
     y = np.zeros(x.shape, ml_dtypes.float8_e4m3fn)
     with pytest.raises(
         InvalidValueError,
-        match="source dtype float32 differs from destination dtype float8_e4m3fn; this copy does not convert",
+        match="source dtype float32 differs from destination dtype float8_e4m3fn, and this copy does not convert",
     ):
         cute.copy(x, y)
     assert cute.copy(x, y, cast=True).equal

@@ -6,7 +6,7 @@
                tile: all others, 128 x 128 elements at a time
     launch     the kernel, its grid, and its parameters but for addresses
 
-Rows and columns are those of the source's memory: a source that is stored by columns has its sides exchanged here.
+Rows and columns refer to the source's memory: for a source that is stored by columns, this module exchanges them.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ FEW_TILES: Final = 4 * MULTIPROCESSORS
 class MatrixSide:
     """One side of a copy as a matrix in memory.
 
-    kind: of its elements (a key of `KINDS`). lines, along: of memory, in elements. pitch: bytes from line to line.
-    by_columns: a line is a column of the logical matrix. alignment: of the address. format, shape: of a side with
-    scales. total: its tensor scale. gain: its reciprocal as the variant has it; default 1 / total. fill: byte of the
-    scales' padding.
+    kind: the kind of its elements (a key of `KINDS`). lines, along: the extents in memory, in elements. pitch: bytes
+        from line to line. by_columns: whether a line is a column of the logical matrix. alignment: the alignment of the
+        address. format, shape: the format and shape of a side with scales. total: its tensor scale. gain: the
+        reciprocal of total that the variant uses; default 1 / total. fill: the byte of the scales' padding.
     """
 
     kind: str
@@ -129,13 +129,13 @@ class ScaledLaunch:
 
 
 def refused(text: str, works: str, **facts: object) -> InvalidValueError:
-    """The error of a copy that the device does not make. works: what it does."""
+    """Make the error of a copy that the device does not support. works: a copy that it supports."""
     return InvalidValueError(f"a GPU copy does not support {text}", facts, f"use {works}").of_rule("device_format")
 
 
 def digits_of(layout: Layout) -> tuple[tuple[int, int], ...]:
-    """The (size, step) of a mode's digits, joined where they follow each other; digits that change nothing at the end
-    are left out."""
+    """The (size, step) of a mode's digits. Digits that follow each other are joined, and digits at the end that change
+    nothing are omitted."""
     sizes, steps = _leaves(layout.shape), _leaves(layout.stride)
     found: list[tuple[int, int]] = []
     for size, step in zip(sizes, steps, strict=True):
@@ -280,12 +280,12 @@ def _output(side: MatrixSide, scales: _Scales | None, exchanged: bool) -> tuple[
 def plan_scaled(
     source: MatrixSide, outputs: Sequence[MatrixSide], shape: tuple[int, int], index: RowIndex | None = None
 ) -> ScaledLaunch:
-    """The launch of a copy of a logical matrix that computes.
+    """Plan the launch of a copy of a logical matrix that computes.
 
     Args:
-        source, outputs: the sides. shape: (M, K) of what is copied. index: of rows.
+        source, outputs: the sides. shape: the (M, K) that is copied. index: the index of rows.
     Raises:
-        InvalidValueError: what the device does not make; the error names what it does.
+        InvalidValueError: the device does not support the copy; the error names a copy that it supports.
     """
     exchanged, index = source.by_columns, index or RowIndex()
     m, k = shape[::-1] if exchanged else shape
@@ -519,7 +519,7 @@ def kind_of(dtype: Any) -> str:
     """The kind of an element type.
 
     Raises:
-        InvalidValueError: a type that the device does not convert.
+        InvalidValueError: the device does not convert the type.
     """
     row = number(dtype)
     if row.name not in KINDS:
