@@ -329,7 +329,7 @@ class DeviceBuffer:
         return read_memory(self.device, self.address + offset, length, stream)
 
     def fill(self, value: int, stream: int = 0) -> None:
-        """Set every byte to `value`. It returns when the bytes are set, because kernels of other streams do not wait."""
+        """Set every byte to `value`, and return when they are set: kernels of other streams do not wait."""
         api = driver()
         with self.device.current():
             call("filling device memory", api.cuMemsetD8Async, self.address, value, self.size, stream)
