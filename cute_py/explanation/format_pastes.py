@@ -14,7 +14,7 @@ from typing import Final
 from cute_py.errors import CuteError, unless_refused
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
-from cute_py.explanation.scale_counts import scale_counts
+from cute_py.explanation.rows.scale_counts import scale_counts
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
 from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, sf_atom
 from cute_py.layout.layout import Layout
