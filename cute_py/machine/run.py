@@ -27,6 +27,8 @@ from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, tr
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
+from cute_py.machine.tensor_memory.products import Product
+from cute_py.machine.tensor_memory.umma_operands import UmmaOperands
 from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
 from cute_py.notation.source_lines import source_file
@@ -123,8 +125,8 @@ class PtxRun:
         rest = [one.line for one in instructions if one.line not in ran]
         unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
         left = [*self._left, *([unreached + lines_text(rest, self.sources)] if rest else [])]
-        if any("tensormap" in one.opcode for one in instructions):
-            left.append("fences of changed tensor maps: a run takes them for granted")
+        if any(one.opcode.startswith("tensormap.") for one in instructions):
+            left.append("tensor maps that ordinary stores change: a run takes their fences for granted")
         left.append("other launches: other sizes, arguments and contents of memory were not run")
         return Scope((steps,), tuple(left))
 
@@ -187,13 +189,34 @@ class PtxRun:
         """
         if self._tensor is None:
             raise InvalidValueError("this run has no tensor memory; its kernel executed no tcgen05 instruction")
-        cells, written = self._tensor
+        cells, written, _ = self._tensor
         place = expect_integer(cta, "cta", 0, len(cells) - 1)
         code: Code = self._code
         line_of = np.array([NOTHING, *(one.line for one in code.instructions)])
         texts = {one.line: one.text for one in code.instructions if one.opcode.startswith("tcgen05")}
         title = f"{self.kernel}: tensor memory of CTA {place}, 128 lanes of 512 columns of 4 bytes"
         return TensorContents(title, cells[place], line_of[written[place]], texts)
+
+    def umma_operands(self, line: int, cta: int = 0) -> UmmaOperands:
+        """The operands of the first product that a tcgen05.mma computed for a CTA.
+
+        `print` shows how it read them, `cute_py.draw.draw` makes a picture of it.
+
+        Args:
+            line: of the instruction, in the PTX. cta: number in the grid, x fastest; of a pair either CTA.
+        Raises:
+            InvalidValueError: no product of that line was computed for the CTA; the facts have the lines.
+        """
+        place = expect_integer(cta, "cta", 0)
+        held = {} if self._tensor is None else self._tensor[2]
+        wanted = expect_integer(line, "line", 0)
+        pair = held.get((place & ~1, wanted))
+        found = held.get((place, wanted)) or (pair if pair is not None and pair.ctas == 2 else None)
+        if found is None:
+            lines = sorted({at for of, at in held if of in (place, place & ~1)})
+            facts = {"lines of tcgen05.mma": lines_text(lines) if lines else "none"}
+            raise InvalidValueError(f"CTA {place} computed no product at line {wanted}", facts)
+        return UmmaOperands.of(found)
 
     def explain(self) -> str:
         """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
@@ -507,8 +530,8 @@ class _Execution:
             self.observer = together(beside) if beside else Observer()
         self.totals = Totals()
         self.failed = False
-        self.tensor: tuple[Array, Array] | None = None
-        """Cells and writers of the tensor memory of the CTAs that ran first."""
+        self.tensor: tuple[Array, Array, dict[tuple[int, int], Product]] | None = None
+        """Cells, writers and products of the tensor memory of the CTAs that ran first."""
         self.asynchronous = False
         self.resident = self._resident()
         for block in code.blocks:
@@ -554,7 +577,7 @@ class _Execution:
             self.observer.ended(machine, self.failed)
             held = machine.state.get("tcgen05")
             if held is not None and self.tensor is None:
-                self.tensor = held.cells, held.written
+                self.tensor = held.cells, held.written, held.products
             self.asynchronous |= machine.asynchronous
             memory.forget()
             if self.failed:

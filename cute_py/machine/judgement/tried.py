@@ -79,12 +79,14 @@ def changed(text: str, changes: Sequence[Change]) -> str:
 
 
 def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
-    """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what."""
+    """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what; {map} is a fact of it."""
     made: list[tuple[Change, ...]] = []
     for where, text in CURES.get(found.rule, ()):
         line = found.facts.get("other_line" if where == "behind other" else "line")
         if isinstance(line, int):
-            made.append((Insertion(line, text, behind=where != "before"),))
+            made.append(
+                (Insertion(line, text.replace("{map}", str(found.facts.get("map"))), behind=where != "before"),)
+            )
     return made
 
 
