@@ -14,7 +14,7 @@ from typing import Final
 from cute_py.errors import CuteError, unless_refused
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
-from cute_py.explanation.scale_counts import scale_counts
+from cute_py.explanation.rows.scale_counts import MOST_DIGITS, scale_counts
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
 from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, sf_atom
 from cute_py.layout.layout import Layout
@@ -169,7 +169,7 @@ def error_readings(text: str) -> Iterator[Reading]:
     for row, match in found(text, rows("scale_errors")):
         kind = f"An error of {row.program} about scales"
         meaning, changes = [row.says(match)], [*filter(None, [row.changed(match)])]
-        if row.note == "count_of_scales":
+        if row.note == "count_of_scales" and max(map(len, match.groups())) <= MOST_DIGITS:
             counts = scale_counts(text, match)
             missing = int(match[2]) < int(match[1])
             meaning += [] if counts.padded and (missing or counts.places) else [row.noted(match)]

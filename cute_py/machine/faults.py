@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import shortened
-from cute_py.ptx.locations import line_text, source_file, source_text
+from cute_py.notation.source_lines import line_text, location_text, source_file
 
 if TYPE_CHECKING:
     from cute_py.ptx.source import SourceInstruction
@@ -30,7 +30,7 @@ class Refused(Exception):
 
 def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
     """Where an instruction stands: its line, and the line of the source that it came from."""
-    return line_text(one.line, source_text(one.loc, files))
+    return line_text(one.line, location_text(one.loc, files))
 
 
 def finding(

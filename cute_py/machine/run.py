@@ -31,8 +31,8 @@ from cute_py.machine.tensor_memory.products import Product
 from cute_py.machine.tensor_memory.umma_operands import UmmaOperands
 from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
+from cute_py.notation.source_lines import source_file
 from cute_py.ptx.flow import lines_text
-from cute_py.ptx.locations import source_file
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
 

@@ -10,8 +10,8 @@ from typing import Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted, shortened, unless_refused
+from cute_py.notation.source_lines import line_text
 from cute_py.ptx.check import ParsedInstruction
-from cute_py.ptx.locations import line_text
 from cute_py.ptx.program import Function, Statement
 from cute_py.ptx.values import Event, Value, Values, registers_written
 from cute_py.targets import Version

@@ -27,6 +27,7 @@ from typing import Any, Final
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, Scope
 from cute_py.errors import InvalidTypeError, ParseError, UnknownFactError, counted, given
+from cute_py.notation.source_lines import line_text
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.flow import (
     EDITS,
@@ -42,7 +43,6 @@ from cute_py.ptx.flow import (
     operand_names,
     shared_roots,
 )
-from cute_py.ptx.locations import line_text
 from cute_py.ptx.module import assembles
 from cute_py.ptx.phases import check_expected_bytes, check_first_waits
 from cute_py.ptx.program import Function, parse_program

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from cute_py.argument_checks import record
 from cute_py.notation.argument_lists import split_operands
-from cute_py.ptx.locations import line_text, source_text
+from cute_py.notation.source_lines import line_text, location_text
 from cute_py.ptx.parse import register_bits
 from cute_py.ptx.source import SourceFunction, SourceInstruction, Variable, read_tolerantly
 from cute_py.targets import Version
@@ -29,7 +29,7 @@ Held = TypeVar("Held")
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One instruction: `line` of the text (from 1), predicate ('' or '@%p1'), opcode with modifiers, operands, and
-    the line of the source, as `source_text` gives it."""
+    the line of the source, as `location_text` gives it."""
 
     line: int
     predicate: str
@@ -162,7 +162,7 @@ def _alignments(declared: list[Variable]) -> dict[str, int]:
 def _statement(one: SourceInstruction, files: Mapping[int, str]) -> Statement:
     mark = "" if one.predicate is None else f"@{'!' if one.predicate[1] else ''}{one.predicate[0]}"
     operands = tuple(split_operands(one.tail)) if one.tail else ()
-    return Statement(one.line, mark, one.opcode, operands, source_text(one.loc, files))
+    return Statement(one.line, mark, one.opcode, operands, location_text(one.loc, files))
 
 
 def _blocks(one: SourceFunction, files: Mapping[int, str]) -> tuple[Block, ...]:

@@ -30,7 +30,7 @@ from typing import Final, TypeAlias
 from cute_py.argument_checks import expect
 from cute_py.errors import ParseError, given, shortened
 from cute_py.notation.argument_lists import split_operands
-from cute_py.ptx.locations import Location, Locations
+from cute_py.notation.source_lines import Location, Locations
 from cute_py.ptx.parse import OperandKind, WrittenOperand, immediate, read_operand, split_head
 from cute_py.targets import Version, version_of
 

@@ -151,6 +151,15 @@ def test_padding_is_offered_only_where_it_is_missing(text: str, kind: str, opera
             assert ("is the right number" in answer) or want == right
 
 
+@pytest.mark.parametrize("number", ["0", "9" * 13, "9" * 6000])
+@pytest.mark.parametrize("sizes", ["", "M = 0, K = 0", "M = 9999999999, K = 9999999999"])
+def test_numbers_that_no_size_has(number: str, sizes: str) -> None:
+    for want, have in ((number, "512"), ("512", number), (number, number)):
+        answer = str(cute.explain(f"scale_a should have {want} elements, got {have} {sizes}"))
+        assert "An error of torch.nn.functional.scaled_mm" in answer
+        assert "is the right number" not in answer
+
+
 @pytest.mark.parametrize("name", [name for row in ORDERS for name in (row.name, *row.aliases)])
 def test_every_name_of_an_order_is_explained(name: str) -> None:
     row = next(row for row in ORDERS if name in (row.name, *row.aliases))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.errors import counted, shortened
 from cute_py.machine.judgement.tried import CLEARED
-from cute_py.ptx.locations import line_text
+from cute_py.notation.source_lines import line_text
 
 MAX_LINES: Final = 8
 """Lines of the text that one finding quotes."""

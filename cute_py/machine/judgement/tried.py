@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.machine.judgement.rules import CURES
-from cute_py.ptx.locations import line_text
+from cute_py.notation.source_lines import line_text
 
 MAX_RUNS: Final = 4
 """Runs that all findings of a launch may take to try changes."""

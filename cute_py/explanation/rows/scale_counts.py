@@ -19,6 +19,8 @@ TILE: Final = 128 * 4
 """Scales of a tile: 128 rows x 4 scales."""
 _MOST_SIZES: Final = 8
 """Pairs of sizes that a line lists."""
+MOST_DIGITS: Final = 12
+"""Digits of a number of scales that is judged."""
 _LARGEST: Final = 1 << 32
 _SIZE: Final = re.compile(r"(?<![\w.])(?P<name>[MNK])\s?[=:]\s?(?P<size>[0-9]{1,10})\b")
 _SIXTEEN: Final = re.compile(r"nvfp4|\bNV\b|ue4m3|1x16|block(?:_?size)?\s?[=:]?\s?16\b", re.IGNORECASE)
@@ -92,7 +94,7 @@ def _of_padding(have: int) -> Iterator[str]:
 
 def _tiles(count: int) -> str:
     """The padded sizes that a number of scales belongs to."""
-    if count % TILE:
+    if count % TILE or not count:
         return f"no sizes have {count} scales in this order: they come in tiles of {TILE}"
     tiles = count // TILE
     pairs = [(128 * n, 4 * (tiles // n)) for n in _divisors(tiles)]

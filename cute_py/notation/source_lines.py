@@ -62,12 +62,12 @@ def source_file(number: int, files: Mapping[int, str]) -> str:
     return files.get(number, f"file {number}").rsplit("/", 1)[-1]
 
 
-def source_text(location: Location | None, files: Mapping[int, str]) -> str:
+def location_text(location: Location | None, files: Mapping[int, str]) -> str:
     """A location as text; empty where the compiler names no line.
 
-    >>> source_text((1, 21), {1: "/home/ring.cu"}), source_text((1, 0), {})
+    >>> location_text((1, 21), {1: "/home/ring.cu"}), location_text((1, 0), {})
     ('ring.cu:21', '')
-    >>> source_text((2, 151, 1, 21), {1: "ring.cu", 2: "/usr/include/barrier.h"})
+    >>> location_text((2, 151, 1, 21), {1: "ring.cu", 2: "/usr/include/barrier.h"})
     'barrier.h:151, inlined at ring.cu:21'
     """
     places = [(location[at], location[at + 1]) for at in range(0, len(location or ()), 2)] if location else []
