@@ -301,7 +301,7 @@ def other_orders(bench: Bench, M: int, K: int) -> None:
 
 
 CACHE: Final = {"L": 32, "B": 512, "H": 8, "N": 16, "C": 128}
-"""A KV cache of 256 MiB in bfloat16."""
+"""A KV cache of 512 MiB in bfloat16."""
 
 
 def cache_orders(bench: Bench) -> None:

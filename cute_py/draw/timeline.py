@@ -29,7 +29,7 @@ TICKS = 48
 def draw_pipeline(timeline: Timeline) -> Picture:
     """A ring of stages over time: a row for each stage, a column for each tick, the state with its iteration.
 
-    It ends with the next minor version: `draw(run.timeline())` draws a run of `run_ptx`.
+    The next minor version removes it: `draw(run.timeline())` draws a run of `run_ptx`.
 
     Args:
         timeline: what `Ring.simulate` returns.

@@ -98,7 +98,7 @@ def current_context(context: SupportsInt) -> Iterator[None]:
 
 @contextlib.contextmanager
 def during_capture() -> Iterator[None]:
-    """Let this thread allocate memory and load kernels in the block while one of its streams is being captured.
+    """Let this thread allocate and free memory and load kernels in the block while one of its streams is captured.
 
     By default the driver refuses such calls until the capture ends. What is allocated must outlive the graph, because
     its nodes hold the addresses.
@@ -289,10 +289,10 @@ class DeviceBuffer:
             self.address = int(call(f"allocating {size} bytes", driver().cuMemAlloc, max(size, 1)))
 
     def close(self) -> None:
-        """Free the memory now."""
+        """Free the memory now, also while this thread captures a stream: Python may collect a buffer at any time."""
         address, self.address = self.address, 0
         if address:
-            with self.device.current():
+            with self.device.current(), during_capture():
                 driver().cuMemFree(address)
 
     def __enter__(self) -> DeviceBuffer:
@@ -329,6 +329,8 @@ class DeviceBuffer:
         return read_memory(self.device, self.address + offset, length, stream)
 
     def fill(self, value: int, stream: int = 0) -> None:
-        """Set every byte to `value`."""
+        """Set every byte to `value`, and return when they are set: kernels of other streams do not wait."""
+        api = driver()
         with self.device.current():
-            call("filling device memory", driver().cuMemsetD8Async, self.address, value, self.size, stream)
+            call("filling device memory", api.cuMemsetD8Async, self.address, value, self.size, stream)
+            call("filling device memory", api.cuStreamSynchronize, stream)

@@ -118,7 +118,7 @@ _ENDED: Final = {
     "RingLoad": ("cute_py.tma.simulate.pipeline.RingLoad", _RINGS),
     "RingStore": ("cute_py.tma.simulate.pipeline.RingStore", _RINGS),
 }
-"""Name that ends with the next minor version -> (its home until then, the calls that replace it)."""
+"""Name that the next minor version removes -> (its home until then, the calls that replace it)."""
 
 if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
     _find_ended = renamed("cute_py.tma", {}, _ENDED, stacklevel=3)

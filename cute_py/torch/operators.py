@@ -35,7 +35,6 @@ from cute_py.torch.arrays import as_numpy, as_torch, torch_dtype, torch_module
 if TYPE_CHECKING:
     import torch
 
-
     Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 OPERATORS: Final = {

@@ -140,7 +140,7 @@ ENDED = {
 def test_a_name_that_ends_works_and_names_what_replaces_it(path: str) -> None:
     package, name = path.split(".")
     module = getattr(cute, package)
-    text = rf"^cute_py\.{package}\.{name} ends with the next minor version; {ENDED[path]}"
+    text = rf"^the next minor version removes cute_py\.{package}\.{name}; {ENDED[path]}"
     with pytest.warns(DeprecationWarning, match=text) as caught:
         found = getattr(module, name)
     assert found.__name__ == name

@@ -37,6 +37,10 @@ class Code(int):
     name = "CUDA_SUCCESS"
 
 
+VALUED = ("cuMemAlloc", "cuEventCreate", "cuEventElapsedTime", "cuThreadExchangeStreamCaptureMode")
+"""Calls that return a value."""
+
+
 class TwoDevices:
     """A driver with two devices; `went` lists (call, context that was current)."""
 
@@ -46,6 +50,7 @@ class TwoDevices:
         self.streams = {7: CONTEXTS[0], 8: CONTEXTS[1], 9: 555}
         self.CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_CONTEXT=1)
         self.CUlaunchConfig = SimpleNamespace
+        self.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
         self.CUstream = self.CUfunction = int
 
     def __getattr__(self, name: str) -> Callable[..., tuple[Any, ...]]:
@@ -54,7 +59,7 @@ class TwoDevices:
 
         def anything(*arguments: Any) -> tuple[Any, ...]:
             self.went.append((name, self.current))
-            return (Code(0), 4096) if name in ("cuMemAlloc", "cuEventCreate", "cuEventElapsedTime") else (Code(0),)
+            return (Code(0), 4096) if name in VALUED else (Code(0),)
 
         return anything
 
@@ -148,6 +153,8 @@ def test_memory_and_times_are_of_their_device(api: TwoDevices) -> None:
     assert median_times(device, [lambda: None], 1, 1) == [4096_000.0]
     device.synchronize()
     assert {name for name, _ in api.went} >= {"cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"}
+    filled = [name for name, _ in api.went].index("cuMemsetD8Async")
+    assert api.went[filled + 1][0] == "cuStreamSynchronize"
     assert {context for _, context in api.went} == {CONTEXTS[1]}
     assert api.current == CONTEXTS[0]
 
