@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,17 @@ def test_a_page_shows_the_figures_of_its_json(name: str) -> None:
     shown = page.partition(f"<!-- {name} -->\n")[2].partition(f"<!-- end of {name} -->")[0]
     assert BESIDE[name](rows(content)) in shown
     assert {content["date"], content["machine"]} <= set(shown.strip().splitlines()[0].split("; "))
+
+
+def test_the_machine_s_page_quotes_the_list_of_tcgen05_forms() -> None:
+    words = r"assembles (\d+) recorded.*?executes (\d+) of them\s+and\s+refuses (\d+)"
+    found = re.search(words, (FOLDER / "tcgen05-forms.md").read_text(), re.DOTALL)
+    assert found is not None
+    recorded, executed, refused = found.groups()
+    assert (
+        f"{executed} of {recorded} recorded instructions run, {refused} are refused"
+        in (FOLDER / "machine.md").read_text()
+    )
 
 
 def test_a_table_goes_between_its_marks(tmp_path: Path) -> None:
