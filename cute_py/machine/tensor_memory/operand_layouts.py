@@ -47,7 +47,7 @@ def lane_layout(rows: int, columns: int, parts: int, *, halves: bool, bits: int 
     if parts > 1:
         return static(Layout((rows, (columns // parts, parts)), (lane, (step, rows * lane))))
     if halves:
-        return static(Layout((((GROUP // 2), rows // (GROUP // 2)), columns), ((lane, GROUP * lane), step)))
+        return static(Layout(((GROUP // 2, rows // (GROUP // 2)), columns), ((lane, GROUP * lane), step)))
     return static(Layout((rows, columns), (lane, step)))
 
 
