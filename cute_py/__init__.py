@@ -1,8 +1,8 @@
 """CuTe layout algebra with TMA tensor support.
 
-`import cute_py as cute` gives the layout algebra and coordinate tensors at once; `cute.tma` and `cute.tmem` are
-imported on first use, and numpy and sympy only where an operation needs them. In a notebook its objects show
-themselves as pictures.
+`import cute_py as cute` imports the layout algebra and coordinate tensors. `cute.tma` and `cute.tmem` are imported on
+first use; numpy and sympy are imported when an operation needs them. In a notebook, objects show themselves as
+pictures.
 """
 
 import importlib
@@ -127,7 +127,7 @@ _LATER = {
     "cute_py.copies.shared_layout": "find_smem_layout",
     "cute_py.machine": "PtxError PtxRun UmmaOperands Warps run_ptx",
 }
-"""Module -> public names of it; the module is imported when one of them is first used."""
+"""Maps a module to its public names; the module is imported when one of them is first used."""
 
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
@@ -138,12 +138,12 @@ _register_where_running()
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """`%load_ext cute_py`: objects show themselves as pictures; an import in a notebook does the same."""
+    """Run by `%load_ext cute_py`: objects show themselves as pictures. An import in a notebook does the same."""
     _register(shell)
 
 
 def unload_ipython_extension(shell: "InteractiveShell") -> None:
-    """`%unload_ext cute_py`: objects show themselves as text again."""
+    """Run by `%unload_ext cute_py`: objects show themselves as text again."""
     _unregister(shell)
 
 

@@ -40,23 +40,19 @@ __all__ = [
     "gmem_bytes",
     "ldmatrix",
     "tiled_mma",
-    "good_program",
     "gtensor",
     "im2col_atom",
     "im2col_descriptor",
     "im2col_request",
     "load_atom",
-    "load_parts",
     "loaded_tmem",
     "nested",
     "non_exec",
     "one_tile",
     "operand_load",
-    "program",
     "proxy",
     "ptx_text",
     "request",
-    "ring",
     "saved",
     "saved_ptx",
     "saved_shards",
@@ -64,7 +60,6 @@ __all__ = [
     "small_request",
     "stile",
     "tile_atom",
-    "timeline",
     "tmem_copy",
     "tile_trace",
     "window_operation",
@@ -339,43 +334,6 @@ def barrier_in(smem: Any, offset: int = 1024) -> Any:
     """Shared memory with a barrier."""
     tma.init_barrier(smem, offset, 1)
     return smem
-
-
-def program() -> Any:
-    return tma.Run(tma.Emulator(), global_memory(), tma.SharedMemory(2048))
-
-
-def good_program(run: Any) -> None:
-    barrier = run.barrier(1024)
-    barrier.arrive_expect_tx(128)
-    run.load(tma.encode(small_request()), (0, 0), 0, barrier)
-    run.wait(barrier, 0)
-    run.store(tma.encode(small_request()), (0, 4), 0)
-    run.commit_group()
-    run.wait_group()
-
-
-def load_parts(land: bool = False) -> Any:
-    """A program with a load in flight, or landed: (run, its barrier, the flight)."""
-    run = program()
-    barrier = run.barrier(1024)
-    barrier.arrive_expect_tx(128)
-    flight = run.issue(tma.encode(small_request()), (0, 0), 0, barrier)
-    if land:
-        run.land(flight)
-    return run, barrier, flight
-
-
-def ring(depth: int = 2, tiles: int = 4) -> Any:
-    gmem = tma.GlobalMemory()
-    gmem.add("A", np.arange(4096, dtype=np.uint32).view(np.uint8), 4096)
-    tile = tma.TensorMapTiled(2, 4096, (4096,), (), (128,))
-    loads = [tma.RingLoad(tile, [(128 * i,) for i in range(tiles)])]
-    return tma.Ring(tma.Emulator(), gmem, tma.SharedMemory(4096), loads, depth=depth)
-
-
-def timeline() -> Any:
-    return ring().simulate()
 
 
 def proxy() -> Any:

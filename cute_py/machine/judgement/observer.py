@@ -251,6 +251,20 @@ class Observer:
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
         """tcgen05.commit: a barrier gets an arrival, which `arrived` reports next: what a thread issued is complete."""
 
+    # ---- tensor maps in memory ---------------------------------------------------------------------------------------
+
+    def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
+        """tensormap.replace or tensormap.cp_fenceproxy of one CTA has written the map at `array[start:]`.
+
+        released: scope of a tensormap.cp_fenceproxy, which releases too; else empty.
+        """
+
+    def map_acquired(self, f: Frame, site: Site, cta: int, array: Array, start: int, scope: str) -> None:
+        """fence.proxy.tensormap::generic.acquire of a map by threads of one CTA; `fenced` has the releases."""
+
+    def map_read(self, f: Frame, site: Site, array: Array, start: int) -> None:
+        """A tensor copy of one thread reads its map."""
+
     # ---- tensor memory -----------------------------------------------------------------------------------------------
 
     def tensor_used(
