@@ -155,7 +155,7 @@ def test_a_picture_has_addresses_and_rows_of_scale_factors() -> None:
         (TmemError, "M = 256; must be 64 or 128", {"idesc": descriptor("f16", "f16", 256, 64)}),
         (TmemError, "D begins in lane 4", {"d": 4 << 16}),
         (TmemError, "scale_vec = 4; must be None with kind::f16", {"scale_vec": 4}),
-        (TmemError, "swizzle code 7", {"a": 7 << 61 | 1 << 46}),
+        (TmemError, "swizzle code is 7", {"a": 7 << 61 | 1 << 46}),
         (InvalidValueError, "base offset 1", {"a": A | 1 << 49}),
         (InvalidTypeError, "wgmma", {"b": cute.SmemDescriptor(0, 1, 64, SmemSwizzle.B128, "wgmma")}),
         (TmemError, "1 addresses of scale factors", {"scales": (0,)}),

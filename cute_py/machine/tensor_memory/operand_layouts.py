@@ -30,41 +30,38 @@ if TYPE_CHECKING:
 
 GROUP: Final = 32
 """Lanes that one warp of a warpgroup reaches."""
-HALF_GROUP: Final = 16
 
 
 @functools.lru_cache(maxsize=256)
-def accumulator_layout(
-    rows: int, columns: int, parts: int, *, halves: bool, bits: int = 32, packed: bool = False
-) -> Layout:
+def lane_layout(rows: int, columns: int, parts: int, *, halves: bool, bits: int = 32, packed: bool = False) -> Layout:
     """(row of one CTA, column) -> address of an element of D, or of A.
 
     Args:
         parts: groups of lanes that share out the columns. halves: 64 rows take the lower half of each 32 lanes.
         bits: of an element. packed: elements are neighbours, as those of A; else each has a column of 32 bits.
 
-    >>> print(accumulator_layout(64, 256, 1, halves=True), accumulator_layout(64, 256, 2, halves=False))
+    >>> print(lane_layout(64, 256, 1, halves=True), lane_layout(64, 256, 2, halves=False))
     ((_16,_4),_256):((_65536,_2097152),_1) (_64,(_128,_2)):(_65536,(_1,_4194304))
     """
     lane, step = lane_stride(bits), 1 if packed else 32 // bits
     if parts > 1:
         return static(Layout((rows, (columns // parts, parts)), (lane, (step, rows * lane))))
     if halves:
-        return static(Layout(((HALF_GROUP, rows // HALF_GROUP), columns), ((lane, GROUP * lane), step)))
+        return static(Layout(((GROUP // 2, rows // (GROUP // 2)), columns), ((lane, GROUP * lane), step)))
     return static(Layout((rows, columns), (lane, step)))
 
 
 @functools.lru_cache(maxsize=256)
-def scale_layout(rows: int, depth: int, factors: int, halves: int) -> Layout:
+def factor_layout(rows: int, depth: int, factors: int, halves: int) -> Layout:
     """((row, copy), (k, factor)) -> address, in bytes, of the scale factor of a row of A or B.
 
     Args:
         rows: that are scaled, counted up to a multiple of 32. depth: K. factors: of a row.
         halves: 2 where lanes 0 to 63 have the first half of the rows, and lanes 64 to 127 the second; else 1.
 
-    >>> print(scale_layout(128, 64, 4, 1))
+    >>> print(factor_layout(128, 64, 4, 1))
     (((_32,_4),_4),(_16,_4)):(((_262144,_4),_8388608),(_0,_1))
-    >>> print(scale_layout(128, 64, 4, 2))
+    >>> print(factor_layout(128, 64, 4, 2))
     (((_32,_2),_2,_2),(_16,_4)):(((_262144,_4),_16777216,_8388608),(_0,_1))
     """
     lane = lane_stride(8)
@@ -77,9 +74,9 @@ def scale_layout(rows: int, depth: int, factors: int, halves: int) -> Layout:
 
 
 @functools.lru_cache(maxsize=256)
-def accumulator_places(rows: int, columns: int, parts: int, *, halves: bool) -> tuple[Array, Array]:
+def lane_places(rows: int, columns: int, parts: int, *, halves: bool) -> tuple[Array, Array]:
     """Lanes and columns of D, of the shape (rows, columns) after broadcasting, from lane 0 and column 0 on."""
-    layout = accumulator_layout(rows, columns, parts, halves=halves)
+    layout = lane_layout(rows, columns, parts, halves=halves)
     down, across = (np.asarray(offsets(layout[mode])).ravel(order="F").astype(np.int64) for mode in range(2))
     lane = lane_stride(32)
     lanes = (down // lane)[:, None]
@@ -89,9 +86,9 @@ def accumulator_places(rows: int, columns: int, parts: int, *, halves: bool) -> 
 
 
 @functools.lru_cache(maxsize=256)
-def scale_places(rows: int, depth: int, factors: int, halves: int) -> tuple[Array, Array]:
+def factor_places(rows: int, depth: int, factors: int, halves: int) -> tuple[Array, Array]:
     """Lanes and bytes (rows, copies, factors) of scale factors, from lane 0 and the first byte of a column on."""
-    layout = scale_layout(rows, depth, factors, halves)
+    layout = factor_layout(rows, depth, factors, halves)
     held = -(-rows // halves)
     places = np.asarray(offsets(layout[0])).reshape((-1, halves, LANES // GROUP // halves), order="F")[:held]
     flat = places.swapaxes(0, 1).reshape(halves * held, -1)[:rows].astype(np.int64)

@@ -47,7 +47,7 @@ from cute_py.machine.judgement.observer import OperandRead
 from cute_py.machine.operands import operand_bytes, operand_places, operand_units
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
-from cute_py.machine.tensor_memory.operand_layouts import GROUP, accumulator_places, scale_places
+from cute_py.machine.tensor_memory.operand_layouts import GROUP, factor_places, lane_places
 from cute_py.ptx.forms_tcgen05 import DECOMPRESSIONS
 
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ def half_lanes(product: Product) -> bool:
 
 def places_of_d(product: Product) -> tuple[Array, Array]:
     """Lanes and columns, of the shape (rows of one CTA, N) after broadcasting, from lane 0 and column 0 on."""
-    return accumulator_places(product.rows, product.descriptor.n, lane_parts(product), halves=half_lanes(product))
+    return lane_places(product.rows, product.descriptor.n, lane_parts(product), halves=half_lanes(product))
 
 
 def lanes_of_rows(product: Product) -> Array:
     """The lane of each row of A and D of one CTA."""
-    lanes: Array = accumulator_places(product.rows, 8, 1, halves=half_lanes(product))[0][:, 0]
+    lanes: Array = lane_places(product.rows, 8, 1, halves=half_lanes(product))[0][:, 0]
     return lanes
 
 
@@ -257,7 +257,7 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
     for operand, address, rows in (("A", product.scales_a, product.rows), ("B", product.scales_b, descriptor.n)):
         if product.vectors:
             column = split_address(address & SCALE_ADDRESS)[1]
-            lanes, places = scale_places(rows, descriptor.k, product.vectors, scale_halves(product, operand))
+            lanes, places = factor_places(rows, descriptor.k, product.vectors, scale_halves(product, operand))
             found.append((f"the scales of {operand}", lanes[..., 0], column + places[..., 0] // 4))
     both = [np.broadcast_arrays(lanes, columns) for _, lanes, columns in found]
     return [(what, lanes, columns) for (what, _, _), (lanes, columns) in zip(found, both, strict=True)]
@@ -326,7 +326,7 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     lane, column = split_address(address & SCALE_ADDRESS)
     if lane:
         raise TmemError(f"the scales of {operand} begin in lane {lane}; must be lane 0")
-    lanes, places = scale_places(rows, product.descriptor.k, product.vectors, scale_halves(product, operand))
+    lanes, places = factor_places(rows, product.descriptor.k, product.vectors, scale_halves(product, operand))
     count = int(places.max()) // 4 + 1
     if column + count > COLUMNS:
         raise TmemError(f"the scales of {operand} are in columns {column}..{column + count - 1}; there are {COLUMNS}")

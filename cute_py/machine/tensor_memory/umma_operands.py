@@ -31,7 +31,7 @@ from cute_py.layout import Swizzle
 from cute_py.machine.judgement.observer import OperandRead
 from cute_py.machine.operands import operand_layout, operand_places
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
-from cute_py.machine.tensor_memory.operand_layouts import GROUP, accumulator_layout, scale_layout
+from cute_py.machine.tensor_memory.operand_layouts import GROUP, factor_layout, lane_layout
 from cute_py.machine.tensor_memory.products import (
     PACKED,
     SCALE_ADDRESS,
@@ -150,7 +150,7 @@ class UmmaOperands:
         """(rows of one CTA, N) of D, in tensor memory."""
         product = self._product
         element = as_dtype(product.descriptor.d_type)
-        layout = accumulator_layout(
+        layout = lane_layout(
             product.rows, product.descriptor.n, lane_parts(product), halves=half_lanes(product), bits=element.bits
         )
         return make_tensor(make_tmem_ptr(self.d, element), layout)
@@ -184,7 +184,7 @@ class UmmaOperands:
         element = self._element(name)
         if name == "A" and self.a_in_tmem:
             held = descriptor.k // 2 if descriptor.sparse else descriptor.k
-            layout = accumulator_layout(
+            layout = lane_layout(
                 product.rows, held, 1, halves=half_lanes(product), bits=width_of_a(product), packed=True
             )
             return make_tensor(make_tmem_ptr(int(self.a), element), layout)
@@ -216,7 +216,7 @@ class UmmaOperands:
         if not product.vectors:
             return None
         rows = product.rows if operand == "A" else one.n
-        layout = scale_layout(rows, one.k, product.vectors, scale_halves(product, operand))
+        layout = factor_layout(rows, one.k, product.vectors, scale_halves(product, operand))
         address = self.scales["AB".index(operand)] & SCALE_ADDRESS
         pointer = make_tmem_ptr(address, element_type(f"float_{one.scale_type}_t"))
         return make_tensor(pointer + one.raw(f"scale_{operand.lower()}_id"), layout)
