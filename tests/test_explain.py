@@ -61,7 +61,7 @@ def test_the_formula_gives_the_element(tile: int, tiles: int, first: int) -> Non
     ("layout", "reason"),
     [
         (Layout((Int(64), 2), (E(1), Int(64) * E(1))), "covers 64 there, so a step goes to the next block of 64"),
-        (Layout((Int(64), 2), (E(1), Int(80) * E(1))), "covers 64 there, so a step leaves 16 out"),
+        (Layout((Int(64), 2), (E(1), Int(80) * E(1))), "covers 64 there, so a step skips 16"),
         (Layout((Int(64), 2), (E(1), Int(48) * E(1))), "covers 64 there, so blocks overlap by 16"),
         (Layout((4, 2, 3), (E(0), 4 * E(0), 8 * E(0))), "mode 0 (4 x _1@0) and mode 1 (2 x 4@0) cover 8 there"),
         (Layout((4,), (3 * E(0),)), "only one in 3 is reached"),
@@ -351,7 +351,7 @@ def test_a_basis_element_in_words() -> None:
         "_1@1@0",
         "",
         "A basis element: _1 in mode 1 of mode 0 of a coordinate, 0 in every other mode.",
-        "Before the first @ is the distance (known at compile time), after it the mode, counted from 0.",
+        "The distance comes before the first @ (known at compile time), the mode after it, counted from 0.",
         "Modes within modes are written from the inside out.",
         "",
         "As a stride",

@@ -49,9 +49,7 @@ PACKAGES: Final = (
 """Where public names are looked for, in this order."""
 TEXTS: Final = ("__version__",)
 """The names of the top package that stand for a text; no other package has one."""
-KNOWN: Final = {
-    "__version__": "The version of this library, as a release has it; CHANGELOG.md lists what each brought."
-}
+KNOWN: Final = {"__version__": "The version of this library; CHANGELOG.md lists the changes of each release."}
 """Text of names that have none in the source."""
 
 

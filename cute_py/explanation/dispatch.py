@@ -334,7 +334,7 @@ _NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")
 _LONGEST_NAME: Final = 80
 _LONGEST_LAYOUT: Final = 20_000
 MISSING: Final = (
-    "numbers that can be judged: the arguments or the bytes of the map, the printed layout or tensor, the assertion "
+    "numbers that can be checked: the arguments or the bytes of the map, the printed layout or tensor, the assertion "
     "with its notes, or the error with its instruction"
 )
 _TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"

@@ -126,7 +126,7 @@ def trace(
     shared = load.smem_layout
     for thing, what in ((shared, "the tile in shared memory"), (load.gtensor.layout, "the tensor")):
         if int(rank(thing)) != 2:
-            raise InvalidValueError(f"{what} has {int(rank(thing))} modes; must be two, M or N and K")
+            raise InvalidValueError(f"{what} has {int(rank(thing))} modes; must have two: M or N, and K")
     extents = tuple(int(size(shared, mode)) for mode in range(2))
     whole = tuple(int(size(load.gtensor.layout, mode)) for mode in range(2))
     wanted = expect_integers(coord, "the coordinate of an element", 0)
@@ -171,7 +171,8 @@ def _check_tile(mma: TiledMma, operand: Literal["A", "B"], extents: Place) -> No
     needed = tuple(int(mma.tile_size(mode)) for mode in MODES[operand])
     if any(n % t for n, t in zip(extents, needed, strict=True)):
         raise InvalidValueError(
-            f"the tile in shared memory is {tuple_text(extents)}; must be whole tiles of the MMA, {tuple_text(needed)}"
+            f"the tile in shared memory is {tuple_text(extents)}; must be a multiple of the tile of the MMA, "
+            f"{tuple_text(needed)}"
         )
 
 

@@ -115,7 +115,7 @@ def _meaning(mode: _Mode, scalar: str) -> str:
         return "a step moves nowhere: every index gives the same element"
     where = scalar if mode.axis is None else f"coordinate mode {_dotted(mode.axis)}"
     if isinstance(step, Ratio):
-        return f"{step.denominator} steps add {step.numerator} to {where} (between them, rounded toward zero)"
+        return f"{step.denominator} steps add {step.numerator} to {where} (rounded toward zero in between)"
     if isinstance(step, int) and step < 0:
         return f"a step takes {-int(step)} from {where}"
     return f"a step adds {_plain(step)} to {where}"
@@ -140,7 +140,7 @@ def _reason(mode: _Mode, flat: list[_Mode]) -> str:
     if covered == width:
         return f"{there} a step goes to the next block of {width}"
     if covered < width:
-        return f"{there} a step leaves {width - covered} out"
+        return f"{there} a step skips {width - covered}"
     return f"{there} blocks overlap by {covered - width}"
 
 
@@ -244,7 +244,7 @@ def coordinate_tensor(tensor: Tensor) -> str:
     out += ["", f"The iterator {tensor.engine}"]
     out.append(f"  starts at {_plain(start)}; an element is this plus the value of the layout at its coordinate.")
     if not all(_is(number, 0) for _, number in numbers):
-        out.append("  It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.")
+        out.append("  It is not the origin: the tensor is a slice or a tile of a larger one.")
     out.append("  Numbers with an underscore are known at compile time, the others at run time.")
     out = _about([*out, *_through(tensor.layout)], layout, tensor, "element", "the integer")
     few = len(_flat_modes(layout)) <= MOST_MODES
@@ -369,7 +369,7 @@ def basis_text(element: ScaledBasis) -> str:
             str(element),
             "",
             f"A basis element: {element.value} in {where} of a coordinate, 0 in every other mode.",
-            f"Before the first @ is the distance ({known}), after it the mode, counted from 0.",
+            f"The distance comes before the first @ ({known}), the mode after it, counted from 0.",
             *nested,
             "",
             "As a stride",

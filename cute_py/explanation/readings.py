@@ -80,7 +80,7 @@ def reason_of(rule: str) -> Reason | None:
     """The reason of a rule, by its id.
 
     >>> reason_of("box").why
-    'A map holds the size of the box less 1 in 8 bits of each mode.'
+    'A map stores the box size of each mode, less 1, in 8 bits.'
     """
     return MAP_REASONS.get(rule) or REASONS.get(rule) or assertion_reason(rule)
 

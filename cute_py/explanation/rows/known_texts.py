@@ -124,7 +124,7 @@ def reasons(table: str) -> dict[str, Reason]:
     """Id of a rule -> its reason, of a table of `reasons.toml`.
 
     >>> reasons("map")["box"].why
-    'A map holds the size of the box less 1 in 8 bits of each mode.'
+    'A map stores the box size of each mode, less 1, in 8 bits.'
     """
     return {row.rule: Reason(row.text, row.change, row.source, row.name) for row in rows("reasons", table)}
 
