@@ -264,7 +264,7 @@ def find_kernel(module: Module, name: str | None) -> SourceFunction:
     """The kernel of a module by its name, or the only one.
 
     Raises:
-        InvalidValueError: there is none, or several and no name.
+        InvalidValueError: the module has no such kernel, or several kernels and `name` is missing.
     """
     names = module.entries
     if name is None:

@@ -1,4 +1,4 @@
-"""run_ptx: a kernel, its launch and its arguments in; the arrays as a GPU leaves them, and what was found, out."""
+"""run_ptx: run a kernel on numpy arrays as a GPU would, and return the findings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
 
 TRIED_STEPS: Final = 1 << 28
-"""Instructions of a run whose errors are tried to be cured."""
+"""Instructions of a run up to which changes for its errors are tried."""
 
 TRIED_WARNINGS: Final = 1 << 14
 """The limit for a run without errors. Most kernels have warnings, and trials must not slow their runs down."""
@@ -54,20 +54,21 @@ MAX_STATE: Final = 768 << 20
 
 
 class PtxError(CuteError):
-    """A kernel that ran into an error; `.run` is the run with all that was found."""
+    """Error of a kernel that failed; `.run` is the run with all findings."""
 
     run: PtxRun
 
 
 @record
 class Count:
-    """How often an instruction was executed, and what it asked of memory.
+    """Executions of an instruction, and its memory traffic.
 
     Attributes:
         line: of the PTX. source: file of the source, and source_line: its line, where the PTX says so.
         executions: by warps. threads: by threads.
-        wavefronts: of shared memory that its accesses took. bank_conflicts: those beyond one for each group of lanes.
-        sectors: of 32 bytes of global memory. The three are 0 unless `run_ptx(..., traffic=True)` counted them.
+        wavefronts: wavefronts of shared memory for its accesses. bank_conflicts: wavefronts beyond one for each group
+        of lanes.
+        sectors: sectors of 32 bytes of global memory. All three are 0 unless `run_ptx(..., traffic=True)` counts them.
     """
 
     line: int
@@ -86,10 +87,10 @@ class PtxRun:
     """The result of a run.
 
     Attributes:
-        kernel: its name. diagnostics: what was found. printed: the texts of vprintf.
-        counts: executions of each instruction that was executed. instructions: all executions by threads.
+        kernel: its name. diagnostics: the findings. printed: the texts of vprintf.
+        counts: executions of each executed instruction. instructions: sum of all executions by threads.
         approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
-        schedules: those that ran.
+        schedules: the schedules that ran.
 
     >>> import cute_py as cute
     >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
@@ -122,17 +123,17 @@ class PtxRun:
         unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
         left = [*self._left, *([unreached + lines_text(rest)] if rest else [])]
         if any("tensormap" in one.opcode for one in instructions):
-            left.append("fences of changed tensor maps: a run takes them for granted")
-        left.append("other launches: other sizes, arguments and contents of memory were not run")
+            left.append("fences of changed tensor maps: a run assumes that they are right")
+        left.append("other launches: other sizes, arguments and contents of memory")
         return Scope((steps,), tuple(left))
 
     @property
     def ok(self) -> bool:
-        """Whether no error was found."""
+        """Whether the run found no error."""
         return not any(one.severity == "error" for one in self.diagnostics)
 
     def trace(self, thread: int, cta: int = 0) -> list[tuple[int, str]]:
-        """(line, instruction) of what a thread executed, in order; of a long run its beginning.
+        """(line, instruction) of each instruction that a thread executed, in order; for a long run only the beginning.
 
         Args:
             thread: number in its CTA, x fastest. cta: number in the grid, x fastest.
@@ -153,13 +154,13 @@ class PtxRun:
         return found
 
     def timeline(self, cta: int = 0) -> RunTimeline:
-        """A CTA over the run: its warps, barriers, copies and matrix instructions; of a long run its beginning.
+        """Timeline of a CTA: its warps, barriers, copies and matrix instructions; for a long run only the beginning.
 
         `print` shows it as text, `cute_py.draw.draw` makes a picture of it. With `schedule="lazy"` copies and products
-        are under way until a thread waits for them. `run_ptx(..., judge=False)` notes none of them, and no barriers.
+        are under way until a thread waits for them. `run_ptx(..., judge=False)` records neither these nor barriers.
 
         Args:
-            cta: number in the grid, x fastest; one of those that ran together first.
+            cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
         Raises:
             InvalidValueError: there is no such CTA.
         """
@@ -174,9 +175,9 @@ class PtxRun:
         `print` shows it as text, `cute_py.draw.draw` makes a picture of it.
 
         Args:
-            cta: number in the grid, x fastest; one of those that ran together first.
+            cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
         Raises:
-            InvalidValueError: there is no such CTA, or the kernel has no tcgen05 instructions.
+            InvalidValueError: the first wave has no such CTA, or the kernel has no tcgen05 instructions.
         """
         if self._tensor is None:
             raise InvalidValueError("this run has no tensor memory; its kernel executed no tcgen05 instruction")
@@ -189,7 +190,7 @@ class PtxRun:
         return TensorContents(title, cells[place], line_of[written[place]], texts)
 
     def explain(self) -> str:
-        """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
+        """Return a report: each finding with its lines, the reason for the rule, and the change."""
         schedules = ", ".join(self.schedules) or "none"
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
@@ -200,7 +201,7 @@ class PtxRun:
         return "\n".join(lines)
 
     def raise_for_diagnostics(self) -> None:
-        """Raise the errors that were found, if any.
+        """Raise an error if the run found any.
 
         Raises:
             PtxError: with `.run`.
@@ -237,26 +238,25 @@ def run_ptx(
 
     Args:
         source: PTX text; the path of a file of PTX, of CUDA C++ (.cu, compiled by nvcc or NVRTC), or of a fatbin with
-            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; an object that gives its launches itself, as a
-            `GemmKernel` (args are A, B and C) or a `PreparedCopy` does.
+            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; or an object with its own launches, such as a
+            `GemmKernel` (args are A, B and C) or a `PreparedCopy`.
         grid, block, cluster: up to three numbers, x first; block by default the kernel's `.reqntid`, cluster its
             `.reqnctapercluster`.
-        args: one for each parameter: an array (read and written in place, its bounds are known), a number, bytes, a
-            pair of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and
-            {offset: array or such a pair} for a structure with pointers, None for a null pointer. Pointers at the end
-            may be left out.
+        args: one for each parameter: an array (read and written in place, with known bounds), a number, bytes, a pair
+        of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and {offset: array
+        or such a pair} for a structure with pointers, None for a null pointer. Trailing pointers may be omitted.
         kernel: its name, if the module has several. dynamic_shared: bytes.
         arch: the target, by default that of the text.
         schedule: 'eager' completes asynchronous work when it is issued, 'lazy' as late as the rules allow, a seed at
             random in between with warps in another order; 'both' runs eager and lazy, and reports where results differ.
-        limit: instructions, of all threads, after which the run ends with a diagnostic.
-        judge: whether races, missing fences, and other faults that this run may have survived are looked for too.
-        traffic: whether bank conflicts and sectors are counted, in `.counts`.
+        limit: number of instructions of all threads after which the run ends with a diagnostic.
+        judge: whether to look also for races, missing fences and other faults that do not fail this run.
+        traffic: whether to count bank conflicts and sectors, in `.counts`.
     Returns:
-        what was found; arrays hold what the kernel left in them, under 'both' what it left under the eager schedule.
+        the run with its findings. The arrays hold the results of the kernel; under 'both' those of the eager schedule.
     Raises:
-        ParseError: no PTX. InvalidValueError, InvalidTypeError: a launch that no GPU takes, arguments that do not fit,
-            instructions that are not emulated (all are listed, before anything runs).
+        ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, arguments do
+        not fit, or the machine does not emulate some instructions (the error lists all of them before the run starts).
 
     >>> import numpy as np
     >>> text = '''.version 8.7
@@ -297,7 +297,7 @@ def run_launches(
     """Run launches one after another, up to the first that fails.
 
     Returns:
-        the last one's run, with what was found in all.
+        the run of the last launch, with the findings of all launches.
     Raises:
         InvalidValueError: there is none. Else as `run_ptx`.
     """
@@ -361,8 +361,8 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
-    left = [] if judge else ["races, fences and barriers: judge=False was asked for"]
-    left += ["the rest of the run: an error ended it"] if first.failed else []
+    left = [] if judge else ["races, fences and barriers, because of judge=False"]
+    left += ["the rest of the run, which an error ended"] if first.failed else []
     return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran), _left=tuple(left))
 
 

@@ -1,4 +1,4 @@
-"""The machine: resident CTAs, which of their threads run next, and what they wait for.
+"""The machine: the resident CTAs, the choice of the threads that run next, and the waits.
 
 Threads at one instruction are one frame. The frame with the least program counter runs, up to the end of a
 block; then frames at one place become one. So threads that took the two sides of a branch meet again behind

@@ -124,7 +124,7 @@ def _expect_full(site: Site, run: Run, warps: int) -> Run:
 
     def whole(f: Frame) -> None:
         if f.n != LANES * len(f.warps) or (warps > 1 and not f.whole_groups()):
-            text = f"{f.text()} execute {site.one.opcode.split('.')[0]}, which all threads of {what} must execute"
+            text = f"{f.text()} execute {site.one.opcode.split('.')[0]}, but all threads of {what} must execute it"
             raise site.fault("divergent aligned instruction", text, f, ".aligned")
         run(f)
 

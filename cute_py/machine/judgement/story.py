@@ -1,4 +1,4 @@
-"""The story of a run, as a colleague would say it: each finding with its lines, the reason, and what to change."""
+"""The report of a run: each finding with its lines, the reason for the rule, and the change."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barr
 
 
 def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
-    """Why a finding is one, and what to do."""
+    """The reason for a finding's rule, and the change."""
     cause = one.facts.get("cause")
     return reasons.get(f"{one.rule}, {cause}") or reasons.get(one.rule)
 
 
 def concrete_change(one: Diagnostic) -> str:
-    """The change that the numbers of a finding give; empty where they give none."""
+    """The change that follows from the numbers of a finding; empty if there is none."""
     change = one.facts.get("change")
     if isinstance(change, tuple):
         line, old, new = change
-        return f"line {line}: {new} in place of {old}, if nothing is missing that should come"
+        return f"line {line}: {new} instead of {old}, if no arrival or copy is missing"
     if "written with" in one.facts:
         return f"give the descriptor the swizzle of {one.facts['written with']} bytes"
     return ""
 
 
 def quoted(one: Diagnostic, texts: Mapping[int, str]) -> list[str]:
-    """The lines of the text that a finding names, in their order, each with its part."""
+    """The lines of the text that a finding names, in order, each with its role."""
     marks: dict[int, str] = {}
     here = one.facts.get("line")
     if isinstance(here, int):
@@ -53,7 +53,7 @@ def quoted(one: Diagnostic, texts: Mapping[int, str]) -> list[str]:
 
 
 def told(one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mapping[str, Reason]) -> list[str]:
-    """One finding."""
+    """Return the lines of one finding."""
     cause = one.facts.get("cause")
     title = f"{one.rule}: {cause}" if cause and cause != one.rule else one.rule
     lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts)]
@@ -64,7 +64,7 @@ def told(one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mappin
         lines.append(f"  why: {reason.why}")
     change = concrete_change(one)
     if one.fixes:
-        lines += [f"  change: {fix}; with it the run is without this error" for fix in one.fixes]
+        lines += [f"  change: {fix}; with this change the run does not have this error" for fix in one.fixes]
     elif change:
         lines.append(f"  change: {change}")
     elif reason is not None:

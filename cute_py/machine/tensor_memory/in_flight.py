@@ -177,7 +177,7 @@ class TensorState:
         before = self._smallest.get(cta, columns)
         self._smallest[cta] = columns
         if columns > before:
-            text = f"{f.text()}: tcgen05.alloc of {columns} columns after one of {before}"
+            text = f"{f.text()}: tcgen05.alloc of {columns} columns after a smaller one of {before}"
             self._note("larger allocation than before", text, site, "error", source="tcgen05.alloc")
 
     def collects(self, f: Frame, site: Site, cta: int, buffer: str, use: str, operand: int) -> None:
@@ -274,8 +274,8 @@ class TensorState:
             count = self.memories[cta].allocated[column]
             who = self.m.threads_text(np.arange(cta * self.m.cta_threads, cta * self.m.cta_threads + 1)).split(",")
             text = (
-                f"{','.join(who[:-1])}: {count} columns of tensor memory are still allocated at the end of the kernel; "
-                "tcgen05.dealloc gives them back"
+                f"{','.join(who[:-1])}: {count} columns of tensor memory are still allocated at the end of the "
+                f"kernel; tcgen05.dealloc must free them"
             )
             one: Any = site.one
             raise Fault(finding("tensor memory", text, one, files=site.code.files, source="tcgen05.alloc"))

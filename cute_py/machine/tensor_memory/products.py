@@ -194,7 +194,9 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
     lanes = lane + (np.arange(product.rows) if _parts(product) > 1 else lanes_of_rows(product))
     words = memory.cells[lanes, column : column + count]
     if _parts(product) > 1 and (words != memory.cells[lanes + product.rows, column : column + count]).any():
-        raise TmemError("A differs between lanes 0 to 63 and 64 to 127; two CTAs with M = 128 must hold it twice")
+        raise TmemError(
+            "A differs between lanes 0 to 63 and 64 to 127; with M = 128 two CTAs must hold it in both halves"
+        )
     codes = as_elements(np.ascontiguousarray(words), width)
     if element in PACKED and not product.kind.packed:
         return codes >> np.uint32(2) & np.uint32(15) if element == "e2m1" else codes & np.uint32(63)

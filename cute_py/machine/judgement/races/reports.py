@@ -175,7 +175,9 @@ class Reports:
         before = self.instruction(other)
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
-        text = f"{f.text()} and {self.agent(clocks, other)} ({line}) update {where}; a scope of .cta does not have both"
+        text = (
+            f"{f.text()} and {self.agent(clocks, other)} ({line}) update {where}; the scope .cta does not include both"
+        )
         self.add(
             ("scope too narrow", site.number), text, site.one, "error", threads=f.text(), address=where,
             other_threads=self.agent(clocks, other), other_line=None if before is None else before.line,
@@ -225,11 +227,11 @@ class Reports:
         text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; "
         if met:
             text += (
-                "a barrier.cluster separates its initialisation from that, but its arrival is relaxed and no fence "
-                "precedes it, so that it orders no memory"
+                "a barrier.cluster comes between its initialisation and this access, but the arrival is .relaxed and "
+                "no fence precedes it, so it does not order memory"
             )
         else:
-            text += "nothing orders its initialisation before that"
+            text += "nothing orders its initialisation before this access"
         severity = "warning" if met else "error"
         self.add(("initialisation not known", site.number), text, site.one, severity, threads=f.text(), barrier=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
@@ -255,8 +257,8 @@ class Reports:
         before = self.instruction(key)
         x, y, z = (int(n) for n in m.numbers[cta])
         text = (
-            f"{self.agent(clocks, key)} accesses the shared memory of CTA ({x}, {y}, {z}), and nothing orders that "
-            "before this CTA's exit"
+            f"{self.agent(clocks, key)} accesses the shared memory of CTA ({x}, {y}, {z}), and nothing orders this "
+            f"access before the CTA's exit"
         )
         self.add(
             ("exit before a peer is done", key >> SITE & SITE_BITS), text, before, "error",
@@ -266,9 +268,9 @@ class Reports:
     def under_way(self, f: Frame, site: Site, rule: str, severity: str) -> None:
         """A copy that nobody waited for, and its CTA exits."""
         what = "reads" if rule.startswith("store") else "writes"
-        text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that has it exits"
+        text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that owns the memory exits"
         if what == "reads" and _architecture_number(self.code.module.target) >= EXITS_EARLY:
-            text += "; CUTLASS's epilogues for sm_100 exit like that too, and devices run them"
+            text += "; CUTLASS's epilogues for sm_100 exit in the same way, and devices run them"
             severity = "warning"
         self.add((rule, site.number), text, site.one, severity, threads=f.text())
 
