@@ -27,8 +27,8 @@ LARGEST, SMALLEST, NARROWEST = 90.0, 26.0, 66.0
 """Longer side of a drawn box; least height and width; pixels."""
 _FATE = {
     "load": "filled in shared memory, bytes counted",
-    **dict.fromkeys(("store", "reduce"), "what is outside is not written"),
-    "prefetch": "what is outside is not fetched",
+    **dict.fromkeys(("store", "reduce"), "elements outside are not written"),
+    "prefetch": "elements outside are not fetched",
 }
 SPACE = 640.0
 """Pixels for all boxes of one mode, as far as they stay readable."""
@@ -170,7 +170,7 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
         notes.append("each instruction names four rows at run time; drawn for neighbours")
     if elsewhere:
         others = ", ".join(f"mode {i} at {c}" for i, c in enumerate(elsewhere, 2))
-        notes.append(f"of the other TMA modes one box is drawn: {others}")
+        notes.append(f"one box is drawn along each other TMA mode: {others}")
     over = [
         f"mode {i}: {size} = {size // box} x {box} + {size % box}"
         for i, (size, box) in enumerate(zip(plan.dims, (*drawn, *plan.box[2:]), strict=False))
@@ -180,9 +180,9 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
         row_bits = plan.dims[0] * atom.internal_dtype.bits
         if atom.op.row.direction in ("store", "reduce") and plan.dims[0] % plan.box[0] and row_bits % 128:
             notes.append(
-                f"rows of {row_bits / 8:g} bytes: what is written goes up to the next 16 bytes, beyond the end"
+                f"rows of {row_bits / 8:g} bytes: a store writes up to the next multiple of 16 bytes, past the end"
             )
-        notes.append(f"boxes hang over the end ({'; '.join(over)}): {_FATE[atom.op.row.direction]}")
+        notes.append(f"boxes extend past the end ({'; '.join(over)}): {_FATE[atom.op.row.direction]}")
     return tuple(notes)
 
 

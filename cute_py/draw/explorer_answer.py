@@ -57,8 +57,8 @@ SAMPLE_BYTES: Final = tuple(k * (256 + 18) for k in range(16))
 """Bytes of a tile that are compared between the page and the library: spread over lines, units and elements."""
 
 WANTED: Final = {
-    "address": "the address is an integer such as 4096 or 0x1000",
-    "multicast": "the multicast count is an integer such as 4",
+    "address": "the address must be an integer such as 4096 or 0x1000",
+    "multicast": "the multicast count must be an integer such as 4",
 }
 """The message where a field does not hold an integer."""
 
@@ -170,7 +170,7 @@ def _parsed(text: str) -> Any:
     if len(text) > LIMITS["max_text"]:
         raise InvalidValueError(f"the text has {len(text)} characters; must have at most {LIMITS['max_text']}")
     if re.search(r"@\d{3}", text) or re.search(r"E<[^<>]{0,400}?\d{3}", text):
-        raise InvalidValueError("a basis element names a mode above 99; no layout here has so many")
+        raise InvalidValueError("a basis element names a mode above 99; must be at most 99")
     return parse(text)
 
 

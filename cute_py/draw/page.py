@@ -80,7 +80,7 @@ def _not_inert(svg: str) -> str:
     for element in root.iter():
         tag = _local(element.tag)
         if _ACTIVE.fullmatch(tag):
-            return f"has <{tag}>; a page of pictures has nothing that runs, loads or leads elsewhere"
+            return f"has <{tag}>; a page of pictures must not run, load or link to anything"
         styles = ["".join(element.itertext())] if tag == "style" else []
         for name, value in element.attrib.items():
             if _local(name).startswith("on"):

@@ -124,11 +124,11 @@ def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
     if bits % 8:
         whole = max(8 // bits, 1)
         if 8 % bits:
-            raise InvalidValueError(f"elements of {bits} bits do not fill bytes; a swizzle on bytes splits them")
+            raise InvalidValueError(f"elements of {bits} bits are not whole bytes, so a swizzle on bytes splits them")
         return lambda offset: swizzle.of(offset // whole) * whole + offset % whole
     size = bits // 8
     if swizzle.bits and (1 << swizzle.base) % size:
-        text = f"{swizzle} moves pieces of {1 << swizzle.base} bytes; elements of {size} bytes are split by it"
+        text = f"{swizzle} moves pieces of {1 << swizzle.base} bytes; it splits elements of {size} bytes"
         raise InvalidValueError(text)
     return lambda offset: swizzle.of(offset * size) // size
 

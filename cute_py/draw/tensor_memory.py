@@ -63,7 +63,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)
     ]
     lanes = [lane for _, lane in drawn]
-    notes = ["of the 32 lanes of a warp 8 are drawn"] if None in lanes else []
+    notes = ["8 of the 32 lanes of each warp are drawn"] if None in lanes else []
     if None in columns:
         notes.append(f"summarised: {last - first + 1} columns, of which {len(columns) - 1} are drawn")
     table = grid(

@@ -217,7 +217,7 @@ def _holder_notes(holders: Holders, count: int) -> tuple[str, ...]:
         notes.append(f"{count - len(holders)} of {count} elements belong to no thread")
     shared = sum(1 for pairs in holders.values() if len(pairs) > 1)
     if shared:
-        notes.append(f"{shared} elements are held more than once: +n says by how many more")
+        notes.append(f"{shared} elements are held more than once: +n counts the further holders")
     return tuple(notes)
 
 
@@ -373,7 +373,7 @@ def draw_ldmatrix(
         own = units.get(line * UNITS + unit, [])
         byte, bank = line * LINE_BYTES + unit * UNIT, unit * UNIT // BANK_BYTES % BANKS
         if not own:
-            return Cell("", f"byte {byte}, bank {bank}: no lane names it")
+            return Cell("", f"byte {byte}, bank {bank}: no lane addresses it")
         places = ", ".join(f"lane {lane}" for lane in own)
         title = f"{places}: byte {byte}, banks {bank}-{bank + 3}, matrix {own[0] // 8}"
         return Cell(",".join(f"L{lane}" for lane in own), title, own[0] // 8)
