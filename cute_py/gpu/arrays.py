@@ -134,6 +134,6 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
         raise InvalidValueError("the destination is read-only")
     if source.count and overlap(source, destination):
         raise InvalidValueError(
-            "source and destination overlap; their tiles are copied in no fixed order",
+            "source and destination overlap, and a copy moves their tiles in no fixed order",
             {role: "{:#x} to {:#x}".format(*view.extent()) for role, view in roles.items()},
         )

@@ -87,8 +87,8 @@ def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
         facts["causes"] = _ADVICE[name]
     hint = None
     if name in STICKY:
-        facts["context"] = "it can't be used again in this process"
-        hint = "run it with isolate=True, in a process of its own"
+        facts["context"] = "this process can't use it again"
+        hint = "run it with isolate=True, in a separate process"
     return DeviceError(f"{doing}: {name}", facts, hint)
 
 

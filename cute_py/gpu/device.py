@@ -168,7 +168,7 @@ def common_device(ordinals: Mapping[str, int | None]) -> int | None:
         raise DeviceError(
             f"the {one} is on device {first}, the {other} on device {second}; a copy runs on one device",
             {f"device {number}": _name_of(number) for number in (first, second)},
-            hint="move one of them first, with the library that it is from",
+            hint="move one of them first, with its own library",
         )
     return next(iter(found), None)
 
@@ -196,7 +196,7 @@ def require_stream(device: Device, stream: int) -> None:
         ordinal = _current_ordinal()
     if ordinal != device.ordinal:
         raise DeviceError(
-            f"the stream is of device {ordinal}, the copy runs on device {device.ordinal}",
+            f"the stream belongs to device {ordinal}, but the copy runs on device {device.ordinal}",
             hint="make the stream on the device of the arrays",
         )
 

@@ -94,7 +94,7 @@ def driver_encode(request: TensorMap) -> bytes:
     found = violations(request, arch=device.arch)
     # The driver reads one entry for each mode of the rank: a shorter array would be read beyond its end.
     if any(violation.rule in ("length", "rank", "rank_im2col") for violation in found):
-        raise _refusal(request, "its lengths do not fit its rank, so the driver was not called", found)
+        raise _refusal(request, "the lengths of its tuples do not fit its rank, so the driver was not called", found)
     try:
         function, arguments = _arguments(request)
         with device.current():
@@ -112,7 +112,7 @@ def _refusal(request: TensorMap, why: str, found: list[Diagnostic]) -> TmaLimitE
     headline = f"{FUNCTIONS[request.KIND]} refuses: {why}"
     facts = {str(i + 1): violation.message for i, violation in enumerate(found)}
     found = found or [Diagnostic("driver refusal", text=headline, source="the driver of this machine")]
-    return TmaLimitError(headline, facts or {"reasons": "none of our rules is broken"}, violations=found)
+    return TmaLimitError(headline, facts or {"reasons": "the request breaks none of our rules"}, violations=found)
 
 
 def as_cuda_python(data: bytes) -> Any:

@@ -37,7 +37,7 @@ def target_arch(source: KernelSource, device: Device) -> str:
     if source.arch != "sm_90a" and source.arch != device.arch:
         raise DeviceError(
             f"kernel {source.name!r} is for {source.arch}; device {device.ordinal} ({device.name}) is {device.arch}",
-            {"evidence": "forms of sm_100 are assembled here, not executed"},
+            {"evidence": "cute_py assembles forms of sm_100 but does not execute them"},
         )
     return device.arch
 
@@ -83,8 +83,8 @@ def _load(device: Device, compiled: CompiledKernel) -> LoadedKernel:
 
         if source.shared_bytes + static > device.shared_bytes:
             raise DeviceError(
-                f"kernel {source.name!r} wants {source.shared_bytes + static} bytes of shared memory; "
-                f"{device.name} has {device.shared_bytes} a block",
+                f"kernel {source.name!r} needs {source.shared_bytes + static} bytes of shared memory; {device.name} "
+                f"has {device.shared_bytes} per block",
                 hint="use fewer stages or a smaller tile",
             )
         if source.shared_bytes + static > DEFAULT_SHARED:

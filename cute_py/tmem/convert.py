@@ -51,9 +51,9 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
         raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__}")
     outer, inner = layout.outer, layout.inner
     if not isinstance(outer, Swizzle) or not isinstance(inner, Layout):
-        raise TmemError("a tile layout has a swizzle alone in front of it", {"layout": layout})
+        raise TmemError("a tile layout can have only a swizzle before it", {"layout": layout})
     if outer.shift < 0:
-        raise TmemError(f"Sw<{outer.bits},{outer.base},{outer.shift}>; a tile layout has no negative shift")
+        raise TmemError(f"Sw<{outer.bits},{outer.base},{outer.shift}>; a tile layout can't express a negative shift")
     tile = TileLayout(_shards(inner), (), expect_integer(layout.offset, "the offset"))
     base = outer.base
     if isinstance(layout.offset, SmemPtrFlag):
@@ -94,7 +94,7 @@ def to_cute(
         shape: extents of the modes; the extents of the shards if left out.
         dtype: of a tensor-memory layout, whose lanes become steps of 1 << 16 columns.
     Raises:
-        TmemError: replicas (a CuTe layout has one place for each element), or axes that are in neither memory.
+        TmemError: replicas (a CuTe layout must have one location for each element), or axes that are in neither memory.
 
     A tile layout with an offset becomes a composed layout with the identity swizzle.
 
@@ -107,7 +107,7 @@ def to_cute(
         raise InvalidTypeError(f"expected a TileLayout or a ComposeLayout, got {type(layout).__name__} {given(layout)}")
     tile = layout.tile if isinstance(layout, ComposeLayout) else layout
     if tile.replica:
-        raise TmemError("a CuTe layout has one place for each element", {"replicas": list(tile.replica)})
+        raise TmemError("a CuTe layout must have one location for each element", {"replicas": list(tile.replica)})
     scale = {"m": 1}
     if dtype is not None:
         scale = {"TCol": 1, "TLane": _lane_step(dtype)}

@@ -61,7 +61,7 @@ def _row(steps: Steps) -> Row:
 FORMS: tuple[CpForm, ...] = tuple(
     CpForm(one.shape, one.multicast, one.rows, one.bits, _row(one.lanes), _row(one.copies)) for one in COPY_SHAPES
 )
-"""In the order in which a planner tries them: the widest first."""
+"""The forms in the order in which a planner tries them, the widest first."""
 
 WARPX4 = FORMS[-1]
 """The form that scale factors take, and the only one of the reference page."""
@@ -71,7 +71,7 @@ def cp_form(shape: str, multicast: str | None = None) -> CpForm:
     """The form of a shape; the multicast may be left out where the shape has only one.
 
     Raises:
-        TmemError: no such shape, no such multicast for the shape, or two to choose from.
+        TmemError: the shape does not exist, the multicast does not exist for it, or two multicasts fit.
 
     >>> cp_form("32x128b").name
     '32x128b.warpx4'

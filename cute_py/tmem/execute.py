@@ -129,7 +129,7 @@ def run_pair(
 def _cut(side: Side) -> TileLayout | ComposeLayout:
     cut = side.layout.slice(side.shape, side.region)
     if cut is None:
-        raise TmemError("the region is not a layout: it takes uneven parts of a shard")
+        raise TmemError("the region is not a layout, because it takes uneven parts of a shard")
     return cut
 
 
@@ -168,10 +168,10 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
         address = smem_address + (source + step) // 8
         phase = (column_bits + step) % 8 == (source + step) % 8
         if not phase.all():
-            raise TmemError("elements of less than a byte change their place in the byte")
+            raise TmemError("elements of less than a byte would move to another position in their byte")
         out[cell] = address
         if (out[cell] != address).any():
-            raise TmemError("two elements belong in one byte of tensor memory")
+            raise TmemError("two elements map to one byte of tensor memory")
     return out.reshape(LANES, COLUMNS, 4)
 
 

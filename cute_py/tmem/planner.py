@@ -106,7 +106,7 @@ def _cut(name: str, side: Side) -> Layout:
     except LayoutError as error:
         raise _NoPlanError("region", f"the {name} region: {error.headline}") from None
     if cut is None:
-        raise _NoPlanError("region", f"the {name} region is not a layout: it takes uneven parts of a shard")
+        raise _NoPlanError("region", f"the {name} region is not a layout, because it takes uneven parts of a shard")
     return cut
 
 
@@ -122,7 +122,7 @@ def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
     )
     # Repeats must be alike on both sides; then one copy serves all.
     repeats = [_repeats(row) for row in rows]
-    text = f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared"
+    text = f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared memory"
     _require(repeats[0] == repeats[1], "broadcast", text)
     kept = [tuple(it for it in row if it.stride) for row in rows]
     return kept[0], kept[1]
@@ -231,7 +231,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
         leading = REFERENCE_LDO  # A row of one unit has no second one: the field is not read.
     if ldo is not None:
         _require(0 <= ldo <= START_MASK, "field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
-        text = f"ldo = {ldo}; must be {leading}, the {form.name} instruction reads it"
+        text = f"ldo = {ldo}; must be {leading}, because the {form.name} instruction reads it"
         _require(ldo == leading or form.bits == 128, "ldo", text)
     uneven = f"first column {column * bits // 32} is not a multiple of 4; apache-tvm 0.27.0 refuses it"
     plan = CpPlan(
@@ -262,7 +262,7 @@ def _check_lanes_and_columns(form: CpForm, parts: _Parts, bits: int) -> None:
     rows, _, columns = parts
     text = f"the rows of {form.name} are written to lanes {list(form.lanes)}; the layout has {list(rows)}"
     _require(rows == form.lanes, "lanes", text)
-    text = f"one row is {width} neighbours on TCol; the layout has {list(columns)}"
+    text = f"one row must be {width} neighbours on TCol; the layout has {list(columns)}"
     _require(columns == (Iter(width, 1, "TCol"),), "columns", text)
 
 

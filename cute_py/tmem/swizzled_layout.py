@@ -82,7 +82,7 @@ class ComposeLayout:
                 f"be at least swizzle_len = {self.swizzle_len}, or the swizzle is not a permutation",
             )
         if set(self.tile.axes) - {"m"}:
-            raise LayoutError("a swizzle acts on the axis m alone", {"axes": ", ".join(self.tile.axes)})
+            raise LayoutError("a swizzle acts only on the axis m", {"axes": ", ".join(self.tile.axes)})
 
     def __repr__(self) -> str:
         tail = "" if self.swizzle_inner else ", swizzle_inner=False"
@@ -144,7 +144,7 @@ def _atom_of(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> tuple[int, S
     """log2 of the elements in 16 bytes, the swizzle, and the elements of a row of its atom."""
     row = as_dtype(dtype)
     if 128 % row.bits:
-        raise LayoutError(f"{row.name} has {row.bits} bits; 16 bytes hold no power of two of them")
+        raise LayoutError(f"{row.name} has {row.bits} bits; the number of elements in 16 bytes must be a power of two")
     mode = as_swizzle(swizzle) if isinstance(swizzle, str) else expect_integer(swizzle, "a swizzle mode")
     if not 0 <= mode <= SmemSwizzle.B128:
         raise LayoutError(f"swizzle mode {int(mode)}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")

@@ -128,8 +128,8 @@ def _refusal(one: WatchedMap, arch: str) -> list[Diagnostic]:
         return [
             Diagnostic(
                 "refused",
-                text=f"the driver refused it (CUresult {one.result}); its arguments are no request: "
-                "a null pointer, or a rank outside 1 to 5",
+                text=f"the driver refused it (CUresult {one.result}); its arguments do not form a request: a null "
+                f"pointer, or a rank outside 1 to 5",
                 fixes=("pass every array, and a rank of 1 to 5",),
             )
         ]
@@ -203,16 +203,18 @@ def report_on(recording: Recording, arch: str = "sm_90a") -> WatchReport:
 
     >>> print(report_on(Recording((), 0)))
     0 distinct maps in 0 calls, 0 refused
-    note: the program did not initialise CUDA: no tensor map was made
+    note: the program did not initialise CUDA
     """
     expect(recording, Recording, "a recording")
     architecture(arch)
-    notes = [f"nothing recorded in a process: {said}" for said in recording.refusals]
+    notes = [f"no tensor map was recorded in a process: {said}" for said in recording.refusals]
     if any("subscriber" in said.lower() for said in recording.refusals):
         notes.append("a profiler holds CUPTI (ncu, nsys, torch.profiler); run without it")
     if recording.processes == 0:
-        notes.append("the program did not initialise CUDA: no tensor map was made")
+        notes.append("the program did not initialise CUDA")
     if recording.damaged:
-        notes.append(f"{counted(recording.damaged, 'line')} of the records could not be read (the program was ended)")
+        notes.append(
+            f"{counted(recording.damaged, 'line')} of the records could not be read (the program was terminated)"
+        )
     judged = tuple(judged_map(number, one, arch) for number, one in enumerate(recording.maps))
     return WatchReport(arch, judged, tuple(notes))

@@ -33,7 +33,7 @@ class TileWalk:
         order = self.order or tuple(range(rank))
         object.__setattr__(self, "order", order)
         if len(self.steps) != rank or sorted(order) != list(range(rank)) or not rank:
-            raise InvalidValueError(f"counts {self.counts}, steps {self.steps}, order {order} are not of one rank")
+            raise InvalidValueError(f"counts {self.counts}, steps {self.steps}, order {order} must have the same rank")
         if min(self.counts) < 1 or min(self.steps) < 1:
             raise InvalidValueError(f"counts {self.counts} and steps {self.steps} must be at least 1")
         if self.tiles >= 2**31:

@@ -165,7 +165,7 @@ class NonExecTmaAtom:
             TmaBuildError: numbers of the tensor are not known.
         """
         if self.traits is None:
-            raise TmaBuildError("no tensor map of numbers that are not known", {"atom": self}, "use .subs() first")
+            raise TmaBuildError("a tensor map needs known numbers", {"atom": self}, "use .subs() first")
         return self.traits
 
     @property

@@ -249,7 +249,7 @@ class CacheMode(NamedEnum):
     CG = "cg", True, True, None, "L2 only, which is what a TMA copy does"
     CS = "cs", True, True, _FIRST, "accessed once: first to be evicted"
     LU = "lu", True, False, _FIRST, "last use: first to be evicted"
-    CV = "cv", True, False, None, "volatile; L2 is coherent, nothing to ask for"
+    CV = "cv", True, False, None, "volatile; L2 is coherent, so a copy needs no hint"
     WB = "wb", False, True, None, "write back, L2's default"
     WT = "wt", False, True, None, "write through to system memory; a TMA store has no such form"
     EVICT_NORMAL = "evict_normal", True, True, _NORMAL, "by name"

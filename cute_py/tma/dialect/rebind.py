@@ -102,7 +102,7 @@ def check_rebind(
     """
     across = "across CTAs the scope gpu (or sys) is mandatory, or the map is staged in each CTA"
     unset = "a zeroed slot has no rank, box or format: copy a host map into it first, or replace all ten fields"
-    anew = "has no mutator on the rebind path: make the map anew on the host"
+    anew = "has no mutator on the rebind path; make a new map on the host"
     seeded = "the seed copy goes from shared::cta to a slot in global memory"
     low, high = bounds("rank")
     return broken(
@@ -220,7 +220,7 @@ def ptx_elemtype(request: TensorMapTiled) -> int:
     for number, (_, code, tf32_round) in enumerate(ELEMTYPES):
         if (code, tf32_round) == (row.code, row.tf32_round):
             return number
-    raise EmissionError(f"{row.data_type.name}: which elemtype number writes this format was not measured")
+    raise EmissionError(f"{row.data_type.name}: the elemtype number of this format was not measured")
 
 
 def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[RebindInstruction, ...]:

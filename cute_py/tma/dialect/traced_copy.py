@@ -316,14 +316,20 @@ def _placed_patches(
     channels, pixels = ([start[mode] for start in starts] for mode in (channel_mode, 1 - channel_mode))
     mine = range(cta * atom.instructions, (cta + 1) * atom.instructions)
     if pixel := next((pixels[i] for i in mine if pixels[i] != pixels[mine[0]]), 0):
-        text = f"a box of an im2col tile begins at its pixel {pixel}, whose coordinates depend on the tile's"
-        hint = "the .ptx() of a tma_load or tma_store has those of its tile"
+        text = (
+            f"a box of an im2col tile begins at pixel {pixel} of the tile, whose coordinates depend on those of "
+            f"the tile"
+        )
+        hint = "use the .ptx() of a tma_load or tma_store, which has the coordinates of its tile"
         raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
     offsets = tuple([int(atom.tile(firsts[i])) * atom.dtype.bits // 8 for i in mine])
     # The first pixel of a later CTA has no sum either: only a CTA that begins with the tile has origins.
     if mine[0] and pixels[mine[0]]:
-        text = f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on the tile's"
-        raise TmaBuildError(text, hint="the .ptx() of a tma_load has those of its tile")
+        text = (
+            f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on those of "
+            f"the tile"
+        )
+        raise TmaBuildError(text, hint="use the .ptx() of a tma_load, which has the coordinates of its tile")
     origins = tuple([(*(0,) * (len(box) - 1), channels[i]) for i in mine])
     return (*box[:-2], max(pixels) + box[-2], max(channels) + box[-1]), origins, offsets
 
@@ -397,7 +403,7 @@ def _start(
     patches: Any = zipped_divide(atom.get_tma_tensor(), atom.cta_tiler) if isinstance(atom, Im2colAtom) else None
     if (work or patches) is None and not isinstance(request, TensorMapTiled):
         hint = "an atom of make_im2col_tma_copy knows the convolution, and its tiles"
-        raise TmaBuildError("tiles of an im2col map have no number: they follow the bounding box", hint=hint)
+        raise TmaBuildError("tiles of an im2col map have no index, because they follow the bounding box", hint=hint)
     shape: Any = tile if work is None else work.tile_shape
     shape = shape if patches is None else patches.shape[1]
     if shape is tile or type(tile_coord) is tuple:

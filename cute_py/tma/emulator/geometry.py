@@ -391,7 +391,7 @@ def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
     unknown = {f"w{word}": f"0x{bits:016x}" for word, bits in read.items() if bits}
     if unknown or request.data_type is None:
         raise UnknownFactError(
-            "the descriptor holds bits whose meaning is not known", unknown or {"element format": "no known code"}
+            "the descriptor has bits whose meaning is unknown", unknown or {"element format": "no known code"}
         )
     return request.data_type
 

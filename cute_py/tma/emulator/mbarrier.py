@@ -252,7 +252,7 @@ def resolve_barrier(barrier: Mbarrier | int, smem: SharedMemory) -> Mbarrier:
     if isinstance(barrier, Mbarrier):
         return barrier
     if not is_integer(barrier):
-        raise InvalidTypeError(f"a barrier is an Mbarrier, or its offset in shared memory, got {given(barrier)}")
+        raise InvalidTypeError(f"a barrier must be an Mbarrier, or its offset in shared memory, got {given(barrier)}")
     return barrier_at(smem, barrier)
 
 
@@ -277,6 +277,6 @@ def signalled(
     for cta in destinations:
         rank = cta.rank if cta_group == 1 else cta.rank - (cta.rank & 1) + parity
         if rank >= len(cta.peers):
-            raise InvalidValueError(f"CTA {cta.rank} has no pair; the cluster has {counted(len(cta.peers), 'CTA')}")
+            raise InvalidValueError(f"CTA {cta.rank} has no peer; the cluster has {counted(len(cta.peers), 'CTA')}")
         found.append(barrier_at(cta.peers[rank], offset))
     return found

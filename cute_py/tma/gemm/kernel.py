@@ -101,18 +101,18 @@ def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None
     """
     if empty is not None and empty.stage < plan.stages:
         return (
-            f"flipped parity: the producer waits for phase {empty.phase} of a barrier that is new; a wait for parity 1 "
-            "passes then, one for parity 0 does not"
+            f"flipped parity: the producer waits for phase {empty.phase} of a new barrier; there a wait for parity 1 "
+            f"passes at once, and a wait for parity 0 does not"
         )
     if full is None:
         arrivals = counted(plan.cluster * plan.warpgroups, "arrival")
-        return f"missing arrivals: an empty barrier takes {arrivals} a phase"
+        return f"missing arrivals: an empty barrier needs {arrivals} per phase"
     if full.expected != plan.stage_bytes:
         return f"wrong expect_tx: a full barrier expects {full.expected} bytes, and {plan.stage_bytes} are loaded"
     if plan.cluster > 1:
         mask = (1 << plan.cluster) - 1
-        return f"wrong mask, as the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"
-    return "the loads complete on another barrier, or were not issued: their bytes are those that it expects"
+        return f"wrong mask, because the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"
+    return "the loads complete on another barrier, or were not issued; their bytes match the expected ones"
 
 
 @record
@@ -244,7 +244,7 @@ class GemmKernel:
         """
         numbers = expect_integers(tile, "a tile of C", 0)
         if len(numbers) != 2:
-            raise InvalidValueError(f"a tile of C is counted along M and N, got {given(tile)}")
+            raise InvalidValueError(f"a tile of C must be two numbers, along M and N, got {given(tile)}")
         m, n, k = (
             expect_integer(one, what, 0, count - 1)
             for what, one, count in zip(("tile M", "tile N", "k"), (*numbers, k), self.plan.tiles, strict=True)
@@ -307,7 +307,7 @@ class GemmKernel:
             import numpy as np
 
             return np.zeros((m, n), self.plan.atoms["C"].dtype.numpy)
-        raise InvalidTypeError(f"no C given, and none can be made beside {type(like).__name__}")
+        raise InvalidTypeError(f"C is missing, and a GEMM kernel can't allocate an array like {type(like).__name__}")
 
     def explain(self) -> str:
         """Tiles, shared memory, barriers, registers and descriptors, and their consequences."""

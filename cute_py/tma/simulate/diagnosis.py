@@ -363,9 +363,9 @@ class Run:
         not_judged = [left] if left else []
         if open_:
             names = ", ".join(b.name for b in open_[:MOST_NAMED]) + ("" if len(open_) <= MOST_NAMED else ", ...")
-            not_judged.append(f"{counted(len(open_), 'barrier')}: no wait came for the phase that is open: {names}")
+            not_judged.append(f"{counted(len(open_), 'barrier')}: no thread waited for the current phase: {names}")
         if self._judged["load"]:
-            not_judged.append("order of landing: bytes landed when the program said; no other order was tried")
+            not_judged.append("order of landing: bytes landed in the order of the program; no other order was tried")
         not_judged.append("threads: one order of the calls was run; other orders, and other CTAs, were not")
         return Scope(tuple(judged), tuple(not_judged))
 
@@ -388,7 +388,7 @@ class Run:
         if isinstance(descriptor, int):
             if self.maps is None:
                 raise InvalidTypeError(
-                    f"{name} names its map by an address, {descriptor:#x}; without `maps` it must be bytes or a request"
+                    f"{name} gives its map as an address, {descriptor:#x}; without `maps` it must be bytes or a request"
                 )
             address = descriptor
             descriptor, ordering = self.maps.read(address, agent=self.agent)
@@ -429,7 +429,7 @@ def completed(run: Run) -> Outcome:
 
 def trapped(run: Run, trap: TmaTrap) -> Outcome:
     """The outcome of a program that a copy ended with a trap."""
-    left = "the rest of the program: the trap ended it"
+    left = "the rest of the program, which the trap ended"
     return Outcome("trap", tuple(run.races), trap.cause, trap.cuda_error, scope=run._scope(left))
 
 
@@ -445,7 +445,7 @@ def would_hang(run: Run, barrier: Mbarrier) -> Outcome:
         pending=barrier.pending,
         contributions=tuple(barrier.contributions),
         arrive_count=barrier.arrive_count,
-        scope=run._scope("the rest of the program: the wait never ends", barrier),
+        scope=run._scope("the rest of the program, because the wait never ends", barrier),
     )
 
 
@@ -471,7 +471,7 @@ def diagnose(
       arrived  : 0 bytes
       pending  : 1 of 1 arrival
     judged: 1 wait
-    not judged: the rest of the program: the wait never ends
+    not judged: the rest of the program, because the wait never ends
     not judged: threads: one order of the calls was run; other orders, and other CTAs, were not
     """
     expect_function(program, "a program, called with a Run,")

@@ -174,7 +174,7 @@ class Ring:
     stage 1  .LLLLFCC.LLLLCC.LLLLCC.
     completed
     judged: 6 loads, 6 waits
-    not judged: order of landing: bytes landed when the program said; no other order was tried
+    not judged: order of landing: bytes landed in the order of the program; no other order was tried
     not judged: threads: one order of the calls was run; other orders, and other CTAs, were not
     """
 

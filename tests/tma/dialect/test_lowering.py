@@ -176,7 +176,7 @@ def test_the_boxes_of_an_im2col_tile_are_those_of_its_atom() -> None:
     assert (shared.tile, shared.box, shared.num_boxes) == ((1, 1, 64, 64), (1, 1, 16, 32), 2)
     assert shared.transaction_bytes == 64 * 64 * 2  # what every CTA receives
     assert lower(made(((64, 2), 32), ((32, 2048), 1), (128, 32))).copy.box == (1, 1, 128, 32)
-    with pytest.raises(TmaBuildError, match="begins at its pixel 64, whose coordinates depend on the tile's"):
+    with pytest.raises(TmaBuildError, match="begins at pixel 64 of the tile, whose coordinates depend on"):
         lower(made(((64, 2), 32), ((32, 4096), 1), (128, 32)))
 
 
