@@ -1,4 +1,4 @@
-"""Between CuTe layouts and tile layouts: two notations for one function.
+"""Convert between CuTe layouts and tile layouts, two notations for the same functions.
 
 A CuTe layout counts the first mode fastest, a tile layout the last; a mode `(4, 8) : (1, 64)` of CuTe is the pair of
 shards `(8, 4) : (64, 1)`. Coordinates stay unchanged: element (i, j) of one is element (i, j) of the other.
@@ -34,9 +34,9 @@ LANE = 1 << 16
 
 
 def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
-    """The tile layout with the same function, on the axis `m`; its shape has the sizes of the top-level modes.
+    """Return the tile layout with the same function, on the axis `m`; its shape has the sizes of the top-level modes.
 
-    A swizzle in front of a plain offset acts on elements; in front of `smem_ptr_flag(bits)` it acts on bytes.
+    A swizzle before a plain offset acts on elements; before `smem_ptr_flag(bits)` it acts on bytes.
 
     Raises:
         TmemError: a symbolic or basis stride, or an outer function that is not a swizzle of elements.
@@ -64,7 +64,7 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
 
 
 def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
-    """The tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`.
+    """Return the tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`.
 
     Raises:
         TmemError: a column of 32 bits does not hold a whole number of elements, or a stride moves lanes and columns
@@ -88,11 +88,11 @@ def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
 def to_cute(
     layout: TileLayout | ComposeLayout, shape: Sequence[int] | None = None, *, dtype: DTypeLike | None = None
 ) -> Layout | ComposedLayout:
-    """The CuTe layout with the same function.
+    """Return the CuTe layout with the same function.
 
     Args:
-        shape: extents of the modes; the extents of the shards if left out.
-        dtype: of a tensor-memory layout, whose lanes become steps of 1 << 16 columns.
+        shape: extents of the modes; by default the extents of the shards.
+        dtype: element type of a tensor-memory layout, whose lanes become steps of 1 << 16 columns.
     Raises:
         TmemError: replicas (a CuTe layout must have one location for each element), or axes that are in neither memory.
 

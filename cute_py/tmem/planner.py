@@ -1,4 +1,4 @@
-"""The planner: which tcgen05.cp instructions move one region of shared memory to one region of tensor memory.
+"""The planner: find the tcgen05.cp instructions that copy a region of shared memory to a region of tensor memory.
 
 Both regions are rows of iters over the same elements. The planner sorts both in one order (lanes first, then columns
 from the widest stride down), removes repeats common to both sides, and cuts them into
@@ -12,8 +12,8 @@ sides, and the remaining iters are loops.
 If two instructions write the same cell of tensor memory, the later one wins; the layout then has two elements in one
 place, and no copy can be right.
 
-Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the rules beyond it (one
-element for each cell, shared-memory reach, complete bytes) are ours, and refuse what would be copied wrongly.
+Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the further rules (one element
+for each cell, shared-memory reach, complete bytes) are ours, and refuse copies with wrong results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
 
 COMPATS: tuple[str, ...] = ("reference", "tvm-0.27")
-"""`reference`: 32x128b.warpx4 alone, ldo 16, as on the reference page.
+"""`reference`: only 32x128b.warpx4, with ldo 16, as on the reference page.
 `tvm-0.27`: every form, ldo 0 where it is not read."""
 
 REFERENCE_LDO = 16
@@ -183,11 +183,11 @@ def plan_form(
     cta_group: int = 1,
     ldo: int | None = None,
 ) -> CpPlan | Refusal:
-    """The plan of one copy with one form of the instruction, or the rule that it breaks.
+    """Return the plan of one copy with one form of the instruction, or the rule that it breaks.
 
     Args:
         bits: bits of one element.
-        ldo: in place of the leading offset that the planner would write, in 16-byte units.
+        ldo: leading offset in 16-byte units; overrides the planner's.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> request = demonstration_copy().request
