@@ -1,4 +1,5 @@
-"""A recording judged: each distinct map described, refused ones with rule and fix, harmful ones, and costs."""
+"""Report on a recording: a description of each distinct map, the rule and fix for refused maps, harmful maps, and
+costs."""
 
 from __future__ import annotations
 
@@ -194,10 +195,10 @@ def judged_map(number: int, one: WatchedMap, arch: str) -> JudgedMap:
 
 
 def report_on(recording: Recording, arch: str = "sm_90a") -> WatchReport:
-    """Judge a recording.
+    """Return the report on a recording.
 
     Args:
-        arch: the architecture whose rules hold.
+        arch: the architecture whose rules apply.
     Raises:
         InvalidTypeError, InvalidValueError: not a recording, or no such architecture.
 

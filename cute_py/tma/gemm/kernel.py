@@ -238,7 +238,7 @@ class GemmKernel:
 
         Args:
             tile: of C, counted in tiles of a CTA along M and N. k: the step of the main loop.
-            backend: 'emulator', for arrays of numpy; 'cuda': the kernel itself runs, and this stage is copied out.
+            backend: 'emulator', for numpy arrays, or 'cuda', which runs the kernel and copies this stage out.
         Raises:
             InvalidValueError: no such tile, step or backend; other arrays. TmaTrap, DeviceError: as the loads do.
         """
@@ -310,7 +310,7 @@ class GemmKernel:
         raise InvalidTypeError(f"C is missing, and a GEMM kernel can't allocate an array like {type(like).__name__}")
 
     def explain(self) -> str:
-        """Tiles, shared memory, barriers, registers and descriptors, and their consequences."""
+        """Describe the tiles, shared memory, barriers, registers and descriptors, and their consequences."""
         plan = self.plan
         m, n, k = plan.shape
         tiles_m, tiles_n, tiles_k = plan.tiles
@@ -384,8 +384,8 @@ def gemm_kernel(
     If a tile extends past the tensor, loads fill the rest with zeros and stores clip it.
 
     Args:
-        tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most
-            192 sums a thread (a tile of 256 x 192).
+        tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most 192
+        accumulators per thread (a tile of 256 x 192).
         tma_a, tma_b: loads of A (M,K) and B (N,K), their shared layouts one stage, canonical for wgmma. If one of them
             is multicast to 2, two CTAs form a cluster and share that operand.
         tma_c: the store of C (M,N), its shared layout 64 rows, K-major, of bfloat16 or float16.
@@ -395,8 +395,8 @@ def gemm_kernel(
         group: rows of tiles that are computed together, so that they find B in L2.
         wait_cycles: bound of one wait on a barrier, in SM clock cycles.
     Raises:
-        InvalidValueError: what `check_gemm` lists, before anything is compiled.
-        InvalidTypeError: no tiled MMA, no TMA atom.
+        InvalidValueError: the objects break rules of `check_gemm`; this is checked before the compilation.
+        InvalidTypeError: the arguments are not a tiled MMA and TMA atoms.
     Source:
         PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix Instructions", cp.async.bulk.tensor, stmatrix, setmaxnreg.
 

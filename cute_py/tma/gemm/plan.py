@@ -42,7 +42,7 @@ BARRIER_ROOM: Final = 2 * 8 * MAX_STAGES
 WARPGROUP_ROWS: Final = 64
 """Rows of one wgmma. PTX ISA, wgmma.mma_async."""
 MOST_SUMS: Final = 192
-"""Most accumulators of a thread: ptxas keeps this many in the 232 registers of a warpgroup's threads without
+"""Maximum number of accumulators per thread: ptxas keeps this many in the 232 registers of a thread without
 spilling."""
 _STORED: Final = ("bfloat16", "float16")
 _NAMES: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}

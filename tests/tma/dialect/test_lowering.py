@@ -119,7 +119,7 @@ def test_a_tile_of_patches_begins_where_its_coordinate_tensor_says() -> None:
     assert lower(made, 5).element_coords == lower(made, (1, (1, 0, 0))).element_coords
     with pytest.raises(InvalidValueError, match="the tensor has 72 tiles"):
         lower(made, 72)
-    with pytest.raises(TmaBuildError, match="tiles of an im2col map have no number"):
+    with pytest.raises(TmaBuildError, match="tiles of an im2col map have no index"):
         lower(made.request, (0, 0, 1, 0))
 
 
