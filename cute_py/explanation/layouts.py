@@ -1,8 +1,8 @@
-"""The text for layouts, tensors, basis elements, swizzles and tensor maps.
+"""Texts for layouts, tensors, basis elements, swizzles and tensor maps.
 
 A layout's text explains each stride and its value, with sample coordinates and their elements; a tensor's also its
-iterator: `explain(tensor)` of a coordinate tensor answers what its printed form leaves open. Of more than `MOST_MODES`
-modes the first ones are explained and the others counted.
+iterator: `explain(tensor)` of a coordinate tensor answers what its printed form leaves open. If there are more than
+`MOST_MODES` modes, the text explains the first ones and counts the others.
 """
 
 from __future__ import annotations

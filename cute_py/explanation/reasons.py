@@ -1,4 +1,4 @@
-"""The long form of an error: the rule that was broken, why it exists, its source, and what to do.
+"""The long form of an error: the broken rule, the reason for it, its source, and the change.
 
 A reason is found by the id of its rule, never by a text: a `Diagnostic` of a tensor map has one, a step of the verifier
 has its number, and every error of this library carries one as `.rule`. The tables below have a row for each rule: those

@@ -1,4 +1,4 @@
-"""cuda-core and cuda-bindings, imported here only and at their first use, and their failures.
+"""Import cuda-core and cuda-bindings at their first use, and convert their errors. No other module imports them.
 
 `core` has devices, the compiler and its cache, and loaded kernels. `driver` has the driver's own functions, where
 cuda-core has none (docs/architecture.md gives the reason for each): contexts of other libraries, plain memory, launches

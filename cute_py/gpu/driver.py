@@ -116,13 +116,13 @@ def _refusal(request: TensorMap, why: str, found: list[Diagnostic]) -> TmaLimitE
 
 
 def as_cuda_python(data: bytes) -> Any:
-    """A map as cuda-python's CUtensorMap, for calls such as cuTensorMapReplaceAddress.
+    """Convert a map to cuda-python's CUtensorMap, for calls such as cuTensorMapReplaceAddress.
 
-    cuda-python places the object itself, and not at an address that is a multiple of 64: copy the bytes to aligned
-    memory before a kernel reads them.
+    cuda-python allocates the object, and its address may not be a multiple of 64: copy the bytes to aligned memory
+    before a kernel reads them.
 
     Args:
-        data: 128 bytes, or anything else that `read_map` takes; 64 bytes get an upper half of zeros.
+        data: 128 bytes, or any other argument of `read_map`; 64 bytes are filled up with zeros.
     Raises:
         MissingPackageError: cuda-python is not installed.
         As `read_map`.
@@ -145,7 +145,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The outcome of `sweep`. It is true if the two encoders agree on every request."""
+    """The outcome of `sweep`; true if the two encoders agree on every request."""
 
     asked: int
     same_bytes: int

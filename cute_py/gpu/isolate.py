@@ -1,7 +1,7 @@
-"""A call in a separate process, so that a trap on the GPU ends that process's context and not the user's.
+"""Call a function in a separate process, so that a trap on the GPU ends that process's context and not the user's.
 
 The function and its arguments are pickled and sent over a pipe; so is the result, or the exception. The child is
-terminated when it exceeds its time.
+terminated when it exceeds its time limit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The one-shot copy: a grid of blocks, each moves a few tiles once and ends.
 
-The hardware hands blocks out in order, so the front of addresses that the whole GPU touches stays narrow; nothing is
-left over at the end. It is the better form below about 128 MiB, where a ring does not pay for its start. One thread
+The hardware starts blocks in order, so the range of addresses that the whole GPU touches at a time stays narrow, and no
+tiles are left over at the end. It is faster below about 128 MiB, where a ring does not amortise its start. One
+thread
 of a block works: it issues all loads, fetches the map of the stores meanwhile, and stores each tile as it arrives.
 """
 

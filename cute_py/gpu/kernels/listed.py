@@ -1,4 +1,4 @@
-"""The copy, or the load, of tiles whose coordinates are listed in memory: for partitions that no regular walk covers.
+"""Copy or load tiles whose coordinates are listed in memory, for partitions that no regular walk covers.
 
 A block takes one tile: the `per_tile` instructions that fill its window, each with coordinates of its own and a fixed
 place in shared memory. All of them count on one barrier. Then the same boxes are stored through the second map, or
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_listed(
 """
 
 MAX_LISTED: Final = 4096
-"""Most instructions of one tile: their places in shared memory are a table of the text."""
+"""Maximum number of instructions of one tile: their places in shared memory are a table in the text."""
 
 
 def copy_listed(

@@ -1,4 +1,4 @@
-"""The window copy whose source does not start at a multiple of 16 bytes.
+"""The copy of a window whose source does not start at a multiple of 16 bytes.
 
 A tensor map can't start there and an inner coordinate can't point there (the instruction traps), so a tile is loaded
 from the 16-byte boundary below, 16 bytes wider than it is; the threads of the block shift it into place, and the

@@ -1,4 +1,4 @@
-"""Copies that threads make: tiles turned in shared memory, and runs that both sides share.
+"""Copies by threads: tiles that are transposed in shared memory, and runs that are contiguous on both sides.
 
     copy_tile   a block reads a tile in the source's order, in vectors, and writes it in the destination's; in between
                 it lies in shared memory, in rows of the source behind one swizzle

@@ -1,4 +1,4 @@
-"""Copies that compute: a cast, or blocks of numbers and their scales, between the load and the store.
+"""Copies that compute between the load and the store: a cast, or blocks of numbers and their scales.
 
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
     scaled_whole   a CTA has a row in registers: one scale a row

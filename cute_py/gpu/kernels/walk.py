@@ -1,4 +1,4 @@
-"""From the number of a tile to its coordinates, as C expressions with every size folded.
+"""C expressions, with all sizes folded in, from the number of a tile to its coordinates.
 
 A walk covers a tensor with tiles: mode i is cut into `counts[i]` tiles of `steps[i]` elements. Tile numbers run in
 `order`: the first mode named changes fastest. The order decides how fast a copy is: CTAs that start one after the
@@ -70,7 +70,7 @@ class TileWalk:
 
 
 def cover(sizes: tuple[int, ...], box: tuple[int, ...], order: tuple[int, ...] = ()) -> TileWalk:
-    """The walk that covers `sizes` with boxes; the last box of a mode may hang over the edge.
+    """The walk that covers `sizes` with boxes; the last box of a mode may extend past the end.
 
     >>> cover((1000, 70), (256, 32)).counts
     (4, 3)

@@ -46,7 +46,7 @@ class BarrierView:
     expected_txn: int
 
     def released(self, want_phase: int) -> bool:
-        """Whether that phase completed, counted from 0: all its arrivals are in, and the very bytes that it expects.
+        """Whether that phase, counted from 0, has completed: all arrivals and exactly the expected bytes have come.
 
         >>> bar = Mbarrier(1)
         >>> _ = bar.arrive_expect_tx(64); bar.view.released(0)
@@ -186,9 +186,9 @@ class Mbarrier:
         return self.arrive(count)
 
     def try_wait(self, parity: int) -> bool:
-        """Whether the phase of this parity is over: the current phase has the other parity.
+        """Whether the phase of this parity has completed, that is whether the current phase has the other parity.
 
-        A fresh barrier is in phase 0, so waiting for parity 1 succeeds at once: the idiom of the first pass of a ring.
+        A new barrier is in phase 0, so a wait for parity 1 succeeds at once; the first pass of a ring uses this.
 
         Raises:
             InvalidValueError: parity is not 0 or 1.

@@ -40,7 +40,7 @@ HALO_LIMITS: Final = {"im2col::w": 512, "im2col::w::128": W128_GROUP}
 W_OFFSET_LIMIT: Final = 32
 
 BOX_LIMIT: Final = 1 << 22
-"""Most bytes of a box: far above the boxes that the driver accepts, and small enough for a quick walk here."""
+"""Maximum number of bytes of a box: far above the boxes that the driver accepts, and small enough for a fast walk."""
 
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
@@ -279,7 +279,7 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
     """The shared memories that a load writes: the one given, or those of the CTAs in the mask.
 
     Raises:
-        InvalidValueError: a mask of 0 or beyond 16 bits, or a bit without a CTA.
+        InvalidValueError: the mask is 0, has more than 16 bits, or names a CTA that the cluster does not have.
     """
     if multicast_mask is None:
         return [smem]
