@@ -24,7 +24,7 @@ BIT_WIDTH = 16.0
 
 
 def draw_descriptor(what: TensorMap | MapSource) -> Picture:
-    """The bit map of a tensor map.
+    """Draw the bit map of a tensor map.
 
     Args:
         what: 64 or 128 bytes, anything else that `read_map` takes, or a request.

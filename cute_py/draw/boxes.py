@@ -1,6 +1,7 @@
 """Pictures of the boxes of an atom: on the global tensor, and cut into slices by the CTAs of a multicast.
 
-The tensor is drawn in TMA order: mode 0, the contiguous one, across, mode 1 down; of further modes the first index.
+The tensor is drawn in TMA order: mode 0, the contiguous one, across, mode 1 down; for further modes only the first
+index is drawn.
 """
 
 from __future__ import annotations
@@ -95,10 +96,10 @@ def _sides(box: tuple[int, int], count: int) -> tuple[float, float]:
 
 
 def draw_boxes(atom: TmaAtom) -> Picture:
-    """The boxes of all tiles on the global tensor; what hangs over the tensor's end is hatched.
+    """Draw the boxes of all tiles on the global tensor; parts that extend past the tensor are hatched.
 
     Args:
-        atom: of `make_tma_copy`.
+        atom: an atom of `make_tma_copy`.
     Raises:
         InvalidTypeError: no such atom; as `first_tile` where a tile can't be cut into boxes.
 
@@ -192,10 +193,10 @@ def _cta_names(count: int) -> list[str]:
 
 
 def draw_multicast(atom: TmaAtom) -> Picture:
-    """The slices of a tile by CTA: which CTA issues each, and where it lands in the shared memory of every receiver.
+    """Draw the slices of a tile: the CTA that issues each slice, and its place in the shared memory of every receiver.
 
     Args:
-        atom: of `make_tma_copy`; without multicast there is one CTA.
+        atom: an atom of `make_tma_copy`; without multicast there is one CTA.
     Raises:
         InvalidTypeError: no such atom.
 

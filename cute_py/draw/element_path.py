@@ -1,6 +1,6 @@
 """The path of an element through the copy of a tile, for pictures: from the tensor's own coordinate to the bank.
 
-`Trace`, which reads the descriptor, gives the rows of an instruction and where they go.
+`Trace`, which reads the descriptor, provides the rows of an instruction and their destinations.
 """
 
 from __future__ import annotations

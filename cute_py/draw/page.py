@@ -36,7 +36,7 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     Args:
         title: any text. pictures: (SVG, text) of each; the SVG goes into the page as it is, the text as text.
     Raises:
-        InvalidTypeError: anything but pairs of texts.
+        InvalidTypeError: `pictures` are not pairs of texts.
         InvalidValueError: a malformed SVG, or one with scripts, links or external resources.
 
     >>> page = html_page("a < b", [("<svg/>", "text")])

@@ -1,4 +1,4 @@
-"""Pictures of tensor memory: 128 lanes, columns of 4 bytes, and the shared bytes that a copy put there."""
+"""Pictures of tensor memory: 128 lanes, columns of 4 bytes, and the shared bytes that a copy wrote."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOST_COLUMNS = 16
 
 
 def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Picture:
-    """Which shared byte a copy puts into which lane and column of tensor memory.
+    """Draw the shared byte that a copy writes to each lane and column of tensor memory.
 
     Args:
         copy: a planned copy of `cute.tmem.copy_async`, run in the emulator for the picture; a demonstration; or the
@@ -82,10 +82,11 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
 
 
 def draw_writers(contents: TensorContents) -> Picture:
-    """Which instruction wrote the cells of tensor memory last: a column of the picture for each range of columns.
+    """Draw the instruction that wrote each cell of tensor memory last; a column of the picture stands for a range of
+    columns.
 
     Args:
-        contents: what `PtxRun.tensor_memory` returns.
+        contents: the result of `PtxRun.tensor_memory`.
     """
     lines = contents.lines
     runs = [one for one in column_runs(lines) if (lines[:, one.start] != NOTHING).any()]

@@ -1,9 +1,9 @@
-"""The two descriptor types of the dialect as values, and what builds them.
+"""The two descriptor types of the dialect as values, and their builders.
 
-A descriptor is what it records before it is 128 bytes. Axes are innermost first.
+A descriptor holds the arguments from which its 128 bytes are encoded. Axes are innermost first.
 
-The builder goes from a tensor and a plain static layout to a descriptor, or to all its refusals, in the order of the
-TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then stage 3b of the
+The builder makes a descriptor from a tensor and a plain static layout, or lists all reasons against it, in the order of
+the TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then stage 3b of the
 TMA load walkthrough: the pointer, the box, the shared layout and padding; then the limits of a tensor map.
 """
 

@@ -1,4 +1,4 @@
-"""One copy as its traces show it and their verifiers judge it: numbers of its atom, its tensor, and its attributes.
+"""The data of one copy for its traces and verifiers: the numbers of its atom, its tensor and its attributes.
 
 Everything is read from the atom: direction and mode from its operation, box and swizzle from its request, the place of
 each instruction from its own list. A request alone is a load of one box. Sizes are in elements.
@@ -105,7 +105,7 @@ class TensorView:
 
 @dataclass(frozen=True, eq=False)
 class TracedCopy:
-    """A copy, from its atom.
+    """The data of a copy, from its atom.
 
     instruction: what it does. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
     that share the tile. tile: extents, outermost first; of a multicast what all CTAs move together. origins, offsets:
@@ -456,7 +456,7 @@ def trace_copy(
     Args:
         atom: an atom, bound or not, an operation or a descriptor of the reference pages (a descriptor is a copy of one
             box), or a request. A copy that was traced before is returned as it is.
-        tile_coord: which tile, as `execute` takes it; by default that of an operation. tensor: its name in traces.
+        tile_coord: the tile, as for `execute`; by default that of an operation. tensor: its name in traces.
         device_descriptor: the tensor map is made on the device. alignment: of its address, bytes; by default that of
             the descriptor.
         mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default true where the operation
@@ -467,7 +467,7 @@ def trace_copy(
         TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
             atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast below 128 bytes, an im2col tile of
             several boxes of pixels, or a tile of an im2col map without its atom.
-        TmaLimitError: its tile fits into no block's shared memory.
+        TmaLimitError: the tile does not fit into the shared memory of a block.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile.
     """
     if isinstance(atom, TracedCopy):
