@@ -142,7 +142,7 @@ def test_an_integer_layout_says_what_it_covers() -> None:
     assert "32 elements share 8 offsets" in text
     assert "7 offsets between them are not used" in text
     text = explain(Layout((4, 8)))
-    assert "every element has an offset of its own" in text
+    assert "every element has its own offset" in text
     assert "no gaps" in text
     assert "last" in text.splitlines()[-1]
     assert text.splitlines()[-1].endswith("-> 31")
@@ -356,7 +356,7 @@ def test_a_basis_element_in_words() -> None:
         "",
         "As a stride",
         "  one step along its mode adds ((_0,_1)) to the coordinate. A layout with such strides",
-        "  gives coordinates in place of offsets, which is what a TMA instruction is given.",
+        "  gives coordinates instead of offsets, as a TMA instruction needs them.",
     ]
     assert cute.explain(cute.E(0)) == cute.explain("_1@0")
 
@@ -373,8 +373,8 @@ def test_explain_counts_the_modes_that_strides_reach_beyond_the_iterator() -> No
 
 
 def test_a_spelling_is_no_part_of_another() -> None:
-    assert "The same spelling: L2Promotion.B128" in cute.explain("128B")
-    assert "The same spelling" not in cute.explain("FLOAT16")
+    assert "Other objects with this spelling: L2Promotion.B128" in cute.explain("128B")
+    assert "Other objects with this spelling" not in cute.explain("FLOAT16")
 
 
 def test_an_address_behind_a_cast_is_judged() -> None:

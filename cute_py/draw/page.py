@@ -34,7 +34,7 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     """The page.
 
     Args:
-        title: any text. pictures: (SVG, text) of each; the SVG goes into the page as it is, the text as text.
+        title: any text. pictures: (SVG, text) of each; the SVG is inserted unchanged, the text as text.
     Raises:
         InvalidTypeError: `pictures` are not pairs of texts.
         InvalidValueError: a malformed SVG, or one with scripts, links or external resources.

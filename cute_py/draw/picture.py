@@ -182,7 +182,7 @@ def monospace_family() -> str | None:
     for family in (None, *FALLBACK_FONTS):
         if resvg.svg_to_bytes(svg_string=probe, monospace_family=family) != blank:
             return family
-    text = "no font for a .png: the picture would have no text"
+    text = "no font for a .png, so the picture would have no text"
     facts = {"looked for": f"{FONT}, {', '.join(FALLBACK_FONTS)}"}
     raise MissingPackageError(text, facts, hint="install the font DejaVu Sans Mono, or save the picture as .svg")
 

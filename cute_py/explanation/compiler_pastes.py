@@ -1,7 +1,8 @@
-"""Failed assertions of CuTe in a compiler's or a program's output: the condition, the operands, and what would compile.
+"""Failed assertions of CuTe in the output of a compiler or a program: the condition, the operands, and a change that
+compiles.
 
-nvcc, g++ and clang print types; here they become the layouts that CuTe prints. Where the operation and its operands are
-in the output, the operation is run on them, so that the answer has its own numbers, and changes are tried the same
+nvcc, g++ and clang print types; here they become the layouts that CuTe prints. If the output contains the operation and
+its operands, explain runs the operation on them, so the answer has the actual numbers; it tries changes in the same
 way.
 """
 
@@ -145,7 +146,7 @@ def _sized(sizes: Sequence[int]) -> str:
 
 
 Outcome: TypeAlias = "tuple[list[str], list[str]]"
-"""Lines on the operands and what goes wrong; changes that work."""
+"""Lines on the operands and the problem; changes that work."""
 
 
 def _refusal(make: Callable[[], _Made]) -> str:
@@ -238,7 +239,7 @@ def _run_upcast(call: _Call) -> Outcome | None:
     fits = [k for k in range(min(n - 1, 64), 0, -1) if passes_check(functools.partial(upcast, layout, k))]
     changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
     padded = [-(-d // n) * n for _, d in bad[:1]]
-    return lines, changes + [f"or pad: stride {padded[0]} in place of {bad[0][1]}" for _ in padded]
+    return lines, changes + [f"or pad stride {bad[0][1]} to {padded[0]}" for _ in padded]
 
 
 def _flat(tree: Tree) -> tuple[int, ...]:
@@ -289,7 +290,7 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
         f"{atom.dtype.name} needs {counted(need[0], 'thread')} of {counted(need[1], 'value')} each"
     ]
     changes = [
-        f"{one.name}: {counted(int(size(one.layout_ref_TV[1])), 'value')} of {one.dtype.bits} bits a thread"
+        f"{one.name}: {counted(int(size(one.layout_ref_TV[1])), 'value')} of {one.dtype.bits} bits per thread"
         for one in _narrower(atom)
         if one.dtype is not None and one != atom and passes_check(functools.partial(TiledCopy, one, layout, tiler))
     ][:1]
@@ -298,7 +299,7 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
         for n, h, what in zip(need, have, ("thread", "value"), strict=True)
         if h % n
     ]
-    return lines, [*changes, *(f"a layout with {part}{' a thread' * ('value' in part)}" for part in more)]
+    return lines, [*changes, *(f"a layout with {part}{' per thread' * ('value' in part)}" for part in more)]
 
 
 def _run_copy_atom(call: _Call) -> Outcome | None:
@@ -354,7 +355,7 @@ _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
 
 
 def run_operation(name: str, types: dict[str, str]) -> Outcome | None:
-    """An operation on operands that are named as C++'s template arguments; None where it can't be run."""
+    """Run an operation on operands that are named as C++'s template arguments; None if it can't be run."""
     return _RUNS[name](_Call(name, types))
 
 

@@ -1,7 +1,7 @@
 """Errors of the CUDA driver, the runtime and compute-sanitizer in a text.
 
 An error has a number, two names and a message; one row of `rows/cuda_errors.toml` has them all, and the terms of
-`reasons` its meaning. What the text says of addresses (`smem + 16`) is judged by the alignment that the thing needs.
+`reasons` its meaning. Addresses in the text (`smem + 16`) are checked against the alignment that their object needs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
 
 @dataclass(frozen=True, slots=True)
 class CudaError:
-    """One error: its number and names, and what a program with TMA did.
+    """One error: its number and names, and its causes in a program with TMA.
 
     Attributes:
         rule: the driver's name; runtime: the runtime's; message: what both print, in any case.
-        logged: a pattern of what the kernel module writes to the system's log of it.
-        exceptions: those of cuda-gdb, number and title, that a kernel with this error stops at.
-        causes: what a kernel with TMA does wrong where it is reported, the commonest first.
-        refused: what it means as the result of cuTensorMapEncode*.
+        logged: a pattern of the kernel module's line in the system log.
+        exceptions: number and title of the cuda-gdb exceptions at which a kernel with this error stops.
+        causes: errors of a kernel with TMA that are reported like this, the most common first.
+        refused: the meaning as a result of cuTensorMapEncode*.
     """
 
     number: int
@@ -181,7 +181,7 @@ def result_of_encode(number: int) -> str:
 
 
 def read_errors(text: str) -> list[Reading]:
-    """Every CUDA error in a text, with what can have caused it in a program with TMA; then the sanitizer's reports."""
+    """Every CUDA error in a text, with its possible causes in a program with TMA; then the sanitizer's reports."""
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
@@ -351,7 +351,8 @@ REGISTERS: Final = 1 << 16
 
 
 def most_threads(registers: int) -> int:
-    """Threads of a block, whole warpgroups, of which each has so many registers; they are given out by eights.
+    """Maximum number of threads of a block, in whole warpgroups, if each thread has this many registers; hardware
+    allocates registers in eights.
 
     >>> most_threads(168), most_threads(24)
     (384, 1024)

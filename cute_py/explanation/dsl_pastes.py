@@ -1,7 +1,7 @@
 """Errors of CuTe DSL: of its Python layer, and of the verifiers of its compiler.
 
-`rows/cute_dsl.toml` has the messages that say what is wrong without a computation. Where a message has the operands
-(`rows/cute_dsl_operands.toml`), they are compared, or the operation is run on them.
+`rows/cute_dsl.toml` has the messages that need no computation. If a message contains the operands
+(`rows/cute_dsl_operands.toml`), explain compares them, or runs the operation on them.
 """
 
 from __future__ import annotations

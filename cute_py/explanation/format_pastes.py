@@ -1,4 +1,4 @@
-"""Types, names and error texts about block scales: which order they mean, as a CuTe layout, and what to change.
+"""Types, names and error texts about block scales: their order as a CuTe layout, and the change.
 
 A row of `rows/scale_names.toml` says which order of `formats.ORDERS` a name of a library means; `scale_type_readings`
 reads the configurations of CUTLASS with their numbers; `rows/scale_errors.toml` has the texts of torch, torchao, vLLM,

@@ -1,8 +1,8 @@
 """Printed layouts and tensors in a text; layouts of PyTorch, CuTe DSL, MLIR and Triton.
 
-What `parse` reads is read by it, line by line, so that notes and labels between prints do no harm. The spellings of
-other programs are turned into that text first. Each reading has the facts that a question about such a print is about:
-sizes, threads, bytes, which hardware swizzle it is, which elements share an offset.
+`parse` reads the text line by line, so notes and labels between prints do no harm; the spellings of other programs are
+converted first. Each reading has the facts that users ask about: sizes, threads, bytes, the hardware swizzle, and
+elements that share an offset.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def known_number(value: Parsed | Leaf | None) -> int | None:
 def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
     """Size, offsets, sharing, gaps and the coalesced form of a plain layout; of coordinates the sizes.
 
-    whole: what the layout is a part of, whose offsets count.
+    whole: the layout that contains this one, whose offsets count.
     """
     if not has_numbers(layout) or is_basis_layout(layout):
         sizes = [known_number(n) for n in leaves(layout.shape)]
@@ -77,7 +77,8 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
 
 
 def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
-    """Which swizzle of the hardware this is: 32, 64 or 128 bytes; on elements, for elements of which width."""
+    """The hardware swizzle of this function: 32, 64 or 128 bytes; for a swizzle on elements, the width of the
+    elements."""
     if not swizzle.bits:
         return ["  no swizzle: the function is the identity"]
     if not on_bytes:
@@ -111,8 +112,8 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
 def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: bool = False) -> list[str]:
     """A swizzled layout: the swizzle's name, the major mode, bytes.
 
-    width: bits of an element, where a pointer says it. of_dsl: CuTe DSL prints the swizzle of such a tensor on bytes,
-    C++ the one of the element offsets.
+    width: bits of an element, if a pointer gives them. of_dsl: CuTe DSL prints the swizzle of such a tensor on bytes,
+    C++ the swizzle of the element offsets.
     """
     inner = domain_of(layout)
     lines = layout_facts(inner, layout)

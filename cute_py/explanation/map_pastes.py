@@ -1,4 +1,4 @@
-"""Tensor maps in a text: their 128 bytes in any form, and the arguments that a map was, or was not, encoded from.
+"""Tensor maps in a text: their 128 bytes in any form, and the arguments of an encoding that worked or failed.
 
 Arguments come by name (CUTLASS's and TileLang's prints, a debugger's frame, generated C, this library's repr), in the
 order of the driver's functions (a call in C, TVM's packed calls), or as DeepGEMM prints them. All become one request,
@@ -29,7 +29,7 @@ from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, 
 from cute_py.tma.descriptor.violations import violations
 
 Value: TypeAlias = int | str | tuple[int, ...]
-"""Pattern for the value behind the name of an argument: a number, the name of an enum, or a list."""
+"""Pattern for the value after the name of an argument: a number, the name of an enum, or a list."""
 
 _LONGEST_NUMBER: Final = 40
 _HEADER: Final = re.compile(r"TMA Desc Addr", re.IGNORECASE)
@@ -215,7 +215,7 @@ def _map_of(piece: str) -> bytes | None:
 
 
 def bytes_refused(text: str) -> CuteError | None:
-    """Why the numbers of a map in a text are no map: a part of them, or too many."""
+    """The reason why numbers in a text are not a map: they are a part of one, or too many."""
     found = [text[begin:end] for begin, end in _places(text) if _MAP_WORDS.search(text[max(0, begin - 200) : end])]
     for piece in found[1:] + found[:1]:  # the runs of numbers before the whole text
         try:

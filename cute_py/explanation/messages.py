@@ -1,8 +1,8 @@
 """Error texts on TMA, layouts and placements of Triton, TileLang, CuTe DSL, CUTLASS, CCCL, JAX, PyTorch and others.
 
-A message states its rule and mostly its numbers; `rows/programs.toml` has those by which the program is known,
-`rows/messages.toml` the others. A message that is in neither is read by what it demands: an alignment, a power of two,
-a contiguous mode, a rank, a size of the box. Nsight Compute's counts of bank conflicts are read as well.
+A message states its rule and usually its numbers. `rows/programs.toml` has the messages that identify their program,
+and `rows/messages.toml` the others. For a message in neither file, explain reads its requirement: an alignment, a power
+of two, a contiguous mode, a rank, or a size of the box. It also reads Nsight Compute's counts of bank conflicts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WRAPPED: Final = re.compile(
 
 
 def by_program() -> tuple[Row, ...]:
-    """The messages by which their program is known."""
+    """The messages that identify their program."""
     return rows("programs")
 
 

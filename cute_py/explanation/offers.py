@@ -32,11 +32,11 @@ Change: TypeAlias = Callable[[], object]
 
 
 def passes_check(change: Change, before: object = None) -> bool:
-    """Does a change make an object that passes every check of its kind?
+    """Whether a change makes an object that passes every check of its kind.
 
     Args:
         change: makes the changed object, or raises an error of this library.
-        before: what is changed, where it exists: its hazards are not held against the change.
+        before: the object before the change, if it exists; hazards that it already has do not count against the change.
 
     >>> passes_check(lambda: TensorMapTiled(6, 4096, (64, 8), (128,), (64, 8)))
     True

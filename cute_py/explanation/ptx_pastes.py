@@ -1,13 +1,13 @@
-"""PTX instructions in a text, judged by the instruction table, what ptxas says of them, and programs that wait forever.
+"""PTX instructions in a text, checked by the instruction table; messages of ptxas; and programs that wait forever.
 
-An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined as `examine` does: what keeps it from
-assembling, where it assembles, and a text with its modifiers that does. Operands of inline assembly (`%0`) have no
-type in the text and are left alone.
+An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined by `examine`: the reasons why it does not
+assemble, the targets that assemble it, and a text with its modifiers that assembles. Operands of inline assembly (`%0`)
+have no type in the text and are ignored.
 
 A program of mbarrier and copy instructions runs on the machine. Its lines become a kernel of one thread in each CTA,
 every instruction on the line that it has in the text. A copy becomes the bytes that it brings to its barrier: its
-operands are rarely in the text, its box is. The machine's findings say what a wait is short of, and a change is offered
-after a run without the finding.
+operands are rarely in the text, its box is. The machine's findings name the missing bytes or arrivals of a wait, and a
+change is offered only if a run with it has no such finding.
 """
 
 from __future__ import annotations

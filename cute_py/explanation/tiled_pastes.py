@@ -1,7 +1,7 @@
 """Printed tiled operations, atoms and descriptors of shared memory, as CuTe C++ and CuTe DSL write them.
 
-A print has no name of the operation; those of CuTe with the printed layouts are named. A descriptor's fields
-are decoded from its 64 bits.
+A print does not name its operation, so the reading names all operations of CuTe with the printed layouts. A
+descriptor's fields are decoded from its 64 bits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The layouts that Triton and Gluon print, in a text: linear layouts, encodings, tensor memory, padding.
 
-`notation` reads them; here they are found, among other lines and behind the names that a module gives them, and put on
-the tiles that the text has them on. Tensor memory and padded layouts have no linear layout there, so that their
-parameters are explained here.
+This module finds them among other lines and after the names of a module, `notation` reads them, and the reading applies
+them to the tiles in the text. Tensor memory and padded layouts have no linear layout, so this module explains their
+parameters.
 """
 
 from __future__ import annotations

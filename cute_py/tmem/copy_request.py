@@ -370,7 +370,7 @@ def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
     if request.shape is not None:
         form = cp_form(request.shape, request.multicast)
         if form not in allowed:
-            text = f"compat = {request.compat!r} plans {', '.join(f.name for f in allowed)} alone; got {form.name}"
+            text = f"compat = {request.compat!r} plans only {', '.join(f.name for f in allowed)}; got {form.name}"
             raise TmemError(text, {"other planners": 'compat="tvm-0.27" plans every form'})
         return (form,)
     found = tuple(form for form in allowed if request.multicast in (None, form.multicast))

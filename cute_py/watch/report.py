@@ -164,7 +164,7 @@ def _judge(one: WatchedMap, arch: str) -> tuple[Diagnostic, ...]:
     if one.count >= REPEATED:
         total = one.nanoseconds / 1e6
         text = f"encoded {one.count} times with the same arguments, {total:.1f} ms in total"
-        fix = "keep the 128 bytes, or replace the address alone (cuTensorMapReplaceAddress)"
+        fix = "keep the 128 bytes, or replace only the address (cuTensorMapReplaceAddress)"
         found.append(Diagnostic("repeated_encode", text=text, severity="warning", fixes=(fix,)))
     return tuple(found)
 

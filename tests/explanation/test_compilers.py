@@ -72,7 +72,7 @@ include/cute/config.hpp:154:64: error: static assertion failed: TiledCopy uses t
 @pytest.mark.parametrize(
     ("operation", "says", "change"),
     [
-        ("SM75_U32x4_LDSM_N", "needs 32 threads of 8 values each", "SM75_U32x2_LDSM_N: 4 values of 16 bits a thread"),
+        ("SM75_U32x4_LDSM_N", "needs 32 threads of 8 values each", "SM75_U32x2_LDSM_N: 4 values of 16 bits per thread"),
         (
             "UniversalCopy<cutlass::uint128_t>",
             "needs 1 thread of 8 values",

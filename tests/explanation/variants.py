@@ -366,7 +366,7 @@ the second tile is stale"""
 =========     at kernel(CUtensorMap)+0x2b0 in k.cu:33
 =========     Address 0x408 is misaligned"""
     return [
-        ("two loads, bytes of one", two, ("24576", "16384", "8192 bytes that phase 1 of full does not expect")),
+        ("two loads, bytes of one", two, ("24576", "16384", "8192 bytes that it does not expect")),
         ("multicast, one barrier armed", cluster, ("full of cta (1, 0, 0)", "every cta of the mask (0, 1)")),
         ("one parity in a loop", rounds, ("parity in every round", "0, 1, 0, 1")),
         ("a write that is misaligned", written, ("address 0x408 is misaligned", "8 bytes past", "is misaligned")),
@@ -398,7 +398,7 @@ the second tile is stale"""
         ("misaligned tile", "// stage 1: dst = base + 0x840\nsync 716", ("2112", "128")),
         ("illegal instruction", "RuntimeError: CUDA error: an illegal instruction was encountered", ("descriptor", "16 bytes")),
         ("no kernel image", "error 209: no kernel image is available for execution on the device", ("no_binary_for_gpu",)),
-        ("half the bytes", wait.format(count=1, bytes=32768, box="64,128", parity=0), ("16384", "32768", "16384 that are missing")),
+        ("half the bytes", wait.format(count=1, bytes=32768, box="64,128", parity=0), ("16384", "32768", "16384 missing bytes")),
         ("two arrivals", wait.format(count=2, bytes=16384, box="64,128", parity=0), ("2 arrivals", "made 1 arrival")),
         ("sound bytes", wait.format(count=1, bytes=16384, box="64,128", parity=0), ("16384", "parity")),
         ("the wrong parity", wait.format(count=1, bytes=16384, box="64 x 128", parity=1), ("parity 1", "parity 0")),

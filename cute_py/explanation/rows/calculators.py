@@ -18,9 +18,9 @@ class Offer(NamedTuple):
     """A change that may be offered.
 
     Attributes:
-        text: the change, as it is printed.
-        make: makes what the text says, for `passes_check`: a tensor map, or True where the numbers meet the rule, and
-            None where they do not.
+        text: the printed text of the change.
+        make: makes the changed object for `passes_check`: a tensor map, or True if the numbers meet the rule, else
+        None.
     """
 
     text: str

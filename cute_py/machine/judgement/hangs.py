@@ -91,7 +91,7 @@ class Whereabouts:
 
 
 class TimeLimits(Observer):
-    """Waits for phases that only a time limit of the kernel ends: they hang all the same, as long as that limit.
+    """Waits for phases that only a time limit of the kernel ends: they are hangs that last as long as the limit.
 
     Where nothing is under way and time passes, whoever waits for a phase is remembered, with the reason. At the end of
     the run, a wait whose phase never completed is an error. One whose phase completed later, after the time limit of

@@ -246,7 +246,7 @@ class CacheMode(NamedEnum):
     _row: CacheModeRow
 
     CA = "ca", True, False, None, "all levels; a TMA copy bypasses L1, L2 caches as usual"
-    CG = "cg", True, True, None, "L2 only, which is what a TMA copy does"
+    CG = "cg", True, True, None, "L2 only, as a TMA copy always caches"
     CS = "cs", True, True, _FIRST, "accessed once: first to be evicted"
     LU = "lu", True, False, _FIRST, "last use: first to be evicted"
     CV = "cv", True, False, None, "volatile; L2 is coherent, so a copy needs no hint"

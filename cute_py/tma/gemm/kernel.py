@@ -47,8 +47,8 @@ class PreparedGemm:
     """A GEMM of three arrays on a device, ready to launch. Launches on one stream at a time.
 
     Args:
-        views: of A, B and C. others: values of parameters beyond those of the text of `gemm_kernel`. keep: objects that
-            must outlive the launches.
+        views: of A, B and C. keep: objects that must outlive the launches.
+        others: values of further parameters, which the text of `gemm_kernel` does not have.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class GemmKernel:
 
         Args:
             a, b: (M,K) and (N,K), arrays on a device, or numpy arrays, which are copied to the device and back.
-            c: (M,N); by default a new array beside a.
+            c: (M,N); by default a new array like a.
             stream: the stream of device arrays. The GEMM is enqueued there; `run` neither waits for it nor checks it.
         Returns:
             c.
