@@ -43,7 +43,7 @@ TRIED_WARNINGS: Final = 1 << 14
 """The limit for a run without errors. Most kernels have warnings, and trials must not slow their runs down."""
 
 SLACK: Final = 1 << 16
-"""Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
+"""Instructions that a changed kernel may execute in addition to twice those of the original kernel."""
 
 MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
@@ -299,7 +299,7 @@ def run_launches(
     Returns:
         the run of the last launch, with the findings of all launches.
     Raises:
-        InvalidValueError: there is none. Else as `run_ptx`.
+        InvalidValueError: `launches` is empty. Otherwise as `run_ptx`.
     """
     if not launches:
         raise InvalidValueError("launches is empty; must have at least one launch")
@@ -408,8 +408,8 @@ def ptx_of(source: Any, arch: str | None = None) -> str:
     """The PTX of a source: itself, that of a file, or of a kernel in CUDA C++.
 
     Raises:
-        InvalidTypeError: no source. InvalidValueError: a file that can't be read or has no PTX, text that the compiler
-            refuses. MissingPackageError: no compiler.
+        InvalidTypeError: no source. InvalidValueError: the file can't be read or has no PTX, or the compiler refuses
+        the text. MissingPackageError: no compiler.
     """
     if _has_kernel(source):
         return _compiled(source.text, source.name, arch or source.arch)

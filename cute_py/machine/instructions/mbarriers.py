@@ -2,8 +2,8 @@
 says.
 
 A token (the state that an arrival returns) is the number of the phase, and the arrivals that were pending before it.
-`try_wait` suspends until its phase is over; when nothing else can run it comes back with false, as after its time
-limit. Source: PTX ISA 9.0, mbarrier.
+`try_wait` suspends until its phase has completed; if nothing else can run it returns false, as after its time limit.
+Source: PTX ISA 9.0, mbarrier.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class WrittenTile:
 
 
 def operand_tiles(code: Code) -> Observer:
-    """The judge of descriptors, of a kernel that has products; else nobody."""
+    """The judge of descriptors, for kernels that have products."""
     return (
         OperandTiles(code)
         if any(one.opcode.startswith(("wgmma.mma", "tcgen05.mma")) for one in code.instructions)

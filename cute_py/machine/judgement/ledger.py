@@ -152,7 +152,7 @@ class Ledger(Observer):
         return ", ".join(said) or f"nothing {verb} {unit}s"
 
     def expectation(self, expects: list[Line], nbytes: int) -> tuple[int, str, str] | None:
-        """The change that makes one instruction expect so many bytes: (line, number, number in its place)."""
+        """The change that makes one instruction expect this number of bytes: (line, old number, new number)."""
         if len({one.at for one in expects}) != 1 or not nbytes:
             return None
         return self.line(expects[0].at), str(expects[0].amount), str(nbytes // len(expects))
@@ -183,7 +183,7 @@ class Ledger(Observer):
         m.state["ledger"] = self
 
     def time_passes(self, m: Host) -> None:
-        """Nothing runs but loops that time out: what waits do then is no sign of a wrong parity."""
+        """Only loops that time out run; their waits do not indicate a wrong parity."""
         self._timed_out = True
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:

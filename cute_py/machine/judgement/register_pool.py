@@ -1,8 +1,8 @@
 """Check setmaxnreg: its count, its direction, and the register pool that the warps of a CTA share.
 
-PTX registers are virtual, so no run needs the registers that a warp has. The rules can be judged all the same: a launch
-gives each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch bounds, and
-no more than its largest setmaxnreg asks for; setmaxnreg.dec gives registers back to the pool of the CTA, and
+PTX registers are virtual, so no run needs the registers that a warp has. The rules can still be judged: a launch gives
+each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch bounds, and no
+more than its largest setmaxnreg asks for; setmaxnreg.dec gives registers back to the pool of the CTA, and
 setmaxnreg.inc waits until the pool has enough. The accumulator of a product alone must fit.
 
 Source: PTX ISA 9.0, setmaxnreg; 65536 registers of a multiprocessor: CUDA C++ Programming Guide, technical

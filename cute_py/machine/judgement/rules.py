@@ -92,4 +92,4 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "store under way at exit": (("behind", _WAIT_STORE),),
     "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
 }  # fmt: skip
-"""Rule -> (where, what to insert): before or behind the instruction of the finding, or behind the other one."""
+"""Rule -> (place, text to insert): before or after the instruction of the finding, or after the other instruction."""

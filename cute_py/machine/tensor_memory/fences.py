@@ -52,7 +52,7 @@ class _Use:
 
 
 def thread_fences(code: Code) -> Observer:
-    """The judge of a kernel with tcgen05; else nobody."""
+    """The judge of these fences, for kernels with tcgen05."""
     return ThreadFences(code) if any(one.opcode.startswith("tcgen05.") for one in code.instructions) else Observer()
 
 

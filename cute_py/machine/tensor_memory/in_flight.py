@@ -5,11 +5,11 @@ Instructions that one thread issues complete in the order in which it issued the
 eager schedule each completes when it is issued, under the lazy one when a commit of its thread completes, which is when
 nothing else can run.
 
-Cells that an instruction writes are in flight from its issue until a commit that covers it has completed: who reads or
-writes them before that races, under any schedule. Only copies and products of the same thread may follow. Cells that a
-store writes are in flight until wait::st of its warp, and those that a load reads until wait::ld.
+Cells that an instruction writes are in flight from its issue until a commit that covers it has completed: an access
+before that is a race, under any schedule. Only copies and products of the same thread may follow. Cells that a store
+writes are in flight until wait::st of its warp, and those that a load reads until wait::ld.
 
-A CTA has a tensor memory of its own here: no other CTA of its multiprocessor holds columns of it.
+Each CTA has its own tensor memory here; no other CTA of its multiprocessor holds columns of it.
 Source: PTX ISA 9.0, tcgen05 memory consistency model, tcgen05.commit.
 """
 

@@ -1,4 +1,4 @@
-"""Findings of the judges of memory: said once for each pair of instructions, with lines, threads and addresses."""
+"""Findings of the judges of memory: one for each pair of instructions, with lines, threads and addresses."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Reports:
         return self.code.instructions[number] if number < min(len(self.code.instructions), SITE_BITS) else None
 
     def agent(self, clocks: Clocks, key: int) -> str:
-        """Whose a key is."""
+        """The agent of a key, as text."""
         cluster, column = key >> CLUSTER & CLUSTER_BITS, key >> COLUMN & COLUMN_BITS
         warps = clocks.warps
         if column >= clocks.fixed:
@@ -102,14 +102,14 @@ class Reports:
         return self.warp(clocks, cluster, column % warps, 1) + kind
 
     def warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
-        """The threads of so many warps of a cluster, counted over all waves."""
+        """The threads of several warps of a cluster, as text; clusters are counted over all waves."""
         rank, inside = divmod(warp, clocks.per_cta)
         cta = cluster * self.m.cluster_size + rank
         x, y, z = (int(n) for n in self._numbers[cta]) if cta < len(self._numbers) else (-1, -1, -1)
         return f"CTA ({x}, {y}, {z}), threads {LANES * inside} to {LANES * (inside + count) - 1}"
 
     def where(self, array: Any, at: int) -> str:
-        """An address as texts have it."""
+        """An address as text."""
         m = self.m
         if array is m.shared:
             return f"shared address {m.shared_base + at % m.shared_stride:#x}"
@@ -266,7 +266,7 @@ class Reports:
         )  # fmt: skip
 
     def under_way(self, f: Frame, site: Site, rule: str, severity: str) -> None:
-        """A copy that nobody waited for, and its CTA exits."""
+        """A CTA exits while its copy is in flight."""
         what = "reads" if rule.startswith("store") else "writes"
         text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that owns the memory exits"
         if what == "reads" and _architecture_number(self.code.module.target) >= EXITS_EARLY:
