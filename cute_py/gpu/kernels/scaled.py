@@ -474,7 +474,7 @@ def scaled_rows(
 def scaled_whole(
     source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
 ) -> KernelSource:
-    """The kernel of whole rows: `pieces` times 8 elements a thread."""
+    """The kernel of whole rows: `pieces` times 8 elements per thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)

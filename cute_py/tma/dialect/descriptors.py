@@ -470,8 +470,8 @@ def build_tma_descriptor(
         tensor: in global memory, rank 1 to 5.
         layout: plain and static: the layout of the tile in shared memory, in elements and in the tensor's mode order,
             or the box over global modes (a G-basis).
-        shapes: elements, one per mode of the tensor, in place of its own. strides: elements, one for each mode except
-        the contiguous one (or all).
+        shapes: elements, one per mode of the tensor; overrides its own shape. strides: elements, one for each mode
+        except the contiguous one (or all).
         paddings: fill value of out-of-bounds elements; zeros.
         mode: a load mode; 'tiled' is NO_MULTICAST. store_mode: the descriptor is for a store or a reduction.
         elementBitWidth: bits; the tensor's own if not given. swizzle: on bytes. alignment: of the descriptor, bytes.

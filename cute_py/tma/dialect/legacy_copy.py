@@ -34,7 +34,8 @@ def granule_bytes(copy: TracedCopy, kind: str) -> int:
 
 
 def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
-    """The reason why this copy has no code here: a reduction, a mode other than tile, sub-byte elements, odd rows."""
+    """The reason why no code is emitted for this copy: a reduction, a mode other than tile, sub-byte elements, or odd
+    rows."""
     box, bits = copy.box, copy.dtype.bits
     no_bulk = "a reduction in global memory has no bulk form before sm_90, so no code is emitted"
     beside = "not emitted for architectures without TMA"

@@ -317,7 +317,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
 
     Raises:
         InvalidValueError: the architecture is not known, a depth below 1, or a negative counter.
-        TmaBuildError: a copy that is no atom.
+        TmaBuildError: a copy is not an atom.
     """
     expect(function, KernelFunction, "a kernel")
     depth = expect_integer(function.depth, "depth", 1, 1 << 10)

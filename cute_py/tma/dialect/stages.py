@@ -302,7 +302,7 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
 
 
 def stage3_text(copy: TracedCopy) -> str:
-    """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a text of its own.
+    """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a separate text.
     Phase 4 binds the descriptor; the replacements follow if it is made on the device."""
     n, tile, verb = value_names(copy), extents_text(copy), copy.direction
     atom = f"atom = #cute_nvgpu.atom_copy_field_tma{verb}<{copy.atom_name}, {copy.swizzle_name}>,\n"
@@ -622,7 +622,7 @@ def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
 
 
 def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
-    """The consumer's wait at stages 3, 4 and 5: an operation of its own, on the load's barrier, for a parity.
+    """The consumer's wait at stages 3, 4 and 5: a separate operation, on the load's barrier, for a parity.
 
     Source: TMA load walkthrough, Consumer-Side Pairing. The wait ends when the phase of that parity is complete.
     """

@@ -107,7 +107,7 @@ class TensorView:
 class TracedCopy:
     """The data of a copy, from its atom.
 
-    instruction: what it does. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
+    instruction: its instruction. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
     that share the tile. tile: extents, outermost first; of a multicast what all CTAs move together. origins, offsets:
     of each box that CTA `cta` issues, where it begins in the tile (elements, outermost first) and in shared memory
     (bytes). transaction_bytes: that one CTA receives.

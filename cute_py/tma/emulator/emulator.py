@@ -6,7 +6,7 @@
 
 Each call is one instruction, done when it returns; `load_many` and `store_many` are many instructions of one
 descriptor at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.tma.simulate.diagnosis` runs
-copies beside the program (barriers, groups, races).
+copies together with the program (barriers, groups, races).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ they are expected, so the count may be negative for a while; the pending arrival
 
     state       phase number, pending arrivals, transaction count
     complete    pending == 0 and transaction count == 0   ->  phase += 1, pending = arrive count
-    try_wait(p) true when the phase of parity p is over, that is when the current phase has the other parity
+    try_wait(p) true when the phase of parity p has completed, so that the current phase has the other parity
 
 A slot that is reused every D iterations has phase parity (i / D) & 1 at iteration i.
 
