@@ -34,6 +34,9 @@ overwritten while in use | Asynchronous work may still read these bytes, and the
 missing proxy fence | The asynchronous proxy sees ordinary stores only after a fence.proxy.async.
   -> Execute fence.proxy.async after the stores, before the barrier that the issuing thread waits for
   <- async proxy; membar/fence, proxy fences
+tensor map not ordered | Copies read tensor maps through a separate proxy, which sees a change only after two fences.
+  -> Release after the change, then acquire the map in the CTA that copies, both with a scope of both threads
+  <- membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy
 initialisation not fenced | An mbarrier that another proxy or another CTA uses needs a fence after its initialisation.
   -> Execute fence.mbarrier_init.release.cluster, or fence.proxy.async, after mbarrier.init
   <- membar/fence, fence.mbarrier_init
@@ -84,6 +87,10 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("behind other", "fence.proxy.async;"), ("before", "fence.proxy.async;"),
         ("before", "cp.async.wait_all; fence.proxy.async; bar.sync 0;"),
     ),
+    "tensor map not ordered": (
+        ("behind other", "fence.proxy.tensormap::generic.release.gpu;"),
+        ("before", "fence.proxy.tensormap::generic.acquire.gpu [{map}], 128;"),
+    ),
     "initialisation not fenced": (("behind other", "fence.mbarrier_init.release.cluster;"),),
     "initialisation not known": (("before", "bar.sync 0;"), ("behind other", "bar.sync 0;")),
     "invalidated while in use": (("before", "bar.sync 0;"),),
@@ -92,4 +99,5 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "store under way at exit": (("behind", _WAIT_STORE),),
     "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
 }  # fmt: skip
-"""Rule -> (place, text to insert): before or after the instruction of the finding, or after the other instruction."""
+"""Rule -> (place, text to insert): before or after the instruction of the finding, or after the other one; {map} is the
+address of the tensor map that it reads."""
