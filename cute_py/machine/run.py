@@ -400,7 +400,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     left = [] if judge else ["races, fences and barriers, because of judge=False"]
     left += ["the rest of the run, which an error ended"] if first.failed else []
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
-    left += [f"the schedule {mode}: an error ended the run before it" for mode in not_run]
+    left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
     made = tuple(diagnostics)
     return replace(result, diagnostics=made, schedules=tuple(ran), not_run=not_run, _left=tuple(left))
 
