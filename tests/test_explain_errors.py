@@ -135,7 +135,7 @@ def test_a_map_without_a_fence_is_a_race_with_a_reason() -> None:
     with pytest.raises(cute.tma.RaceError) as caught:
         run.load(0x8000, (0, 0), 0, run.barrier(1024))
     assert caught.value.rule == "tensor map is"
-    assert "to do : fence.proxy.tensormap::generic release" in " ".join(cute.explain(caught.value).split())
+    assert "Execute fence.proxy.tensormap::generic with .release" in " ".join(cute.explain(caught.value).split())
 
 
 def test_races_and_hangs_tell_what_to_do() -> None:

@@ -1,7 +1,7 @@
 """Pictures: SVG for notebooks and pages, and the same cells as text for a terminal.
 
-`draw(thing)` picks the picture; the functions below it are the single ones. A `Picture` shows itself in a notebook,
-prints as text, and is saved as .svg, .png, .html or .txt.
+`draw(thing)` picks the picture by the type of the object; the other functions draw one kind each. A `Picture` shows
+itself in a notebook, prints as text, and is saved as .svg, .png, .html or .txt.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""draw(thing): the picture that an object of this library has."""
+"""draw(thing): the picture of an object of this library."""
 
 from __future__ import annotations
 
@@ -143,11 +143,11 @@ def draw(thing: Drawable, **options: Option) -> Picture:
     """The picture of a layout, swizzle, tensor, atom, descriptor, pipeline or copy to tensor memory.
 
     Args:
-        thing: an atom gives its boxes, a swizzled layout its table before and after, a list of layouts all of them
-            side by side, bytes or a request the bit map of a tensor map.
-        options: those of the function that draws it.
+        thing: the object to draw. An atom is drawn as its boxes, a swizzled layout as its tables before and after the
+        swizzle, a list of layouts side by side, and bytes or a request as the bit map of a tensor map.
+        options: the options of the function that draws it.
     Raises:
-        InvalidTypeError: there is no picture of such a thing, or no such option.
+        InvalidTypeError: cute_py has no picture of such an object, or the option does not exist.
 
     >>> draw(Layout((2, 3))).title
     '(2,3):(_1,2)'

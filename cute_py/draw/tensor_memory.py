@@ -1,5 +1,5 @@
-"""Pictures of tensor memory: 128 lanes, columns of 4 bytes, and the shared bytes that a copy put there; and of the
-operands of a tcgen05.mma in both memories."""
+"""Pictures of tensor memory: 128 lanes, columns of 4 bytes, and the shared bytes that a copy wrote; and of the operands
+of a tcgen05.mma in both memories."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_COLUMNS = 16
 
 
 def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Picture:
-    """Which shared byte a copy puts into which lane and column of tensor memory.
+    """Draw the shared byte that a copy writes to each lane and column of tensor memory.
 
     Args:
         copy: a planned copy of `cute.tmem.copy_async`, run in the emulator for the picture; a demonstration; or the
@@ -71,7 +71,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)
     ]
     lanes = [lane for _, lane in drawn]
-    notes = ["of the 32 lanes of a warp 8 are drawn"] if None in lanes else []
+    notes = ["8 of the 32 lanes of each warp are drawn"] if None in lanes else []
     if None in columns:
         notes.append(f"summarised: {last - first + 1} columns, of which {len(columns) - 1} are drawn")
     table = grid(
@@ -90,10 +90,11 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
 
 
 def draw_writers(contents: TensorContents) -> Picture:
-    """Which instruction wrote the cells of tensor memory last: a column of the picture for each range of columns.
+    """Draw the instruction that wrote each cell of tensor memory last; a column of the picture stands for a range of
+    columns.
 
     Args:
-        contents: what `PtxRun.tensor_memory` returns.
+        contents: the result of `PtxRun.tensor_memory`.
     """
     lines = contents.lines
     runs = [one for one in column_runs(lines) if (lines[:, one.start] != NOTHING).any()]

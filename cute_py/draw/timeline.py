@@ -27,12 +27,12 @@ TICKS = 48
 
 
 def draw_pipeline(timeline: Timeline) -> Picture:
-    """A ring of stages over time: a row for each stage, a column for each tick, the state with its iteration.
+    """Draw a ring of stages over time: a row for each stage, a column for each tick, and the state with its iteration.
 
     The next minor version removes it: `draw(run.timeline())` draws a run of `run_ptx`.
 
     Args:
-        timeline: what `Ring.simulate` returns.
+        timeline: the result of `Ring.simulate`.
     Raises:
         InvalidTypeError: something else.
 
@@ -128,10 +128,11 @@ COUNT_TONE: Final = 3
 
 
 def draw_run(timeline: RunTimeline) -> Picture:
-    """A CTA of a run over time: a row for each warp, barrier, copy and matrix instruction, a column for some steps.
+    """Draw a CTA of a run over time: a row for each warp, barrier, copy and matrix instruction, and a column for
+    several steps.
 
     Args:
-        timeline: what `PtxRun.timeline` returns.
+        timeline: the result of `PtxRun.timeline`.
     Raises:
         InvalidTypeError: something else.
     """

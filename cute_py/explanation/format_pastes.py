@@ -1,4 +1,4 @@
-"""Types, names and error texts about block scales: which order they mean, as a CuTe layout, and what to change.
+"""Types, names and error texts about block scales: their order as a CuTe layout, and the change.
 
 A row of `rows/scale_names.toml` says which order of `formats.ORDERS` a name of a library means; `scale_type_readings`
 reads the configurations of CUTLASS with their numbers; `rows/scale_errors.toml` has the texts of torch, torchao, vLLM,
@@ -53,8 +53,8 @@ def _lines(order: ScaleOrder, block: int) -> list[str]:
     """The order as a layout at one size, its formula, its padding."""
     form = _of_order(order, block)
     rows, scales = order.tile
-    lines = [f"index of the scale of row m, block kb of Kb: {order.row.formula}" if order.row else ""]
-    lines.append(f"as a layout {_SIZES}, {block} elements a scale: {form.scale_layout(256, 512)}")
+    lines = [f"index of the scale for row m and block kb of Kb: {order.row.formula}" if order.row else ""]
+    lines.append(f"as a layout {_SIZES}, {block} elements per scale: {form.scale_layout(256, 512)}")
     if (rows, scales) != (1, 1):
         lines.append(f"allocate round_up(M, {rows}) x round_up(ceil(K / {block}), {scales}) scales")
     lines.append(f"here: cute.formats.{form!r}")
@@ -112,8 +112,8 @@ def scale_type_readings(text: str) -> Iterator[Reading]:
     for match in some(_CONFIG.finditer(text)):
         block = int(match[2])
         if block not in (16, 32):
-            meaning = [f"{block} elements a scale: tcgen05 and mma.sync have scales of 16 and 32 elements"]
-            yield Reading(f"{match[0]}: a configuration of CUTLASS that no instruction reads", *match.span(), meaning)
+            meaning = [f"{block} elements per scale: tcgen05 and mma.sync support only 16 and 32 elements per scale"]
+            yield Reading(f"{match[0]}: a configuration that no instruction supports", *match.span(), meaning)
             continue
         turned = "MN" in match[0].partition(",")[2] and match[1] != "Config"
         meaning = [f"SfAtom: {_swapped(sf_atom(block)) if turned else sf_atom(block)}"]
@@ -132,14 +132,14 @@ def scale_type_readings(text: str) -> Iterator[Reading]:
         meaning = [
             f"float32 scales of A, one for {rows} rows x {columns} columns, {'K' if k_major else 'MN'}-major",
             f"as a layout {_SIZES}: {form.scale_layout(256, 512)} (C++ appends the batch)",
-            f"here: cute.formats.{form!r}; of B, one for {match[3]} x {match[4]}",
+            f"in cute_py: cute.formats.{form!r}; for B, one for {match[3]} x {match[4]}",
         ]
         yield Reading(f"{match[0]}, blockwise scales of CUTLASS", *match.span(), meaning)
     for match in some(_ATOM.finditer(text)):
         meaning = [
-            f"of 16 elements a scale: {sf_atom(16)}",
-            f"of 32 elements a scale: {sf_atom(32)}",
-            "128 rows x 4 scales in 512 bytes: rows 32 apart lie side by side, each with its 4 scales along K",
+            f"16 elements per scale: {sf_atom(16)}",
+            f"32 elements per scale: {sf_atom(32)}",
+            "128 rows x 4 scales in 512 bytes: rows that are 32 apart are adjacent, each with its 4 scales along K",
             *_lines(scale_order("32_4_4"), 32)[1:],
         ]
         yield Reading(f"{match[0]}, the tile of scales of SM100 in CUTLASS", *match.span(), meaning)
@@ -152,10 +152,11 @@ def exponent_readings(text: str) -> Iterator[Reading]:
 
 
 E8M0_LINES: Final = (
-    "an exponent of 8 bits, no sign, no mantissa: code e is 2^(e - 127), 255 is NaN; no zero, no infinity",
+    "an exponent of 8 bits without sign or mantissa: code e is 2^(e - 127), and 255 is NaN; there is no zero and no "
+    "infinity",
     "PTX rounds to it toward zero or up (cvt.rz, cvt.rp, sm_100 and newer), never to the nearest",
     "0xFF in the padding of scales is NaN, and 0 x NaN is NaN",
-    "it is the scale of MXFP8, MXFP6 and MXFP4, one for 32 elements: cute.formats.mxfp8()",
+    "MXFP8, MXFP6 and MXFP4 use it as the scale of 32 elements: cute.formats.mxfp8()",
 )
 
 

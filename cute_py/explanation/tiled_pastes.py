@@ -1,7 +1,7 @@
 """Printed tiled operations, atoms and descriptors of shared memory, as CuTe C++ and CuTe DSL write them.
 
-A print has no name of the operation; those of CuTe with the printed layouts are named. A descriptor's fields
-are decoded from its 64 bits.
+A print does not name its operation, so the reading names all operations of CuTe with the printed layouts. A
+descriptor's fields are decoded from its 64 bits.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _named(text: str) -> list[str]:
         return []
     if len(names) == 1:
         return [f"these are the layouts of {names[0]}"]
-    head = f"{len(names)} operations of CuTe have these layouts, and the print does not say which"
+    head = f"{len(names)} operations of CuTe have these layouts, and the print does not name the operation"
     more = [f"  and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     return [head, *(f"  {name}" for name in names[:MOST_NAMES]), *more]
 
@@ -168,25 +168,26 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
         threads, values = (int(n) for n in product_each(held.shape))
         warp = moved[0] if one is not None and moved[:1] == [32] and _shared(one) else 1
         if warp > 1:
-            lines += [f"{threads} threads: a warp reads or writes {values} values of tensor memory together"]
+            lines += [f"{threads} threads: each warp together reads or writes {values} values of tensor memory"]
             threads //= warp
         else:
             lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
         if bits and warp == 1:
-            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes a thread")
+            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes per thread")
         if tile:
             area = math.prod(tile)
             lines.append(f"a tile of {'x'.join(map(str, tile))}, {area} elements")
             if area != threads * values:
                 lines.append(
-                    f"threads x values = {threads * values} is not the tile's {area}: elements are repeated or left out"
+                    f"threads x values = {threads * values} differs from the tile's {area} elements: the copy repeats "
+                    f"or skips elements"
                 )
         steps = leaves(held.stride[1]) if isinstance(held.stride, tuple) else []
         first = known_number(steps[0]) if steps else None
         if first is not None and tile:
             along = "mode 0 (M)" if first < tile[0] else "mode 1 (N)"
             lines.append(
-                f"the values of a thread follow each other {first} apart in the tile, counted along M first: {along}"
+                f"consecutive values of a thread are {first} elements apart in the tile, counted along M first: {along}"
             )
     for name in ("ValLayoutSrc", "ValLayoutDst"):
         one = _field(fields, name)
@@ -224,7 +225,7 @@ def _descriptors(text: str) -> Iterator[Reading]:
             continue
         head, *lines = found.explain().split("\n")
         wrong = tuple(found.check())
-        lines.append("LBO and SBO: of a K-major operand with a swizzle LBO is not used; explain('LBO') has the table")
+        lines.append("LBO and SBO: a K-major operand with a swizzle does not use LBO; explain('LBO') has the table")
         yield Reading(head, *match.span(), [line.strip() for line in lines], wrong)
 
 
@@ -256,7 +257,7 @@ def _instruction_descriptors(text: str) -> Iterator[Reading]:
         wrong = () if chosen[0] in fits else tuple(chosen[0].check())
         others = [f"kind::{one.kind}" for one in fits if one is not chosen[0]]
         if named is None and others:
-            lines.append(f"the text names no kind; it fits {', '.join(others)} too")
+            lines.append(f"the text does not name the kind; the value also fits {', '.join(others)}")
         yield Reading(head, *match.span(), [line.strip() for line in lines], wrong)
 
 

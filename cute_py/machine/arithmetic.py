@@ -180,7 +180,7 @@ ORDERS: Final[Mapping[tuple[str, int], Order]] = {("mma", 8): Order(25, halves=T
 
 
 def cut_bits(numbers: Array, bits: int) -> Array:
-    """float64 cut towards zero to so many significant bits.
+    """float64 truncated towards zero to a number of significant bits.
 
     >>> cut_bits(np.array([1.0 + 2**-24, -(1.0 + 2**-22)]), 24)
     array([ 1.        , -1.00000024])

@@ -1,4 +1,4 @@
-"""CUDA C++ to PTX, where a compiler is installed, and the PTX inside a fatbin.
+"""Compile CUDA C++ to PTX with an installed compiler, or extract the PTX of a fatbin.
 
 NVRTC is called through its own C interface, so that neither a driver nor another package is needed: the wheel
 nvidia-cuda-nvrtc, or a CUDA toolkit. A file goes through nvcc where that is on PATH, which knows the standard headers.
@@ -72,7 +72,7 @@ def compiled_by_nvrtc(text: str, name: str, arch: str, options: Sequence[str] = 
     """The PTX of a CUDA C++ text without headers.
 
     Raises:
-        MissingPackageError: no NVRTC. InvalidValueError: it refuses the text; its log is in the error.
+        MissingPackageError: no NVRTC. InvalidValueError: NVRTC refuses the text; the error has its log.
     """
     library = nvrtc_library()
     if library is None:

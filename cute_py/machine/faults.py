@@ -16,7 +16,7 @@ ISA = "PTX ISA 9.0, "
 
 
 class Fault(Exception):
-    """A run that can't go on; `.diagnostic` says why, `.others` has what else keeps it from going on."""
+    """Error that ends a run; `.diagnostic` has the reason, and `.others` has further reasons."""
 
     def __init__(self, diagnostic: Diagnostic, others: Sequence[Diagnostic] = ()) -> None:
         super().__init__(diagnostic.message)
@@ -25,11 +25,11 @@ class Fault(Exception):
 
 
 class Refused(Exception):
-    """An instruction that the machine does not have, or that its operands don't fit."""
+    """Error of an instruction that the machine does not emulate, or whose operands do not fit."""
 
 
 def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
-    """Where an instruction stands: its line, and the line of the source that it came from."""
+    """The place of an instruction: its line, and the line of the source from which it was compiled."""
     return line_text(one.line, location_text(one.loc, files))
 
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def bytes_at(memory: Array, addresses: Array, width: int, what: str) -> Array:
-    """`width` bytes behind each address: uint8 (*addresses.shape, width).
+    """`width` bytes from each address on: uint8 (*addresses.shape, width).
 
     Raises:
-        InvalidValueError: an address that is not a multiple of the width, or beyond the memory.
+        InvalidValueError: an address is not a multiple of the width, or is outside the memory.
     """
     _check(memory, addresses, width, what)
     found: Array = memory[addresses[..., None] + np.arange(width)]
@@ -125,7 +125,7 @@ def operand_bytes(
         descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: of one element, 8, 16 or 32.
         base: address of the first byte of the memory, a multiple of 16.
     Raises:
-        InvalidValueError: it reaches beyond the memory, or has a base offset, which is not emulated.
+        InvalidValueError: the operand extends past the memory, or has a base offset, which is not emulated.
     """
     places, low, high = operand_places(descriptor, major, extent, depth, bits, kind)
     size = bits // 8

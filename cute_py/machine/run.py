@@ -1,4 +1,4 @@
-"""run_ptx: a kernel, its launch and its arguments in; the arrays as a GPU leaves them, and what was found, out."""
+"""run_ptx: run a kernel on numpy arrays as a GPU would, and return the findings."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
 
 TRIED_STEPS: Final = 1 << 28
-"""Instructions of a run whose errors are tried to be cured."""
+"""Instructions of a run up to which changes for its errors are tried."""
 
 TRIED_WARNINGS: Final = 1 << 14
 """The limit for a run without errors. Most kernels have warnings, and trials must not slow their runs down."""
 
 SLACK: Final = 1 << 16
-"""Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
+"""Instructions that a changed kernel may execute in addition to twice those of the original kernel."""
 
 MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
@@ -57,20 +57,21 @@ MAX_STATE: Final = 768 << 20
 
 
 class PtxError(CuteError):
-    """A kernel that ran into an error; `.run` is the run with all that was found."""
+    """Error of a kernel that failed; `.run` is the run with all findings."""
 
     run: PtxRun
 
 
 @record
 class Count:
-    """How often an instruction was executed, and what it asked of memory.
+    """Executions of an instruction, and its memory traffic.
 
     Attributes:
         line: of the PTX. source: file of the source, and source_line: its line, where the PTX says so.
         executions: by warps. threads: by threads.
-        wavefronts: of shared memory that its accesses took. bank_conflicts: those beyond one for each group of lanes.
-        sectors: of 32 bytes of global memory. The three are 0 unless `run_ptx(..., traffic=True)` counted them.
+        wavefronts: wavefronts of shared memory for its accesses. bank_conflicts: wavefronts beyond one for each group
+        of lanes.
+        sectors: sectors of 32 bytes of global memory. All three are 0 unless `run_ptx(..., traffic=True)` counts them.
     """
 
     line: int
@@ -89,10 +90,11 @@ class PtxRun:
     """The result of a run.
 
     Attributes:
-        kernel: its name. diagnostics: what was found. printed: the texts of vprintf.
-        counts: executions of each instruction that was executed. instructions: all executions by threads.
+        kernel: its name. diagnostics: the findings. printed: the texts of vprintf.
+        counts: executions of each executed instruction. instructions: sum of all executions by threads.
         approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
-        schedules: those that ran. not_run: those that were asked for, but an error ended the run before them.
+        schedules: the schedules that ran. not_run: requested schedules that did not run, because an error ended the
+        run.
 
     >>> import cute_py as cute
     >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
@@ -126,8 +128,8 @@ class PtxRun:
         unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
         left = [*self._left, *([unreached + lines_text(rest, self.sources)] if rest else [])]
         if any(one.opcode.startswith("tensormap.") for one in instructions):
-            left.append("tensor maps that ordinary stores change: a run takes their fences for granted")
-        left.append("other launches: other sizes, arguments and contents of memory were not run")
+            left.append("tensor maps that ordinary stores change: a run assumes that their fences are right")
+        left.append("other launches: other sizes, arguments and contents of memory")
         return Scope((steps,), tuple(left))
 
     @property
@@ -137,11 +139,11 @@ class PtxRun:
 
     @property
     def ok(self) -> bool:
-        """Whether no error was found."""
+        """Whether the run found no error."""
         return not any(one.severity == "error" for one in self.diagnostics)
 
     def trace(self, thread: int, cta: int = 0) -> list[tuple[int, str]]:
-        """(line, instruction) of what a thread executed, in order; of a long run its beginning.
+        """(line, instruction) of each instruction that a thread executed, in order; for a long run only the beginning.
 
         Args:
             thread: number in its CTA, x fastest. cta: number in the grid, x fastest.
@@ -162,13 +164,13 @@ class PtxRun:
         return found
 
     def timeline(self, cta: int = 0) -> RunTimeline:
-        """A CTA over the run: its warps, barriers, copies and matrix instructions; of a long run its beginning.
+        """Timeline of a CTA: its warps, barriers, copies and matrix instructions; for a long run only the beginning.
 
         `print` shows it as text, `cute_py.draw.draw` makes a picture of it. With `schedule="lazy"` copies and products
-        are under way until a thread waits for them. `run_ptx(..., judge=False)` notes none of them, and no barriers.
+        are under way until a thread waits for them. `run_ptx(..., judge=False)` records neither these nor barriers.
 
         Args:
-            cta: number in the grid, x fastest; one of those that ran together first.
+            cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
         Raises:
             InvalidValueError: there is no such CTA.
         """
@@ -183,9 +185,9 @@ class PtxRun:
         `print` shows it as text, `cute_py.draw.draw` makes a picture of it.
 
         Args:
-            cta: number in the grid, x fastest; one of those that ran together first.
+            cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
         Raises:
-            InvalidValueError: there is no such CTA, or the kernel has no tcgen05 instructions.
+            InvalidValueError: the first wave has no such CTA, or the kernel has no tcgen05 instructions.
         """
         if self._tensor is None:
             raise InvalidValueError("this run has no tensor memory; its kernel executed no tcgen05 instruction")
@@ -219,7 +221,7 @@ class PtxRun:
         return UmmaOperands.of(found)
 
     def explain(self) -> str:
-        """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
+        """Return a report: each finding with its lines, the reason for the rule, and the change."""
         schedules = ", ".join(self.schedules) or "none"
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
@@ -235,7 +237,7 @@ class PtxRun:
         return "\n".join(lines)
 
     def raise_for_diagnostics(self) -> None:
-        """Raise the errors that were found, if any.
+        """Raise an error if the run found any.
 
         Raises:
             PtxError: with `.run`.
@@ -272,26 +274,25 @@ def run_ptx(
 
     Args:
         source: PTX text; the path of a file of PTX, of CUDA C++ (.cu, compiled by nvcc or NVRTC), or of a fatbin with
-            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; an object that gives its launches itself, as a
-            `GemmKernel` (args are A, B and C) or a `PreparedCopy` does.
+            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; or an object with its own launches, such as a
+            `GemmKernel` (args are A, B and C) or a `PreparedCopy`.
         grid, block, cluster: up to three numbers, x first; block by default the kernel's `.reqntid`, cluster its
             `.reqnctapercluster`.
-        args: one for each parameter: an array (read and written in place, its bounds are known), a number, bytes, a
-            pair of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and
-            {offset: array or such a pair} for a structure with pointers, None for a null pointer. Pointers at the end
-            may be left out.
+        args: one for each parameter: an array (read and written in place, with known bounds), a number, bytes, a pair
+        of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and {offset: array
+        or such a pair} for a structure with pointers, None for a null pointer. Trailing pointers may be omitted.
         kernel: its name, if the module has several. dynamic_shared: bytes.
         arch: the target, by default that of the text.
         schedule: 'eager' completes asynchronous work when it is issued, 'lazy' as late as the rules allow, a seed at
             random in between with warps in another order; 'both' runs eager and lazy, and reports where results differ.
-        limit: instructions, of all threads, after which the run ends with a diagnostic.
-        judge: whether races, missing fences, and other faults that this run may have survived are looked for too.
-        traffic: whether bank conflicts and sectors are counted, in `.counts`.
+        limit: number of instructions of all threads after which the run ends with a diagnostic.
+        judge: whether to look also for races, missing fences and other faults that do not fail this run.
+        traffic: whether to count bank conflicts and sectors, in `.counts`.
     Returns:
-        what was found; arrays hold what the kernel left in them, under 'both' what it left under the eager schedule.
+        the run with its findings. The arrays hold the results of the kernel; under 'both' those of the eager schedule.
     Raises:
-        ParseError: no PTX. InvalidValueError, InvalidTypeError: a launch that no GPU takes, arguments that do not fit,
-            instructions that are not emulated (all are listed, before anything runs).
+        ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, arguments do
+        not fit, or the machine does not emulate some instructions (the error lists all of them before the run starts).
 
     >>> import numpy as np
     >>> text = '''.version 8.7
@@ -332,9 +333,9 @@ def run_launches(
     """Run launches one after another, up to the first that fails.
 
     Returns:
-        the last one's run, with what was found in all.
+        the run of the last launch, with the findings of all launches.
     Raises:
-        InvalidValueError: there is none. Else as `run_ptx`.
+        InvalidValueError: `launches` is empty. Otherwise as `run_ptx`.
     """
     if not launches:
         raise InvalidValueError("launches is empty; must have at least one launch")
@@ -396,10 +397,10 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
-    left = [] if judge else ["races, fences and barriers: judge=False was asked for"]
-    left += ["the rest of the run: an error ended it"] if first.failed else []
+    left = [] if judge else ["races, fences and barriers, because of judge=False"]
+    left += ["the rest of the run, which an error ended"] if first.failed else []
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
-    left += [f"the schedule {mode}: an error ended the run before it" for mode in not_run]
+    left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
     made = tuple(diagnostics)
     return replace(result, diagnostics=made, schedules=tuple(ran), not_run=not_run, _left=tuple(left))
 
@@ -446,8 +447,8 @@ def ptx_of(source: Any, arch: str | None = None) -> str:
     """The PTX of a source: itself, that of a file, or of a kernel in CUDA C++.
 
     Raises:
-        InvalidTypeError: no source. InvalidValueError: a file that can't be read or has no PTX, text that the compiler
-            refuses. MissingPackageError: no compiler.
+        InvalidTypeError: no source. InvalidValueError: the file can't be read or has no PTX, or the compiler refuses
+        the text. MissingPackageError: no compiler.
     """
     if _has_kernel(source):
         return _compiled(source.text, source.name, arch or source.arch)

@@ -1,4 +1,4 @@
-"""The instructions that the machine has: name -> builder. A family is a file; what both integers and floats have is
+"""The table of emulated instructions: name -> builder. A family is a file; what both integers and floats have is
 shared out by the type."""
 
 from __future__ import annotations

@@ -162,8 +162,8 @@ def test_findings_name_the_line_of_the_file(
     )
     assert race is not None
     place = f"line {race[1]} (shift.cu:1, inlined at shift.cu:5)"
-    assert f"insert `bar.warp.sync -1;` before {place}; with it the run is without this error" in said
-    assert f"insert `bar.sync 0;` before {place}; with it the run is without any error" in said
+    assert f"insert `bar.warp.sync -1;` before {place}; with this change the run does not have this error" in said
+    assert f"insert `bar.sync 0;` before {place}; with this change the run does not have any error" in said
     assert re.search(rf"^ +{race[2]} \| st\.shared.* \(shift\.cu:4\)$", said, re.M)
     assert main(["run", *launch, "--json"]) == 1
     record = json.loads(capsys.readouterr().out)

@@ -49,10 +49,10 @@ def test_a_sound_kernel() -> None:
 @pytest.mark.parametrize(
     ("number", "to", "cause", "words"),
     [
-        (1, r"\1\2\3[\5], [\4], p;", "exchanged", "takes for the other operand"),
-        pytest.param(0, r"\1\2\3[\5], [\4], p;", "exchanged", "one of the two is wrong", marks=pytest.mark.slow),
-        pytest.param(1, r"\1\2\3[\5], [\5], p;", "exchanged", "the scale factors of A are", marks=pytest.mark.slow),
-        (1, r"\1\2\3[\4], [\2], p;", "sums", "they are its sums"),
+        (1, r"\1\2\3[\5], [\4], p;", "exchanged", "uses for the other operand"),
+        pytest.param(0, r"\1\2\3[\5], [\4], p;", "exchanged", "one of the two uses is wrong", marks=pytest.mark.slow),
+        pytest.param(1, r"\1\2\3[\5], [\5], p;", "exchanged", "the scale factors of A come", marks=pytest.mark.slow),
+        (1, r"\1\2\3[\4], [\2], p;", "sums", "overwrote with its accumulators"),
     ],
 )
 def test_one_product_with_other_factors(number: int, to: str, cause: str, words: str) -> None:
@@ -81,7 +81,10 @@ def test_all_products_with_exchanged_factors_of_another_extent() -> None:
     exchanged = changed(ROW["ptx"], -1, r"\1\2\3[\5], [\4], p;")
     (found,) = judged({**narrow(), "ptx": exchanged})
     assert found.facts["cause"] == "exchanged"
-    assert "A needs 4096 scale factors and B 2048; the tensor map of A's has 2048 and that of B's 4096" in found.text
+    assert "the tensor map of A's factors has 2048 and that of B's 4096, so they are swapped" in found.text
+        "A needs 4096 scale factors and B 2048; the tensor map of A's factors has 2048 and that of B's 4096"
+        in found.text
+    )
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """Arithmetic between the load and the store of a copy, as device code: casts, scales of blocks, elements by scales.
 
 A thread keeps eight elements of a row in registers, as it loaded them. Each function gives the bits that
-`cute_py.formats` gives for the same numbers: the hardware converts where it rounds in the same way, and blocks or
-vectors with a NaN or an infinity take a path of their own, `careful`.
+`cute_py.formats` gives for the same numbers: the hardware converts if it rounds in the same way, and blocks or vectors
+with a NaN or an infinity take a separate path, `careful`.
 
 e2m1 has no conversion before sm_100. Its codes are the integers nearest to min(2a, a + 2, a/2 + 4) of a = |y|, ties to
 even: three sums with 1.5 * 2^23 round once each, and the least of them has the code in its last bits (`nibble`). Where
@@ -15,13 +15,13 @@ from __future__ import annotations
 from typing import Final
 
 KINDS: Final = {"float32": 0, "bf16": 1, "f16": 2, "e4m3": 3, "e5m2": 4, "e2m1": 5, "raw": 6}
-"""Element types of the device code; raw: bytes that are copied as they are."""
+"""Element types of the device code; raw: bytes that are copied unchanged."""
 KIND_BITS: Final = {"float32": 32, "bf16": 16, "f16": 16, "e4m3": 8, "e5m2": 8, "e2m1": 4, "raw": 8}
 RULES: Final = {
     "none": 0, "floor": 1, "ceil": 2, "even": 3, "rceil": 4, "amax cute": 5, "amax torchao": 6, "amax deepgemm": 7,
     "nvfp4 torchao": 8, "nvfp4 te": 9, "nvfp4 flashinfer": 10, "keep": 11,
 }  # fmt: skip
-"""Rule, and variant where it has some -> number in the device code. keep: elements and scales as they are."""
+"""Rule, and variant where it has some -> number in the device code. keep: elements and scales stay unchanged."""
 
 NUMBERS: Final = r"""
 typedef long long i64;

@@ -1,4 +1,4 @@
-"""Copies that compute: a cast, or blocks of numbers and their scales, between the load and the store.
+"""Copies that compute between the load and the store: a cast, or blocks of numbers and their scales.
 
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
     scaled_whole   a CTA has a row in registers: one scale a row
@@ -473,7 +473,7 @@ def scaled_rows(
 def scaled_whole(
     source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
 ) -> KernelSource:
-    """The kernel of whole rows: `pieces` times 8 elements a thread."""
+    """The kernel of whole rows: `pieces` times 8 elements per thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)

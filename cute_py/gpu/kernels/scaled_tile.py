@@ -1,4 +1,4 @@
-"""The kernel of tiles of copies that compute: 128 x 128 elements a CTA, 8 x 8 a thread.
+"""The kernel of tiles of copies that compute: 128 x 128 elements per CTA, 8 x 8 per thread.
 
 A thread's 8 rows follow each other, and so do its 8 columns: eight lanes read 128 bytes of a row, and a column of eight
 elements is a word or two of a transposed output. Elements of an output lie in shared memory, lines of 128, in units of

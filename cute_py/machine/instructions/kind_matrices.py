@@ -107,7 +107,7 @@ def kind_instruction(opcode: str) -> KindInstruction:
         and (match["d"] == "f32" or kind == "f8f6f4")
     )
     if not sound:
-        raise Refused(f"{opcode} is no instruction of the PTX ISA")
+        raise Refused(f"{opcode} is not an instruction of the PTX ISA")
     names = f"float_{a}_t,float_{b}_t,{'float' if match['d'] == 'f32' else 'half_t'}"
     more = f",float_{scale}_t,{int(match['k']) // factors}" if factors else ""
     atom = mma_atom(f"SM120_16x8x{match['k']}_TN{'_VS' if factors else ''}<{names}{more}>")

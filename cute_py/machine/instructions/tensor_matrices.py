@@ -1,4 +1,4 @@
-"""tcgen05.mma: its operands as they are written, issued by one thread for its CTA or its pair of CTAs.
+"""tcgen05.mma: the operands in their written order; one thread issues it for its CTA or pair of CTAs.
 
     [d], a, b, idesc, {lanes}, enable, scale         A is a matrix descriptor or [address]
     [d], a, b, [metadata], idesc, ...                .sp

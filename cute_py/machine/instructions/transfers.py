@@ -1,8 +1,8 @@
-"""Copies that run beside the threads: cp.async and its groups, bulk copies, tensor copies, tensor maps.
+"""Asynchronous copies: cp.async and its groups, bulk copies, tensor copies, tensor maps.
 
-A transfer is an agent of the machine. Under the eager schedule it is done when it is issued; under the lazy one when a
-thread needs it: loads when all threads wait, stores and cp.async when their group is waited for. Tensor copies are the
-emulator's, which moves what an H200 moves and traps where it traps.
+A transfer is an agent of the machine. Under the eager schedule it completes when it is issued. Under the lazy schedule
+it completes when a thread needs it: loads when all threads wait, stores and cp.async when a thread waits for their
+group. Tensor copies are the emulator's, which moves what an H200 moves and traps where it traps.
 Source: PTX ISA 9.0, asynchronous copy instructions, tensormap.replace.
 """
 
@@ -52,7 +52,7 @@ class _Issued:
 
 
 class Groups:
-    """The groups of one kind of transfer: how many each thread has committed, and what is under way."""
+    """The groups of one kind of transfer: the number that each thread has committed, and the transfers in flight."""
 
     def __init__(self, m: Host) -> None:
         self.committed = np.zeros(m.count, np.int64)

@@ -1,8 +1,8 @@
-"""Whether the descriptor of an operand of wgmma or tcgen05.mma reads a tile as it was written.
+"""Check that the descriptor of an operand of wgmma or tcgen05.mma reads a tile in the layout in which it was written.
 
 A tile that a tensor copy wrote has the swizzle of its tensor map; the descriptor must name the same. A tile that
 threads wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of
-global memory: a descriptor is wrong where it does not read rows of global memory, and another swizzle would.
+global memory: a descriptor is wrong if it does not read rows of global memory, but would with another swizzle.
 
 With a swizzle of W bytes the pattern repeats every 8 W bytes; a start address in another row than the first of the
 pattern, counted from the tile's start, needs a base offset. Units of a tile that no product ever reads show a start
@@ -47,7 +47,7 @@ _OTHER_TYPES: Final = {
 
 
 def operand_tiles(code: Code) -> Observer:
-    """The judge of descriptors, of a kernel that has products; else nobody."""
+    """The judge of descriptors, for kernels that have products."""
     return (
         OperandTiles(code)
         if any(one.opcode.startswith(("wgmma.mma", "tcgen05.mma")) for one in code.instructions)
@@ -197,8 +197,8 @@ class OperandTiles(OncePerInstruction):
         if len({tile.map_key for tile in tiles}) > 1:
             first, second = tiles[0], next(tile for tile in tiles if tile.map_key != tiles[0].map_key)
             text = (
-                f"{f.text()}: the operand {operand.name} at {address:#x} spans tiles of two tensor maps, which "
-                f"{self._where(first.at)} and {self._where(second.at)} wrote"
+                f"{f.text()}: the operand {operand.name} at {address:#x} spans two tiles, which "
+                f"{self._where(first.at)} and {self._where(second.at)} wrote through different tensor maps"
             )
             facts = {"threads": f.text(), "start": address, "written at": self._line(first.at)}
             self._say(site.number, "descriptor address", text, facts)
@@ -214,7 +214,7 @@ class OperandTiles(OncePerInstruction):
             if operand.element in _OTHER_TYPES.get(tile.data_type, ()):
                 text = (
                     f"{f.text()}: the instruction descriptor says that {operand.name} is {operand.element}; "
-                    f"{self._where(tile.at)} wrote the tile by a tensor map of {tile.data_type}"
+                    f"{self._where(tile.at)} wrote the tile through a tensor map of {tile.data_type}"
                 )
                 facts = {"element": operand.element, "written with": tile.data_type, "written at": self._line(tile.at)}
                 self._say(site.number, "instruction descriptor", text, facts)
@@ -244,7 +244,7 @@ class OperandTiles(OncePerInstruction):
             if self._is_picture(operand, words):
                 text = (
                     f"{f.text()}: the descriptor of {operand.name} has a swizzle of {fields.swizzle.row_bytes} bytes; "
-                    f"cp.async wrote the tile so that one of {other.row_bytes} bytes reads rows of global memory"
+                    f"cp.async wrote the tile in the pattern of a swizzle of {other.row_bytes} bytes"
                 ).replace("a swizzle of 16 bytes", "no swizzle")
                 facts = {"threads": f.text(), "swizzle": fields.swizzle.row_bytes, "written with": other.row_bytes}
                 self._say(site.number, "descriptor swizzle", text, facts)
@@ -281,8 +281,8 @@ class OperandTiles(OncePerInstruction):
         first = int(np.flatnonzero(~self.seen[units])[0]) * UNIT_BYTES
         text = (
             f"products read {tile.nbytes - UNIT_BYTES * left} of the {tile.nbytes} bytes that the copy wrote to "
-            f"{self.m.shared_base + tile.place % self.m.shared_stride:#x}; from byte {first} on "
-            f"{counted(UNIT_BYTES * left, 'byte')} are never read: a descriptor starts elsewhere than the tile"
+            f"{self.m.shared_base + tile.place % self.m.shared_stride:#x}; {counted(UNIT_BYTES * left, 'byte')} from "
+            f"byte {first} on are never read, so a descriptor does not start where the tile starts"
         )
         facts = {"cause": "descriptor address", "bytes": UNIT_BYTES * left}
         self._say(tile.at, "tile read in part", text, facts, "warning")

@@ -128,7 +128,7 @@ class ScaleFactors:
             column = cells.first + int(np.flatnonzero(held < 0)[0])
             text = (
                 f"{f.text()}: the scale factors of {operand} are in column {column}, which the product at "
-                f"{self._where(-1 - int(sums[0]))} wrote: they are its sums"
+                f"{self._where(-1 - int(sums[0]))} overwrote with its accumulators"
             )
             self._say(site.number, RULE, text, {"cause": "sums", "column": column, "threads": f.text()}, source=_ISA)
             return None
@@ -138,8 +138,8 @@ class ScaleFactors:
         other = next((tile for tile in tiles if tile.map_key != tiles[0].map_key), None)
         if other is not None:
             text = (
-                f"{f.text()}: the scale factors of {operand}, in columns {cells.first} to {cells.last - 1}, are of two "
-                f"tensor maps, which {self._where(tiles[0].at)} and {self._where(other.at)} copied"
+                f"{f.text()}: the scale factors of {operand}, in columns {cells.first} to {cells.last - 1}, come from "
+                f"two tensor maps, through which {self._where(tiles[0].at)} and {self._where(other.at)} copied them"
             )
             facts = {"cause": "two tensor maps", "columns": f"{cells.first}..{cells.last - 1}", "threads": f.text()}
             self._say(site.number, RULE, text, facts, source=_ISA)
@@ -157,16 +157,16 @@ class ScaleFactors:
             wrong = [name for name, mine, others in (("A", sfa, before[1]), ("B", sfb, before[0])) if mine == others]
             if wrong:
                 text = (
-                    f"{f.text()}: the scale factors of {' and '.join(wrong)} are of the tensor map that the product at "
-                    f"{self._where(before[2])} takes for the other operand: one of the two is wrong"
+                    f"{f.text()}: the scale factors of {' and '.join(wrong)} come from the tensor map that the product "
+                    f"at {self._where(before[2])} uses for the other operand; one of the two uses is wrong"
                 )
         elif sfa != sfb:
             needed = factors_of(one.a.dims, majors[0], block), factors_of(one.b.dims, majors[1], block)
             held = _numbers(one.sfa), _numbers(one.sfb)
             if held == (needed[1], needed[0]) and held != needed:
                 text = (
-                    f"{f.text()}: A needs {needed[0]} scale factors and B {needed[1]}; the tensor map of A's has "
-                    f"{held[0]} and that of B's {held[1]}: they are exchanged"
+                    f"{f.text()}: A needs {needed[0]} scale factors and B {needed[1]}; the tensor map of A's factors "
+                    f"has {held[0]} and that of B's {held[1]}, so they are swapped"
                 )
         if text and (a, b) not in self._found:
             self._found.add((a, b))

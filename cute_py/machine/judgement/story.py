@@ -1,4 +1,4 @@
-"""The story of a run, as a colleague would say it: each finding with its lines, the reason, and what to change."""
+"""The report of a run: each finding with its lines, the reason for the rule, and the change."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barr
 
 
 def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
-    """Why a finding is one, and what to do."""
+    """The reason for a finding's rule, and the change."""
     cause = one.facts.get("cause")
     return reasons.get(f"{one.rule}, {cause}") or reasons.get(one.rule)
 
 
 def concrete_change(one: Diagnostic, sources: Mapping[int, str]) -> str:
-    """The change that the numbers of a finding give; empty where they give none."""
+    """The change that follows from the numbers of a finding; empty if there is none."""
     change = one.facts.get("change")
     if isinstance(change, tuple):
         line, old, new = change
         place = line_text(line, sources.get(line, ""))
-        return f"{place}: {new} in place of {old}, if nothing is missing that should come"
+        return f"{place}: {new} instead of {old}, if no arrival or copy is missing"
     if "written with" in one.facts:
         return f"give the descriptor the swizzle of {one.facts['written with']} bytes"
     return ""
 
 
 def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int, str]) -> str:
-    """Advice for a finding without a change that was tried; empty where it has one, or where nothing is known."""
+    """Advice for a finding without a tried change; empty if it has a tried change, or if there is no advice."""
     if one.fixes:
         return ""
     reason = reason_for(one, reasons)
@@ -44,7 +44,7 @@ def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int,
 
 
 def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]) -> list[str]:
-    """The lines of the text that a finding names, in their order, each with its part and its line of the source."""
+    """The lines of the text that a finding names, in order, each with its role and its line of the source."""
     marks: dict[int, str] = {}
     here = one.facts.get("line")
     if isinstance(here, int):
@@ -67,7 +67,7 @@ def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]
 def told(
     one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mapping[str, Reason], sources: Mapping[int, str]
 ) -> list[str]:
-    """One finding."""
+    """Return the lines of one finding."""
     cause = one.facts.get("cause")
     title = f"{one.rule}: {cause}" if cause and cause != one.rule else one.rule
     lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts, sources)]
@@ -77,7 +77,7 @@ def told(
     if reason is not None:
         lines.append(f"  why: {reason.why}")
     cured = "any error" if one.facts.get(CLEARED) else f"this {one.severity}"
-    lines += [f"  change: {fix}; with it the run is without {cured}" for fix in one.fixes]
+    lines += [f"  change: {fix}; with this change the run does not have {cured}" for fix in one.fixes]
     if untried := advice(one, reasons, sources):
         lines.append(f"  try: {untried}")
     if one.source:

@@ -1,7 +1,8 @@
-"""A change to the text is offered after it was tried: with it, a run of the kernel no longer has the finding.
+"""Try changes to the text of a kernel: a change is offered only if a run with it no longer has the finding.
 
-A rule has a function in `CHANGES` that gives the changes that may cure a finding, the likeliest first. A change inserts
-lines before or behind instructions of the text. `with_changes` tries them, one after another, within a bound of runs.
+For each rule, a function in `CHANGES` returns the changes that may cure a finding, the most likely first. A change
+inserts lines before or after instructions of the text. `with_changes` tries them one after another, within a limit of
+runs.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from cute_py.machine.judgement.rules import CURES
 from cute_py.notation.source_lines import line_text
 
 MAX_RUNS: Final = 4
-"""Runs that all findings of a launch may take to try changes."""
+"""Maximum number of runs that try changes for the findings of a launch."""
 
 CLEARED: Final = "clears all errors"
-"""Fact of a finding of several: with its change the run has no error at all."""
+"""Fact of a finding among several: with its change the run has no errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """A line that is put into the text: before, or behind, the instruction that begins at a line."""
+    """A line to insert into the text, before or after the instruction that begins at a line."""
 
     line: int
     text: str
@@ -32,12 +33,12 @@ class Insertion:
     def told(self, sources: Mapping[int, str]) -> str:
         """The change as text, with the line of the source."""
         place = line_text(self.line, sources.get(self.line, ""))
-        return f"insert `{self.text}` {'behind' if self.behind else 'before'} {place}"
+        return f"insert `{self.text}` {'after' if self.behind else 'before'} {place}"
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """The instruction that begins at a line, with a part of it replaced; `old` stands last in it."""
+    """Replacement of a part of the instruction that begins at a line; `old` is its last occurrence there."""
 
     line: int
     old: str
@@ -55,7 +56,7 @@ Rerun = Callable[[str], "Sequence[Diagnostic] | None"]
 
 
 def changed(text: str, changes: Sequence[Change]) -> str:
-    r"""A text with lines put in, or parts of lines replaced.
+    r"""Return the text with lines inserted, or parts of lines replaced.
 
     >>> changed("a;\nb\n  c;\nd;", [Insertion(2, "x;", behind=True), Insertion(4, "y;")])
     'a;\nb\n  c;\nx;\ny;\nd;'
@@ -117,8 +118,7 @@ CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
 def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: Mapping[int, str]) -> list[Diagnostic]:
     """Findings with the changes that cured them in their `fixes`: the first finding of each rule is tried.
 
-    A change cures a finding where the run of the changed text ends, finds less by this rule, and no error that was not
-    there before.
+    A change cures a finding if the run of the changed text ends, has fewer findings of this rule, and has no new error.
 
     Args:
         sources: line of the text -> line of the source.

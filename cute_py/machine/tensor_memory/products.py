@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 PACKED: Final = {"e2m1": "b4x16_p64", "e2m3": "b6x16_p32", "e3m2": "b6x16_p32"}
 """Element of kind::f8f6f4 -> how shared memory holds it."""
 SCALE_ADDRESS: Final = 0x3FFFFFFF
-"""Bits of the address of scale factors; bits 30 and 31 say the byte to those who make descriptors."""
+"""Bits of the address of scale factors; bits 30 and 31 select the byte in the descriptor."""
 _WIDTHS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8}
 
 
@@ -79,7 +79,7 @@ class Product:
         a: matrix descriptor, or an address of tensor memory (`a_in_tmem`). b: matrix descriptor. d: address of D.
         vectors: scale factors of a row along K; 0 without. weights: .ws. adds: whether D is added to. shift: D is
         divided by 2**shift first. disabled: 128 flags for each CTA, of lanes that are not written. moves_a: .ashift:
-        the rows of A in tensor memory are shifted behind the product. zeros: the mask of zero columns of .ws, 64 bits.
+        the rows of A in tensor memory are shifted after the product. zeros: the mask of zero columns of .ws, 64 bits.
     """
 
     descriptor: InstructionDescriptor

@@ -232,7 +232,7 @@ class UmmaOperands:
           core matrices: 16 x 2, of 8 rows of 16 bytes; from one row to the next 128 bytes
           LBO          : 16 bytes, unused: swizzled rows are contiguous
           SBO          : 1024 bytes from 8 rows to the next 8 rows
-          swizzle      : B128: units of 16 bytes change places within 1024 bytes
+          swizzle      : B128: units of 16 bytes are permuted within 1024 bytes
           reads        : 256 units of 16 bytes, 4096 bytes, from 0x400 to 0x43ff
           row 0        : 0x400 0x410
           row 1        : 0x490 0x480
@@ -399,4 +399,4 @@ def _swizzle_text(swizzle: SmemSwizzle) -> str:
     if not swizzle:
         return "none"
     size = 1 << swizzle.cute[1]
-    return f"{swizzle.name}: units of {size} bytes change places within {swizzle.period} bytes"
+    return f"{swizzle.name}: units of {size} bytes are permuted within {swizzle.period} bytes"

@@ -1,4 +1,4 @@
-"""Tensor maps in memory that the device itself writes: does the TMA engine read the newest one?
+"""Tensor maps that the device itself writes to memory: check whether the TMA engine reads the newest one.
 
 The engine reads a tensor map through the tensormap proxy. A map that ordinary stores or tensormap.replace wrote is
 ordered for it only by a pair of fences:
@@ -6,10 +6,10 @@ ordered for it only by a pair of fences:
     writer:  fence.proxy.tensormap::generic.release.scope         after the last write
     reader:  fence.proxy.tensormap::generic.acquire.scope [map]   after the release, before the copy
 
-each with a scope that takes in both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
+each with a scope that includes both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
 pair the engine may see the old map, the new one, or a mixture; here it sees the old one, and `Ordering` has the reason.
 
-Calls count as ordered as they are made, as if threads synchronised between them.
+The calls count as ordered, as if the threads synchronised between them.
 
 Source: PTX ISA 9.0, membar/fence, tensormap.cp_fenceproxy; scopes: the TMA Atoms reference pages (.cta inside a CTA,
 .gpu across the CTAs of a cluster).
@@ -53,7 +53,7 @@ _HERE: Final = Agent()
 
 
 def needed_scope(a: Agent, b: Agent) -> str:
-    """The narrowest scope that takes in both.
+    """The narrowest scope that includes both threads.
 
     >>> needed_scope(Agent(0), Agent(1)), needed_scope(Agent(0), Agent(0))
     ('cluster', 'cta')
@@ -129,7 +129,7 @@ class TensormapProxy:
         self._versions[address] = [_Version(data, None, self._tick())]
 
     def write(self, address: int, data: bytes, *, agent: Agent = _HERE) -> None:
-        """Ordinary stores: one thread writes the map anew."""
+        """Ordinary stores: one thread writes a new map."""
         address, data = _placed_map(address, data)
         expect(agent, Agent, "agent")
         self._versions.setdefault(address, [_Version(bytes(MAP_BYTES), None, 0)])

@@ -244,7 +244,7 @@ def test_arrays_of_two_devices_are_refused_by_name(api: TwoDevices, call: Callab
         "the source is on device 0, the destination on device 1; a copy runs on one device\n"
         "  device 0 : Made Up 0\n"
         "  device 1 : Made Up 1\n"
-        "  hint     : move one of them first, with the library that it is from"
+        "  hint     : move one of them first, with its own library"
     )
     assert api.current == CONTEXTS[0]
 
@@ -271,7 +271,7 @@ def test_a_stream_of_another_device_is_refused(api: TwoDevices) -> None:
     device = open_device(1)
     for stream in (0, 1, 2, 8, 9, 12345):  # default, of this device, of another context of it, no stream at all
         require_stream(device, stream)
-    with pytest.raises(DeviceError, match="the stream is of device 0, the copy runs on device 1"):
+    with pytest.raises(DeviceError, match="the stream belongs to device 0, but the copy runs on device 1"):
         require_stream(device, 7)
     assert api.current == CONTEXTS[0]
 
@@ -290,7 +290,7 @@ def test_a_launch_goes_to_the_device_of_its_kernel(api: TwoDevices) -> None:
     assert api.current == CONTEXTS[0]
     launched(8).launch()
     assert api.went[1:] == [("cuLaunchKernelEx", CONTEXTS[0])], "a stream of its own brings its context with it"
-    with pytest.raises(DeviceError, match="the stream is of device 0"):
+    with pytest.raises(DeviceError, match="the stream belongs to device 0"):
         launched(7)
 
 
