@@ -29,17 +29,28 @@ IMAGE = re.compile(r'<p><img alt="([^"]*)" src="([^"]+\.svg)" ?/?></p>')
 DARK_RULES = re.compile(
     r"@media \(prefers-color-scheme: dark\)\{((?:[^{}]*\{[^{}]*\})*)\}"
 )
+WIDTH = re.compile(r'<svg [^>]*?\bwidth="([\d.]+)"')
+LABEL, SMALLEST_LABEL = 11, 9
+"""Height of a label of a picture, and the least height on a page, in pixels."""
 DARK_THEME = '[data-md-color-scheme="slate"] '
 CHANGELOG = Path(__file__).resolve().parents[1] / "CHANGELOG.md"
 
 
 def inline(svg: str) -> str:
-    """A picture as a part of a page, dark where the theme of the page is dark."""
+    """A picture as a part of a page, dark where the theme of the page is dark.
+
+    A picture that is wider than the page shrinks until its labels of 11 px are 9 px high; a wider one scrolls.
+    """
 
     def follow_theme(found: re.Match[str]) -> str:
         return re.sub(r"(?=svg\.cute-)", DARK_THEME, found[1])
 
-    return f'<div class="picture">{DARK_RULES.sub(follow_theme, svg.strip())}</div>'
+    text = DARK_RULES.sub(follow_theme, svg.strip())
+    width = WIDTH.search(text)
+    if width is not None:
+        smallest = round(float(width[1]) * SMALLEST_LABEL / LABEL)
+        text = text.replace("<svg ", f'<svg style="min-width:{smallest}px" ', 1)
+    return f'<div class="picture">{text}</div>'
 
 
 def _output(output: dict[str, Any]) -> str:
