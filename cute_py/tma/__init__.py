@@ -114,7 +114,7 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return value
         if name in _PACKAGES:
             return importlib.import_module(f"cute_py.tma.{name}")
-        raise no_such_name("cute_py.tma", name, __all__)
+        raise no_such_name("cute_py.tma", name, __all__, "cute_py", importlib.import_module("cute_py").__all__)
 
 
 def __dir__() -> list[str]:
