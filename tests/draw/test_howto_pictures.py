@@ -102,6 +102,15 @@ def look_alike() -> Picture:
     return draw_compare(cute.parse("(4,8):(8,1)"), cute.parse("(4,8):(1,4)"), names=("row-major", "column-major"))
 
 
+def permuted() -> Picture:
+    """C of the permuted MMA of the page."""
+    columns = cute.Layout(cute.static((2, 4, 2)), cute.static((1, 4, 2)))
+    mma = cute.make_tiled_mma(
+        "SM80_16x8x16_F32F16F16F32_TN", cute.Layout(cute.static((1, 1, 1))), (cute.Int(16), columns, cute.Int(16))
+    )
+    return draw_tv(mma.get_layoutC_TV(), (16, 16))
+
+
 def timeline() -> Picture:
     """The run at the end of the page: its kernel, with both mistakes mended."""
     page = (DOCS / "howto" / "hang-without-a-gpu.md").read_text(encoding="utf-8")
@@ -140,6 +149,7 @@ PICTURES: dict[str, tuple[str, Callable[[], Picture]]] = {
     "changed-map": ("howto/grouped-descriptors.md", changed_map),
     "views": ("howto/interop.md", views),
     "look-alike": ("howto/testing.md", look_alike),
+    "permuted": ("howto/tiled-copies-and-mma.md", permuted),
     "timeline": ("howto/hang-without-a-gpu.md", timeline),
     "weights": ("tutorial.md", lambda: draw_boxes(load((200, 256), (64, 64), "float16", "128B"))),
 }
