@@ -1,8 +1,8 @@
 """CuTe layout algebra with TMA tensor support.
 
-`import cute_py as cute` gives the layout algebra and coordinate tensors at once; `cute.tma` and `cute.tmem` are
-imported on first use, and numpy and sympy only where an operation needs them. In a notebook its objects show
-themselves as pictures.
+`import cute_py as cute` imports the layout algebra and coordinate tensors. `cute.tma` and `cute.tmem` are imported on
+first use; numpy and sympy are imported when an operation needs them. In a notebook, objects show themselves as
+pictures.
 """
 
 import importlib
@@ -82,6 +82,7 @@ if typing.TYPE_CHECKING:
     from cute_py.explanation.element_trace import trace as trace
     from cute_py.machine import PtxError as PtxError
     from cute_py.machine import PtxRun as PtxRun
+    from cute_py.machine import UmmaOperands as UmmaOperands
     from cute_py.machine import Warps as Warps
     from cute_py.machine import run_ptx as run_ptx
     from cute_py.notation.dsl import from_dsl as from_dsl
@@ -124,9 +125,9 @@ _LATER = {
     "cute_py.copies.plan": "plan_copy",
     "cute_py.copies.prepared": "prepare_copy",
     "cute_py.copies.shared_layout": "find_smem_layout",
-    "cute_py.machine": "PtxError PtxRun Warps run_ptx",
+    "cute_py.machine": "PtxError PtxRun UmmaOperands Warps run_ptx",
 }
-"""Module -> public names of it; the module is imported when one of them is first used."""
+"""Maps a module to its public names; the module is imported when one of them is first used."""
 
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
@@ -137,12 +138,12 @@ _register_where_running()
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """`%load_ext cute_py`: objects show themselves as pictures; an import in a notebook does the same."""
+    """Run by `%load_ext cute_py`: objects show themselves as pictures. An import in a notebook does the same."""
     _register(shell)
 
 
 def unload_ipython_extension(shell: "InteractiveShell") -> None:
-    """`%unload_ext cute_py`: objects show themselves as text again."""
+    """Run by `%unload_ext cute_py`: objects show themselves as text again."""
     _unregister(shell)
 
 

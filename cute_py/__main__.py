@@ -1,4 +1,4 @@
-"""`python -m cute_py` is the command line."""
+"""`python -m cute_py` runs the command line."""
 
 import sys
 

@@ -1,18 +1,17 @@
-"""Every check of an argument: its class, one integer or several, their range. One text for each mistake.
+"""Checks of arguments: the class, one integer or several, their range. Each mistake has one text.
 
     expect(value, kind, what)                                 an object of a class
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
     expect_integer_array(values, what)                        many of them, as an array
     items_of(values, what)                                    the items of an iterable that ends
-    has(value, *names)                                        attributes that `__getattr__` does not make up
-    refuse_mask(array, what)                                  no masked array
-    expect_name(value, what)                                  an identifier, for texts that a compiler reads
-    expect_expression(value, what)                            an expression, for the same texts
-    expect_choice(value, choices, what)                       one of a few values
-    expect_function(value, what)                              a function
-    expect_fields(record)                                     every field of a dataclass, by its annotation
-    NamedEnum, NamedFlag                                      bases of enums that refuse an unknown name or value
+    has(value, *names)                                        attributes that an object really has refuse_mask(array,
+    what)                                  no masked array expect_name(value, what)                                  an
+    identifier, for texts that a compiler reads expect_expression(value, what)                            an expression,
+    for the same texts expect_choice(value, choices, what)                       one of a few values
+    expect_function(value, what)                              a function expect_fields(record)
+    every field of a dataclass, by its annotation NamedEnum, NamedFlag                                      bases of
+    enums that refuse an unknown name or value
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
 out of range an InvalidValueError; no check raises anything else, for any value. An integer beyond `MAX_INTEGER`
@@ -42,6 +41,7 @@ from cute_py.errors import (
     UnknownNameError,
     given,
     known_names,
+    stated,
 )
 
 if TYPE_CHECKING:
@@ -51,22 +51,23 @@ else:
     from cute_py.optional_packages import numpy
 
 MAX_INTEGER: Final = 1 << 128
-"""The largest magnitude of an integer that is taken as input."""
+"""The largest magnitude of an integer that is accepted as input."""
 
 MIN_INTEGER: Final = -MAX_INTEGER
 
 MOST_ITEMS: Final = 1 << 22
-"""The most items of an iterable that is kept, be it an iterator or an array; a tuple or list may have more."""
+"""The most items that are read from an iterator or an array; a tuple or list may have more."""
 
 MOST_ELEMENTS: Final = 1 << 31
-"""The most elements of an array of integers that is taken as input: 16 GiB of them."""
+"""The most elements of an array of integers that is accepted as input: 16 GiB."""
 
 Kind = TypeVar("Kind")
 Given = TypeVar("Given")
 
 
 def is_integer(value: object) -> bool:
-    """One known integer: an int, an `Int`, a numpy or sympy integer; no bool, symbol, array or class.
+    """Whether a value is one known integer: an int, an `Int`, a numpy or sympy integer, but no bool, symbol, array or
+    class.
 
     >>> is_integer(4), is_integer(True), is_integer(4.0), is_integer(int)
     (True, False, False, False)
@@ -87,7 +88,7 @@ PARSE_READS: Final = "cute_py.parse(text) reads a layout from its text"
 def wrong_type(
     rule: str, value: object, facts: Mapping[str, object] | None = None, hint: str | None = None
 ) -> InvalidTypeError:
-    """The error of an argument of another type than the rule names, which is to be raised.
+    """Make the error of an argument whose type is not the one that the rule names; the caller raises it.
 
     >>> print(wrong_type("slice_ takes a layout", 4.5))
     slice_ takes a layout, got float 4.5
@@ -100,10 +101,10 @@ def wrong_type(
 
 
 def expect(value: object, kind: type[Kind], what: str) -> Kind:
-    """The value itself, if it is a `kind`.
+    """Return the value if it is a `kind`.
 
     Raises:
-        InvalidTypeError: it is not; the text names `what`, the kind, and the value.
+        InvalidTypeError: the value is of another class; the text names `what`, the kind, and the value.
 
     >>> expect(4, str, "a name")
     Traceback (most recent call last):
@@ -117,12 +118,12 @@ def expect(value: object, kind: type[Kind], what: str) -> Kind:
 
 
 def check_magnitude(number: int, what: str) -> int:
-    """The integer itself, if it is at most `MAX_INTEGER` in magnitude.
+    """Return the integer if it is at most `MAX_INTEGER` in magnitude.
 
     >>> check_magnitude(1 << 20000, "a stride")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: a stride = 0x1000000000... (20001 bits); must be at most 2**128 in magnitude
+    cute_py.errors.InvalidValueError: a stride is 0x1000000000... (20001 bits); must be at most 2**128 in magnitude
     """
     if not MIN_INTEGER <= number <= MAX_INTEGER:
         raise out_of_range(what, number, "be at most 2**128 in magnitude")
@@ -132,7 +133,7 @@ def check_magnitude(number: int, what: str) -> int:
 def out_of_range(
     what: str, number: int, requirement: str, unit: str = "", hint: str | None = None
 ) -> InvalidValueError:
-    """The error of an integer that is out of range, which is to be raised. It carries the value as a `Measured`.
+    """Make the error of an integer that is out of range; the caller raises it. It carries the value as a `Measured`.
 
     >>> error = out_of_range("num_multicast", 17, "be 1 to 16", "CTAs")
     >>> print(error, error.measured.value)
@@ -144,17 +145,18 @@ def out_of_range(
 def expect_integer(
     value: object, what: str, low: int | None = None, high: int | None = None, unit: str = "", hint: str | None = None
 ) -> int:
-    """The value as a plain int, if it is one known integer (see `is_integer`) from `low` to `high`, both included.
+    """Return the value as a plain int if it is one known integer (see `is_integer`) from `low` to `high`, both
+    included.
 
     Raises:
-        InvalidTypeError: it is not one. InvalidValueError: it is out of range.
+        InvalidTypeError: the value is not an integer. InvalidValueError: it is out of range.
 
     >>> expect_integer(Int(4), "the rank")
     4
     >>> expect_integer(-1, "the size", 0, unit="bytes")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: the size = -1 bytes; must be at least 0
+    cute_py.errors.InvalidValueError: the size is -1 bytes; must be at least 0
     """
     if type(value) is not int and not is_integer(value):
         raise wrong_type(f"{what} must be an integer", value, hint=hint)
@@ -169,10 +171,10 @@ def expect_integer(
 
 
 def has(value: Kind, *names: str) -> bool:
-    """Whether an object has these attributes of its own: its class defines them, or it was given them.
+    """Whether an object really has these attributes: its class defines them, or they were set on it.
 
-    What `__getattr__` makes up does not count: an object that answers every name is neither a layout nor a file.
-    The contents of a module or of a class do not count either.
+    Attributes that only `__getattr__` answers do not count: an object that answers every name is neither a layout nor a
+    file. The contents of a module or of a class do not count either.
 
     >>> import types
     >>> has(types.SimpleNamespace(box=(4,)), "box"), has(types, "SimpleNamespace")
@@ -187,20 +189,20 @@ def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
     """The items of an iterable, which must end.
 
     Raises:
-        InvalidValueError: more than `MOST_ITEMS`, in another iterable than a tuple or a list.
+        InvalidValueError: an iterable other than a tuple or list has more than `MOST_ITEMS` items.
 
     >>> import itertools
     >>> items_of(itertools.count(), "offsets")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: more than 4194304 items in offsets; an iterator must end before that
+    cute_py.errors.InvalidValueError: offsets must have at most 4194304 items, so an iterator must end
     """
     if isinstance(values, (tuple, list)):
         return tuple(values)
     known = len(values) if hasattr(type(values), "__len__") else 0  # type: ignore[arg-type]
     items = tuple(itertools.islice(values, MOST_ITEMS + 1)) if known <= MOST_ITEMS else ()
     if max(len(items), known) > MOST_ITEMS:
-        raise InvalidValueError(f"more than {MOST_ITEMS} items in {what}; an iterator must end before that")
+        raise InvalidValueError(f"{what} must have at most {MOST_ITEMS} items, so an iterator must end")
     return items
 
 
@@ -222,10 +224,17 @@ def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") ->
     raise wrong_type(f"{what} must be {kind}", values)
 
 
+def _around_index(what: str) -> tuple[str, str]:
+    """The text before and after the index of an item: 'shape[0]' for 'the shape', 'item 0 of the sizes of a box'."""
+    name = what.removeprefix("the ")
+    return ("item ", f" of {what}") if " " in name else (f"{name}[", "]")
+
+
 def expect_integers(
     values: object, what: str, low: int | None = None, high: int | None = None, unit: str = "", count: int | None = None
 ) -> tuple[int, ...]:
-    """The values as plain ints, if they are a sequence (`count` long, if given) of integers from `low` to `high`.
+    """Return the values as plain ints if they are a sequence (of length `count`, if given) of integers from `low` to
+    `high`.
 
     >>> expect_integers([1, 2], "coords", count=2)
     (1, 2)
@@ -237,7 +246,8 @@ def expect_integers(
     items = expect_items(values, what, "a sequence of integers")  # type: ignore[arg-type, var-annotated]
     if count is not None and len(items) != count:
         raise InvalidValueError(f"{what} has {len(items)} entries; must have {count}", {"got": given(values)})
-    return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
+    before, after = _around_index(what)
+    return tuple([expect_integer(item, f"{before}{i}{after}", low, high, unit) for i, item in enumerate(items)])
 
 
 @functools.cache
@@ -246,45 +256,46 @@ def _is_masked(kind: type) -> bool:
 
 
 def refuse_mask(array: Kind, what: str) -> Kind:
-    """The array itself, unless it is a masked array of numpy, whose mask would be lost when its numbers are read.
+    """Return the array; refuse a masked array of numpy, because reading its numbers loses the mask.
 
     >>> import numpy
     >>> refuse_mask(numpy.ma.array([4, 8]), "the source")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidTypeError: the source is a masked array, and the mask would be lost
-      hint : use array.data for all elements, or array.filled(x) to replace the masked ones by x
+    cute_py.errors.InvalidTypeError: the source is a masked array, and its mask would be lost
+      hint : use array.data for all elements, or array.filled(x) to replace the masked elements with x
     """
     if _is_masked(type(array)):  # type: ignore[arg-type]
-        hint = "use array.data for all elements, or array.filled(x) to replace the masked ones by x"
-        raise InvalidTypeError(f"{what} is a masked array, and the mask would be lost", hint=hint)
+        hint = "use array.data for all elements, or array.filled(x) to replace the masked elements with x"
+        raise InvalidTypeError(f"{what} is a masked array, and its mask would be lost", hint=hint)
     return array
 
 
 def check_elements(count: int, what: str) -> None:
-    """Refuse more than `MOST_ELEMENTS`, before an array of them is made: a view of zero strides holds any number.
+    """Refuse more than `MOST_ELEMENTS` elements before the array is allocated: a view with zero strides can have any
+    number.
 
     >>> check_elements(1 << 40, "coordinates")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: 1099511627776 elements in coordinates; must be at most 2147483648
+    cute_py.errors.InvalidValueError: coordinates must have at most 2147483648 elements, got 1099511627776
     """
     if count > MOST_ELEMENTS:
-        raise InvalidValueError(f"{count} elements in {what}; must be at most {MOST_ELEMENTS}")
+        raise InvalidValueError(f"{what} must have at most {MOST_ELEMENTS} elements, got {count}")
 
 
 def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
-    """An int64 array of integers, of any shape, from an array or from nested sequences of equal lengths.
+    """Return an int64 array of any shape from an array of integers or from nested sequences of equal lengths.
 
     Raises:
-        InvalidTypeError: something else. InvalidValueError: a number that does not fit in 64 bits.
+        InvalidTypeError: the values are not integers. InvalidValueError: a number does not fit in 64 bits.
 
     >>> expect_integer_array([(0, 64)], "coordinates").shape
     (1, 2)
     >>> expect_integer_array([0, 1 << 63], "coordinates")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: coordinates = [0, 9223372036854775808]; each must fit in 64 bits
+    cute_py.errors.InvalidValueError: coordinates must each fit in 64 bits, got [0, 9223372036854775808]
     """
     refuse_mask(values, what)
     try:
@@ -301,21 +312,21 @@ def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
     if (kind not in "iuO" and array.size) or not all(map(is_integer, listed)):
         raise wrong_type(f"{what} must be integers", values)
     if any(not -(1 << 63) <= operator.index(number) < 1 << 63 for number in listed):
-        raise InvalidValueError(f"{what} = {given(values)}; each must fit in 64 bits")
+        raise InvalidValueError(f"{what} must each fit in 64 bits, got {given(values)}")
     return array.astype(numpy.int64, copy=False)
 
 
 def expect_name(value: str, what: str) -> str:
-    """The value, if it is an identifier of C and Python: letters, digits and _, ASCII, no digit first.
+    """Return the value if it is an identifier of C and Python: ASCII letters, digits and _, no digit first.
 
     >>> expect_name("a b", "the kernel's name")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: the kernel's name = 'a b'; must be an identifier
+    cute_py.errors.InvalidValueError: the kernel's name is 'a b'; must be an identifier
     """
     name = expect(value, str, what)
     if not (name.isidentifier() and name.isascii()):
-        raise InvalidValueError(f"{what} = {given(name)}; must be an identifier")
+        raise InvalidValueError(f"{stated(what, given(name))}; must be an identifier")
     return name
 
 
@@ -323,7 +334,7 @@ _EXPRESSION = re.compile(r"[^;{}\\\x00-\x1f\x7f-\U0010ffff]+")
 
 
 def expect_expression(value: str, what: str) -> str:
-    """The value, if it is a text in one line that can be an expression: ASCII, no semicolon, brace or backslash.
+    """Return the value if it is one line of text that can be an expression: ASCII, no semicolon, brace or backslash.
 
     >>> expect_expression("slot[0]; f()", "taddr")
     Traceback (most recent call last):
@@ -332,33 +343,35 @@ def expect_expression(value: str, what: str) -> str:
     """
     text = expect(value, str, what)
     if not text.strip() or not _EXPRESSION.fullmatch(text):
-        raise InvalidValueError(f"{what} = {given(text)}; must be an expression on one line, without ; {{ }} and \\")
+        raise InvalidValueError(
+            f"{stated(what, given(text))}; must be an expression on one line, without ; {{ }} and \\"
+        )
     return text
 
 
 def expect_choice(value: Kind, choices: Collection[Kind], what: str) -> Kind:
-    """The value, if it is one of `choices` (compared by class and value: True is not 1).
+    """Return the value if it is one of `choices` (compared by class and value: True is not 1).
 
     >>> expect_choice("c", ("a", "b"), "the mode")
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: the mode = 'c'; must be one of 'a', 'b'
+    cute_py.errors.InvalidValueError: the mode is 'c'; must be one of 'a', 'b'
     """
     for choice in choices:
         if type(value) is type(choice) and value == choice:
             return choice
     kind = InvalidValueError if any(type(value) is type(choice) for choice in choices) else InvalidTypeError
-    raise kind(f"{what} = {given(value)}; must be one of {', '.join(map(repr, choices))}")
+    raise kind(f"{stated(what, given(value))}; must be one of {', '.join(map(repr, choices))}")
 
 
 def expect_function(value: Kind, what: str, arguments: int | None = None) -> Kind:
-    """The value, if it can be called and is not a class.
+    """Return the value if it can be called and is not a class.
 
     Args:
-        arguments: with how many positional arguments it will be called; None: not known.
+        arguments: the number of positional arguments that it will be called with; None: not known.
     Raises:
-        InvalidTypeError: it can't be called; or it is a class, whose call makes an object; or it takes another number
-        of arguments, as far as that can be seen.
+        InvalidTypeError: the value can't be called; it is a class, whose call makes an object; or its signature takes
+            another number of arguments.
 
     >>> expect_function(5, "progress")
     Traceback (most recent call last):
@@ -380,10 +393,10 @@ def expect_function(value: Kind, what: str, arguments: int | None = None) -> Kin
 
 
 def expect_having(value: object, names: tuple[str, ...], what: str) -> None:
-    """Refuse an object that lacks an attribute of `what`, where the checking module must not import the class.
+    """Refuse an object that lacks an attribute of `what`, for modules that must not import its class.
 
     Raises:
-        InvalidTypeError: an attribute is missing.
+        InvalidTypeError: the object lacks an attribute.
 
     >>> expect_having(4, ("box",), "a TMA plan")
     Traceback (most recent call last):
@@ -395,12 +408,12 @@ def expect_having(value: object, names: tuple[str, ...], what: str) -> None:
 
 
 def expect_fields(record: object) -> None:
-    """Refuse fields of a dataclass whose values are not of their annotated types.
+    """Refuse a dataclass in which the value of a field is not of its annotated type.
 
     Integers are accepted as by `expect_integer` and stored as plain ints; tuples and mappings are checked by item.
 
     Raises:
-        InvalidTypeError: a field is of another kind. InvalidValueError: an integer beyond `MAX_INTEGER`.
+        InvalidTypeError: a field is of another type. InvalidValueError: an integer is beyond `MAX_INTEGER`.
     """
     kind: Any = type(record)
     for name, what, kept, check in _field_checks(kind):
@@ -412,7 +425,8 @@ def expect_fields(record: object) -> None:
 
 
 def record_text(record: Kind) -> str:
-    """The repr of a dataclass, each field by its own repr; those that can't be written shortened, as `given` does.
+    """The repr of a dataclass from the repr of each field; a repr that is too long or fails is shortened, as `given`
+    does.
 
     >>> @record
     ... class Row:
@@ -434,7 +448,7 @@ def record_text(record: Kind) -> str:
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def record(kind: type[Kind]) -> type[Kind]:
-    """A frozen dataclass with slots, whose fields are checked as `expect_fields` does when one is made.
+    """A frozen dataclass with slots; its constructor checks the fields with `expect_fields`.
 
     >>> @record
     ... class Row:
@@ -451,7 +465,7 @@ def record(kind: type[Kind]) -> type[Kind]:
 
 
 class Immutable:
-    """A value with slots that its constructor sets through `object.__setattr__`; `_state` gives what it is made of."""
+    """A value with slots, which its constructor sets through `object.__setattr__`; `_state` returns its parts."""
 
     __slots__ = ()
     _state: ClassVar[operator.attrgetter[tuple[Any, ...]]]
@@ -475,7 +489,7 @@ class Immutable:
 
 
 class Check(Protocol):
-    """Check of one field; it returns the value to store: the given value, or plain integers that replace it."""
+    """A check of one field. It returns the value to store: the given value, or plain integers in its place."""
 
     def __call__(self, value: Kind, what: str, /) -> Kind: ...
 
@@ -566,7 +580,8 @@ def _tuple_check(checks: tuple[Check, ...], many: bool) -> Check:
         try:
             checked = [one(item, "") for one, item in zip(each, items, strict=True)]
         except CuteError:  # once more, with the place in the text
-            checked = [one(item, f"{what}[{i}]") for i, (one, item) in enumerate(zip(each, items, strict=True))]
+            before, after = _around_index(what)
+            checked = [one(item, f"{before}{i}{after}") for i, (one, item) in enumerate(zip(each, items, strict=True))]
         same = all(map(operator.is_, checked, items))
         return value if same else tuple(checked)  # type: ignore[return-value]
 
@@ -584,10 +599,10 @@ def _mapping_check(key: Check, item: Check) -> Check:
 
 
 class NamedEnumType(enum.EnumType):
-    """The class of enums whose `Kind[name]` raises an `UnknownNameError`, which is a `KeyError`."""
+    """The class of enums in which `Kind[name]` raises an `UnknownNameError` (a `KeyError`) for an unknown name."""
 
     def __call__(cls: type[Kind], value: Given, *args: Given, **options: Given) -> Kind:
-        """The member of a value: Python's own lookup writes the repr of the value, which may be endless."""
+        """The member with a value. Python's own lookup prints the whole repr of the value, which can be endless."""
         kind: Any = cls
         if args or options or not kind._member_map_:
             return super().__call__(value, *args, **options)  # type: ignore[misc, no-any-return]
@@ -606,7 +621,7 @@ class NamedEnumType(enum.EnumType):
 
 
 class NamedEnum(enum.Enum, metaclass=NamedEnumType):
-    """An enum that refuses an unknown name or value with the nearest names; other bases of enums come after it."""
+    """An enum whose refusal of an unknown name or value lists the nearest names. List it before other enum bases."""
 
     @classmethod
     def _missing_(cls, value: Given) -> Self:
@@ -614,7 +629,7 @@ class NamedEnum(enum.Enum, metaclass=NamedEnumType):
 
 
 class NamedFlag(enum.IntFlag, metaclass=NamedEnumType):
-    """A set of bits that refuses an unknown name, and a value other than an integer."""
+    """A set of bits that refuses an unknown name, and any value that is not an integer."""
 
     @classmethod
     def _missing_(cls, value: Given) -> Self:
@@ -624,7 +639,7 @@ class NamedFlag(enum.IntFlag, metaclass=NamedEnumType):
 
 
 def unknown_member(kind: type[enum.Enum], value: Kind) -> UnknownNameError:
-    """The error of a name or value that an enum does not have, which is to be raised.
+    """Make the error of a name or value that an enum does not have; the caller raises it.
 
     >>> class Side(NamedEnum, enum.IntEnum):
     ...     LEFT = 0

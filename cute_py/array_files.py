@@ -1,8 +1,8 @@
-"""Tensors in files: .npy, .npz and .safetensors in, the same out; a refusal of a file is one line.
+"""Read and write tensors in .npy, .npz and .safetensors files. An error about a file is one line.
 
-Arrays come as numpy arrays, bfloat16 and 8-bit floats as ml_dtypes ones. What a header says is checked before anything
-is unpacked, so that a small archive that asks for much memory is refused at once. Files are written beside their name
-and renamed, so that a half-written one is never found there.
+Arrays are numpy arrays; bfloat16 and 8-bit floats use the types of ml_dtypes. The header is checked before anything is
+unpacked, so that a small archive that asks for much memory is refused at once. A file is written under a temporary name
+and then renamed, so that a half-written file never appears under its name.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ def read_array(path: str, key: str | None = None, dtype: str | None = None) -> A
     """The array in a file.
 
     Args:
-        key: name of the array in a .npz or .safetensors file; may be left out where there is only one.
+        key: name of the array in a .npz or .safetensors file; optional if the file holds one array.
         dtype: read the elements as this type of the same width ('bf16' for the uint16 of a .npy).
     Raises:
-        FileFormatError: not readable, not such a file, an unknown key, or an array that no GPU tensor can be.
+        FileFormatError: the file can't be read or is of another type, the key is unknown, or a GPU tensor can't hold
+            the array.
     """
     suffix = _suffix(path, SUFFIXES)
     if not os.path.exists(path):
@@ -47,7 +48,7 @@ def read_array(path: str, key: str | None = None, dtype: str | None = None) -> A
     if not os.path.isfile(path):
         raise FileFormatError(f"{path}: not a file")
     if suffix == ".npy" and key is not None:
-        raise FileFormatError(f"{path}: a .npy file holds one array without a name; --key {key} is for .npz")
+        raise FileFormatError(f"{path}: a .npy file it holds one array without a name; --key {key} is for .npz")
     array = _safetensors(path, key) if suffix == ".safetensors" else _numpy(path, key)
     return _checked(path, array, dtype)
 
@@ -61,7 +62,7 @@ def _suffix(path: str, suffixes: tuple[str, ...]) -> str:
 
 @contextmanager
 def _reading(path: str, what: str) -> Iterator[None]:
-    """Raise any exception that a library raises on a damaged file as a `FileFormatError` of one line."""
+    """Convert any exception that a library raises for a damaged file to a `FileFormatError` of one line."""
     try:
         yield
     except FileFormatError:
@@ -86,7 +87,7 @@ def _numpy(path: str, key: str | None) -> Array:
                 loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             if key is not None:
-                raise FileFormatError(f"{path}: holds one array without a name; --key {key} is for .npz")
+                raise FileFormatError(f"{path}: it holds one array without a name; --key {key} is for .npz")
             return loaded
         stack.enter_context(loaded)
         name = _pick(path, list(loaded.files), key)
@@ -122,22 +123,22 @@ def _reason(error: Exception) -> str:
     lines = str(error).splitlines()
     text = lines[0] if lines else ""
     if "malformed node" in text:  # a Python expression, as Python's parser puts it
-        return "its header makes no sense"
+        return "its header is malformed"
     if isinstance(error, MemoryError):
-        return "its header asks for more memory than there is"
+        return "its header asks for more memory than is available"
     if "allow_pickle" in text or "pickled" in text:
-        return "holds Python objects, or is not a numpy file"
+        return "it holds Python objects, or is not a numpy file"
     if type(error).__name__ == "BadZipFile":
         return f"a damaged archive ({text})" if text else "a damaged archive"
     if type(error).__name__ == "SafetensorError":
         return f"a damaged header ({shortened(text.rpartition('header: ')[2] or text)})"
     if not isinstance(error, (OSError, ValueError, EOFError)):
-        return "its header makes no sense"
-    return shortened(text) or "its header makes no sense"
+        return "its header is malformed"
+    return shortened(text) or "its header is malformed"
 
 
 def _listed(names: list[str], limit: int = 20) -> str:
-    """Names in order, the first ones of many.
+    """The names in order; a long list is cut.
 
     >>> _listed(["b", "a"]), _listed(["x"] * 3, 2)
     ('a, b', 'x, x, ... (3 in all)')
@@ -149,13 +150,13 @@ def _listed(names: list[str], limit: int = 20) -> str:
 
 def _pick(path: str, names: list[str], key: str | None) -> str:
     if not names:
-        raise FileFormatError(f"{path}: holds no array")
+        raise FileFormatError(f"{path}: the file holds no array")
     if key is None:
         if len(names) == 1:
             return names[0]
-        raise FileFormatError(f"{path}: holds {len(names)} arrays; choose one with --key: {_listed(names)}")
+        raise FileFormatError(f"{path}: the file holds {len(names)} arrays; choose one with --key: {_listed(names)}")
     if key not in names:
-        raise FileFormatError(f"{path}: no array {key!r}; there are: {_listed(names)}")
+        raise FileFormatError(f"{path}: the file has no array {key!r}; it holds {_listed(names)}")
     return key
 
 
@@ -186,7 +187,7 @@ def _safetensors(path: str, key: str | None) -> Array:
 
 
 def _check_header(path: str, shape: tuple[int, ...], dtype: numpy.dtype[numpy.generic]) -> None:
-    """Refuse what no tensor is, by shape and type alone."""
+    """Refuse an array that a tensor can't hold, by its shape and type."""
     if dtype.hasobject:
         raise FileFormatError(f"{path}: elements are Python objects; a tensor holds numbers")
     if dtype.byteorder == ">":

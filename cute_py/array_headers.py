@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 NPY_MAGIC = b"\x93NUMPY"
 MAX_SAFETENSORS_HEADER = 100_000_000
-"""Bytes; the package itself takes no longer one."""
+"""In bytes; the safetensors package refuses a longer header."""
 HEADER_BYTES = 1 << 16
-"""The most that a header of a .npy may have; numpy itself reads no more than 10,000 characters of one."""
+"""The longest header of a .npy that is read, in bytes; numpy reads at most 10,000 characters."""
 
 
 def npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generic], int]:
@@ -36,7 +36,7 @@ def npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generic
 
 
 def npy_lacks(start: bytes, size: int) -> str | None:
-    """Compare a .npy of `size` bytes with its header: text of the missing part, or None if nothing is missing."""
+    """Compare a .npy of `size` bytes with its header; return a text that names the missing part, or None."""
     begin = 10 if start[6:7] == b"\1" else 12
     if not NPY_MAGIC.startswith(start[: len(NPY_MAGIC)]):
         return None
@@ -62,7 +62,7 @@ def _short_elements(wanted: int, there: int) -> str | None:
 
 
 def counted_are(count: int) -> str:
-    """Verb and number of what there is.
+    """The verb and a number: 'is 1' or 'are 4'.
 
     >>> counted_are(1), counted_are(0)
     ('is 1', 'are 0')
@@ -71,7 +71,8 @@ def counted_are(count: int) -> str:
 
 
 def truncated(path: str) -> str | None:
-    """Compare a file with its own header: text of the missing part; None if it is complete, or damaged otherwise."""
+    """Compare a file with its own header; return a text that names the missing part. None if the file is complete, or
+    damaged in another way."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: they are written beside their name, then renamed.
+"""Atomic writes: a file is written under a temporary name in the same folder, then renamed.
 
 Writing to a symbolic link writes the file that it points to, which may not exist yet, and keeps the link. A link that
 leads back to itself is refused, never replaced.
@@ -16,8 +16,8 @@ from cute_py.errors import FileFormatError, InvalidTypeError, given
 
 
 def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
-    """The reason why no file can be written under this name, or None: no such folder, not a plain file, a link to
-    itself.
+    """The reason why no file can be written under this name, or None. Reasons are a missing folder, a name that is not
+    a plain file, and a link to itself.
 
     >>> unwritable_reason("/"), unwritable_reason("no such folder/file")
     ('Is a directory', 'No such file or directory')
@@ -36,14 +36,14 @@ def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[IO[bytes]], None]) -> Path:
-    """Write a file; returns its name. A file that was there keeps its permissions.
+    """Write a file and return its name. An existing file keeps its permissions.
 
     Args:
-        path: the name; of a symbolic link what it points to is written.
-        content: a text, bytes, or what writes them into an open file. Half a surrogate pair, which UTF-8 can't hold,
-            is written as `\\udc80`.
+        path: the name; if it is a symbolic link, its target is written.
+        content: a text, bytes, or a function that writes into an open file. Half a surrogate pair, which UTF-8 can't
+            hold, is written as `\\udc80`.
     Raises:
-        FileFormatError: it can't be written there. InvalidTypeError: the name is neither a text nor a path.
+        FileFormatError: the file can't be written there. InvalidTypeError: the name is neither a text nor a path.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")

@@ -1,4 +1,4 @@
-"""The names that a package gives: its public ones, and renamed ones, which warn until the next minor version."""
+"""The public names of a package, and its renamed ones, which warn until the next minor version."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from types import ModuleType
 
 
 def export_public(package: str, *others: str) -> list[str]:
-    """List in `__all__` what a package has bound so far, but modules and names with an underscore; and `others`.
+    """Set `__all__` to the names that a package has bound so far and `others`, without modules and underscore names.
 
     `dir` and completion show the same names, and a misspelled one lists the nearest.
 
-    A package writes `from module import name as name` for each of its names: this is the form that type checkers take
-    as an export without an `__all__`, so that every name is written once.
+    A package writes `from module import name as name` for each of its names: type checkers accept this form as an
+    export without an `__all__`, so that every name is written once.
 
     >>> import cute_py.tma.emulator
     >>> cute_py.tma.emulator.__all__
@@ -58,11 +58,17 @@ def no_such_name(
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 
-def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
-    """Make the `__getattr__` of a module whose public names were renamed: former name -> name today.
+def renamed(
+    module: str, names: Mapping[str, str], ended: Mapping[str, tuple[str, str]] | None = None, *, stacklevel: int = 2
+) -> Callable[[str], object]:
+    """Make the `__getattr__` of a module with renamed public names. `names` maps the former name to today's name.
 
-    The name today has its module in front if it is defined elsewhere. A former name works, with a DeprecationWarning
-    that names the new one, until the next minor version (docs/stability.md).
+    Today's name includes its module if it is defined elsewhere. A former name works until the next minor version; its
+    use gives a DeprecationWarning that names the new one (docs/stability.md).
+
+    Args:
+        ended: name without a new one -> (its home until it ends, the calls that replace it).
+        stacklevel: of the warning, seen from the `__getattr__`.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -70,16 +76,19 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
     ...     renamed("cute_py.targets", {"Architecture": "Target"})("Architecture").__name__
     'Target'
     >>> print(caught[0].message)
-    cute_py.targets.Architecture is cute_py.targets.Target; the old name ends with the next minor version
+    cute_py.targets.Architecture was renamed to cute_py.targets.Target; the next minor version removes the old name
     """
 
     def find(name: str) -> object:
-        if name not in names:
+        path, instead = (ended or {}).get(name, (names.get(name, ""), ""))
+        if not path:
             raise no_such_name(module, name, getattr(sys.modules.get(module), "__all__", ()))
-        home, _, today = names[name].rpartition(".")
+        home, _, today = path.rpartition(".")
         home = home or module
-        text = f"{module}.{name} is {home}.{today}; the old name ends with the next minor version"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        text = f"the next minor version removes {module}.{name}; {instead}"
+        if not instead:
+            text = f"{module}.{name} was renamed to {home}.{today}; the next minor version removes the old name"
+        warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
         return getattr(importlib.import_module(home), today)
 
     return find

@@ -1,8 +1,8 @@
-"""The one record of everything that judges: a rule that is broken, or a legal setting that does harm.
+"""`Diagnostic`, the record of every check: a broken rule, or a legal setting that does harm.
 
-A check is a function `check_x(...) -> list[Diagnostic]`: it lists all that it found, and an empty list means that the
-input is sound. It never raises for the input that it judges, so that callers can list its findings, raise them, or
-search over inputs.
+A check is a function `check_x(...) -> list[Diagnostic]`: it lists everything that it found, and an empty list means
+that the input is sound. It never raises for the input that it checks, so that callers can list the findings, raise
+them, or search over inputs.
 
 Tables of prose say why a rule exists and what to do: `reason_table`.
 """
@@ -18,10 +18,11 @@ from cute_py.argument_checks import expect, expect_choice, expect_integer, is_in
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given, integer_text
 
 MAX_BITS: Final = 14_000
-"""Most bits of a value that is printed. A value may be a product of all numbers of a request; Python prints no more."""
+"""The most bits of a value that is printed. A value may be the product of all numbers of a request, and Python limits
+the digits that it prints."""
 
 SEVERITIES: Final = ("error", "warning", "note")
-"""'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow. 'note': no fault, to know."""
+"""'error': refused, or wrong when it runs. 'warning': legal, but harmful or slow. 'note': information, not a fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,17 @@ class Diagnostic:
     """One broken rule.
 
     Attributes:
-        rule: its id, a stable name; what decides anything is decided by it, never by a text.
-        argument: what breaks it, by the name that its owner gives it ('globalStrides[0]').
-        value: what that is, in `unit`; None where no single number breaks the rule.
-        requirement: the requirement on it ('be a multiple of 16').
+        rule: its id, a stable name. Programs decide by the id, never by a text.
+        argument: the argument or field that breaks the rule, by its own name ('globalStrides[0]').
+        value: the value of the argument, in `unit`; None if no single number breaks the rule.
+        requirement: what the argument must do ('be a multiple of 16').
         source: where the rule comes from: a document and its section, a C++ condition, or a measurement.
-        mode: the TMA mode that it belongs to, 0 innermost; None: no single one.
-        detail: how the value came about where it is computed.
-        text: the message, where it has another form than 'argument = value unit; must requirement'.
+        mode: the TMA mode that the argument belongs to, 0 innermost; None: no single mode.
+        detail: how the value was computed, if it was.
+        text: the message, if its form is not 'argument = value unit; must requirement'.
         severity: one of `SEVERITIES`.
-        facts: what else is known, by name.
-        fixes: changes that were tried, and work.
+        facts: further facts, by name.
+        fixes: changes that were tried and that work.
 
     >>> found = Diagnostic("stride", "globalStrides[0]", 40, "bytes", "be a multiple of 16")
     >>> print(found.message)
@@ -108,13 +109,13 @@ _UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Scope of an answer: the properties that it judged, and those that it did not, with the reason.
+    """Scope of an answer: the properties that it judged, and those that it did not judge, with the reason.
 
-    An answer without findings is an approval only where its scope is complete.
+    An answer without findings is an approval only if its scope is complete.
 
     Attributes:
-        judged: what was judged, counted: '4 barriers'.
-        not_judged: what was not judged, with the reason: '1 barrier: used in blocks at lines 120, 188'.
+        judged: the parts that were judged, with their numbers: '4 barriers'.
+        not_judged: the parts that were not judged, with the reason: '1 barrier: used in blocks at lines 120, 188'.
 
     >>> print(Scope(("4 barriers",), ("1 barrier: used in blocks at lines 120, 188",)))
     judged: 4 barriers
@@ -161,7 +162,7 @@ class Findings(list[Diagnostic]):
 
     @staticmethod
     def none(scope: Scope) -> Findings:
-        """The empty list, unchecked: the answer to nearly every request."""
+        """An empty list, the result of most checks; made without checking its items."""
         made = _no_findings(Findings)
         made.scope = scope
         return made
@@ -175,7 +176,8 @@ def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "
 
     Args:
         error: the class to raise, called as (headline, facts, hint, **arguments).
-        several: the headline where there is more than one; without it the first message, and the others as facts.
+        several: the headline if there is more than one diagnostic. Without it, the headline is the first message and
+            the others are facts.
 
     >>> refuse(CuteError, [])
     >>> refuse(CuteError, [Diagnostic("size", "n", 3, requirement="be even"), Diagnostic("sign", text="n < 0")], "n")
@@ -201,7 +203,8 @@ def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "
 
 
 def diagnostics_of(error: CuteError) -> list[Diagnostic]:
-    """The broken rules behind an error; of one that was raised without them, its headline, facts and hint as one.
+    """The broken rules behind an error. An error that was raised without diagnostics gives one, made of its headline,
+    facts and hint.
 
     >>> from cute_py.argument_checks import out_of_range
     >>> diagnostics_of(out_of_range("num_multicast", 17, "be 1 to 16", "CTAs"))[0].value
@@ -222,12 +225,12 @@ def diagnostics_of(error: CuteError) -> list[Diagnostic]:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One row.
+    """One row of a table of reasons.
 
     Attributes:
         why: why the rule exists; fix: what to do.
-        source: where the rule comes from; empty where the error or another table has it.
-        name: how a list of the rules names it; empty: by its id.
+        source: where the rule comes from; empty if the error or another table says it.
+        name: its name in a list of the rules; empty: its id.
     """
 
     why: str
@@ -237,9 +240,10 @@ class Reason:
 
 
 def reason_table(rows: str) -> dict[str, Reason]:
-    """A table of reasons, rule -> reason, from its rows as prose.
+    """Parse a table of reasons, rule -> reason, from rows of prose.
 
-    A row begins at the margin, `rule | why` or `rule = name | why`, and goes on with `-> what to do`, `<- source`.
+    A row begins at the margin with `rule | why` or `rule = name | why`, and continues with `-> what to do` and `<-
+    source`.
 
     >>> reason_table("parity | Pairs.\\n  -> Add one.\\nsign | None.\\n  -> Drop\\n  it.\\n  <- a manual")["sign"].fix
     'Drop it.'

@@ -1,7 +1,7 @@
 """Element types: name, width in bits, kind, and the numpy or ml_dtypes type that stores one element.
 
-The table is the whole truth; everything else looks rows up. Which of these types TMA can move, and under which
-format number, is the business of the descriptor package; this module knows no GPU.
+Everything else looks up rows of this table. The descriptor package defines which of these types TMA can move, and their
+format numbers; this module knows no GPU.
 
 Types narrower than a byte keep one element in one byte in numpy (ml_dtypes does the same); `bits` is the width in
 GPU memory. numpy has no integer of 128 bits: the 16 bytes of one are stored as a complex number of two doubles.
@@ -24,7 +24,7 @@ else:
 
 
 class HasItemSize(Protocol):
-    """A dtype of another library.
+    """A dtype of another library, which has an item size.
 
     >>> import numpy
     >>> type_of: HasItemSize = numpy.dtype("float16")
@@ -135,7 +135,8 @@ def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
 
 
 def is_dtype(value: object) -> TypeGuard[DTypeLike]:
-    """Whether a value is of a kind that `as_dtype` takes, known or not: a name, a `DType`, a library's type or dtype.
+    """Whether a value is of a kind that `as_dtype` accepts: a name, a `DType`, a library's type or dtype. The name may
+    be unknown.
 
     >>> import numpy
     >>> is_dtype("bf16"), is_dtype(numpy.float16), is_dtype(numpy.dtype("f4")), is_dtype(4.0)
@@ -153,13 +154,13 @@ def _row_named(name: str) -> DType | None:
 
 
 def as_dtype(value: object) -> DType:
-    """The row of an element type, from its name or alias, a numpy, ml_dtypes or torch type or dtype, or a `DType`.
+    """Look up an element type by its name or alias, by a numpy, ml_dtypes or torch type or dtype, or by a `DType`.
 
-    Names may have their namespace, in any case: `cutlass::half_t`, `torch.bfloat16`, `FLOAT16`.
+    A name may include its namespace, in upper or lower case: `cutlass::half_t`, `torch.bfloat16`, `FLOAT16`.
 
     Raises:
-        InvalidValueError: a name or a dtype that is in no row, or an array in foreign byte order.
-        InvalidTypeError: not a type at all.
+        InvalidValueError: no row has the name or dtype, or the array is in foreign byte order.
+        InvalidTypeError: the value is not a type.
 
     >>> import numpy, ml_dtypes
     >>> as_dtype(numpy.dtype("<f4")), as_dtype(ml_dtypes.bfloat16), as_dtype("half_t")
@@ -200,4 +201,4 @@ SAFETENSORS_TYPES = {
     **{f"F8_{kind}": f"float8_{name}" for kind, name in (("E4M3", "e4m3fn"), ("E5M2", "e5m2"), ("E8M0", "e8m0fnu"))},
     "C64": "complex64",
 }
-"""Name of a type in a .safetensors file -> ours."""
+"""Maps the name of a type in a .safetensors file to its name here."""

@@ -1,4 +1,4 @@
-"""Every exception of cute_py, and the one shape that their texts have.
+"""The exceptions of cute_py, and the form of their texts.
 
 A text is a headline, the rule with the value and its unit; then facts, one a line;
 then a verified hint, if there is one:
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     _Made = TypeVar("_Made")
 
 SHOWN_BITS: Final = 512
-"""Integers of more bits are shown shortened: Python does not print 4,300 digits, and 155 are too many to read."""
+"""Integers with more bits are shortened: Python refuses to print more than 4,300 digits, and 155 are too many to
+read."""
 
 GIVEN_CHARACTERS: Final = 405
-"""Characters of a value's repr that a text shows; of a longer one its beginning and its end."""
+"""The most characters of a value's repr in a text; a longer repr shows its beginning and its end."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -41,8 +42,17 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
+def stated(what: str, value: object) -> str:
+    """State a value: as an equation after an identifier, as a sentence after a noun phrase.
+
+    >>> stated("boxDim[0]", 300), stated("the size of a range", "-1 bytes")
+    ('boxDim[0] = 300', 'the size of a range is -1 bytes')
+    """
+    return f"{what} {'is' if what.startswith(('the ', 'a ', 'an ', 'item ')) else '='} {value}"
+
+
 def shortened(text: str, limit: int = 240) -> str:
-    """A text, with its middle left out where it is longer than a line should be.
+    """A text; if it is longer than a line should be, its middle is left out.
 
     >>> shortened("a" * 500, 11)
     'aaa ... aaa'
@@ -54,7 +64,7 @@ def shortened(text: str, limit: int = 240) -> str:
 
 
 def integer_text(number: int) -> str:
-    """An integer in decimal; a huge one by its first hexadecimal digits and its number of bits.
+    """An integer in decimal, or a huge one as its first hexadecimal digits and its number of bits.
 
     >>> integer_text(-40), integer_text(1 << 20000)
     ('-40', '0x1000000000... (20001 bits)')
@@ -86,7 +96,7 @@ class _Shortened(reprlib.Repr):
 
 
 def given(value: object) -> str:
-    """Text of a value that a user gave, for an error: its repr on one line, shortened, even if that repr raises.
+    """The text of a user's value in an error: its repr on one line, shortened. It works even if that repr raises.
 
     >>> given((4, "a")), len(given(list(range(1000))))
     ("(4, 'a')", 405)
@@ -108,11 +118,12 @@ def given(value: object) -> str:
 
 
 MOST_COMPARED: Final = 128
-"""Names whose whole spelling is compared, which takes time: of more, those that have most in common."""
+"""The most names whose whole spelling is compared. From a longer list, only the names with the most in common are
+compared, to save time."""
 
 
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:
-    """At most three names: those that begin with the given one, then those spelled like it.
+    """At most three names: first names that begin with the given one, then names with a similar spelling.
 
     >>> nearest_names("SM80_16x8x4", ["SM80_16x8x8_F32", "SM80_16x8x4_F32TF32", "SM80_8x8x4_F64"])[:2]
     ['SM80_16x8x4_F32TF32', 'SM80_16x8x8_F32']
@@ -133,10 +144,10 @@ def _likely(name: str, names: list[str]) -> list[str]:
 
 
 def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) -> dict[str, str]:
-    """Facts of an error about a name that is not known: the names nearest to it, if any is near, then all of them.
+    """Facts of an error about an unknown name: the nearest names, if any, then all names.
 
     Args:
-        also: more spellings that are accepted, as aliases; named where they are near, and not listed.
+        also: further accepted spellings, such as aliases; the facts name them if they are near, and do not list them.
 
     >>> known_names("flaot16", ["float16", "float32", "int8"])
     {'nearest': 'float16', 'known': 'float16, float32, int8'}
@@ -163,7 +174,7 @@ def format_report(headline: str, facts: Mapping[str, object] | None = None, hint
 
 
 def _fact_text(value: object) -> str:
-    """A fact as it prints itself, or shortened where it can't."""
+    """The str of a fact, or a short text if its str fails."""
     try:
         return str(value)
     except Exception:  # digits beyond Python's limit, lists without end, or a foreign __str__
@@ -184,7 +195,7 @@ class Measured(NamedTuple):
 
 
 class CuteError(Exception):
-    """Root of the tree. `headline`, `facts` and `hint` are the parts of the text, as data.
+    """Base class of every error of cute_py. `headline`, `facts` and `hint` are the parts of its text.
 
     What to do: read the headline (the rule), compare the facts with your input, apply the hint if there is one.
     """
@@ -216,10 +227,10 @@ class CuteError(Exception):
         facts: Mapping[str, object] | None = None,
         hint: str | None = None,
     ) -> Self:
-        """The error of a value that breaks a rule, which is to be raised. It carries an integer as a `Measured`.
+        """Make the error of a value that breaks a rule; the caller raises it. It carries an integer as a `Measured`.
 
         Args:
-            what: what the value is of. requirement: what it must do. unit: of the value.
+            what: the name of the value. requirement: what it must do. unit: its unit.
 
         >>> error = InvalidValueError.of_value("num_multicast", 17, "be 1 to 16", "CTAs")
         >>> print(error, error.measured.value)
@@ -227,13 +238,13 @@ class CuteError(Exception):
         """
         number = int(value) if isinstance(value, int) and not isinstance(value, bool) else None
         shown = value if number is None else integer_text(number)
-        error = cls(f"{what} = {f'{shown} {unit}'.rstrip()}; must {requirement}", facts, hint)
+        error = cls(f"{stated(what, f'{shown} {unit}'.rstrip())}; must {requirement}", facts, hint)
         if number is not None:
             error.measured = Measured(what, number, unit, requirement)
         return error
 
     def of_rule(self, rule: str) -> Self:
-        """The error itself, which is to be raised, with the id of the rule that was broken.
+        """Set the id of the broken rule and return the error; the caller raises it.
 
         >>> CuteError("n = 3; must be even").of_rule("parity").rule
         'parity'
@@ -259,18 +270,18 @@ def unless_refused(make: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwarg
 
 
 class InvalidTypeError(CuteError, TypeError):
-    """An argument is of a type that the operation does not take (a float or bool as a size, a string as a tile).
+    """An argument has a type that the operation does not accept (a float or bool as a size, a string as a tile).
 
     What to do: convert it; sizes, strides and coordinates are `Int`, `int`, numpy integers or sympy integers.
     """
 
 
 class InvalidValueError(CuteError, ValueError):
-    """An argument has the right type and a value that has no meaning here (a negative size, an unknown name)."""
+    """An argument has the right type, but a value that is not allowed (a negative size, an unknown name)."""
 
 
 class UnknownNameError(InvalidValueError, KeyError):
-    """An enum has no member of this name or value; a `KeyError` too, as Python's enums raise.
+    """An enum has no member with this name or value. It is a `KeyError` too, because Python's enums raise that.
 
     What to do: use one of the names that the text lists, the nearest ones first.
     """
@@ -300,7 +311,7 @@ class CoordinateError(LayoutError, IndexError):
 class CompositionMismatchError(LayoutError):
     """`strict=True` found that the composition is not A(B(i)) for some i (CuTe C++ accepts it silently).
 
-    `difference` says the first such i with both values; it is empty where the number of elements differs.
+    `difference` gives the first such i with both values; it is empty if the numbers of elements differ.
     """
 
     def __init__(
@@ -311,8 +322,8 @@ class CompositionMismatchError(LayoutError):
 
 
 class ParseError(CuteError, ValueError):
-    """A text is not a layout, basis, tuple, pointer or tensor as CuTe prints them. `position` is the index of the
-    first character that could not be read."""
+    """A text is not a layout, basis, tuple, pointer or tensor in the notation that CuTe prints. `position` is the index
+    of the first character that can't be read."""
 
     def __init__(
         self, headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None, position: int = 0
@@ -355,8 +366,8 @@ class TmaLimitError(TmaError, ValueError):
 
 
 class TmaVerifyError(TmaError, ValueError):
-    """One of the eleven steps of the partition verifier refused; `step` is its number, the headline verbatim; the facts
-    list the rules that the operands break."""
+    """One of the eleven steps of the partition verifier refused the copy. `step` is its number, the headline is its
+    prescribed text, and the facts list the rules that the operands break."""
 
     def __init__(self, step: int, text: str, facts: Mapping[str, object] | None = None) -> None:
         super().__init__(text, facts)
@@ -369,14 +380,14 @@ class TmaBuildError(TmaError, ValueError):
 
 
 class UnknownFactError(TmaError, NotImplementedError):
-    """The answer was never measured nor documented (bits of a format that only a newer GPU has).
+    """The answer is neither documented nor measured (bits of a format that only a newer GPU has).
 
-    What to do: the text lists what is known; let the driver encode it on such a machine, and compare.
+    What to do: the text lists the known values. Encode the map with the driver on such a machine, and compare.
     """
 
 
 class TmaTrap(TmaError, RuntimeError):
-    """The hardware would trap here: `cuda_error` is the CUresult's name, `cause` the rule that was broken.
+    """The hardware would trap here. `cuda_error` is the name of the CUresult, and `cause` is the broken rule.
 
     On a GPU this ends the CUDA context; the emulator raises it instead.
     """
@@ -399,7 +410,7 @@ class RaceError(TmaError, RuntimeError):
 
 
 class EmissionError(TmaError, ValueError):
-    """An instruction form does not exist, or not on this architecture; `why` is the reason in one line."""
+    """An instruction form does not exist, or this architecture does not have it; `why` is the reason in one line."""
 
     @property
     def why(self) -> str:
@@ -411,13 +422,13 @@ class TmemError(CuteError, ValueError):
 
 
 class DeviceError(CuteError, RuntimeError):
-    """No usable GPU, driver or compiler, or a launch failed; the text states which, and what to do."""
+    """No usable GPU, driver or compiler was found, or a launch failed. The text has the cause, and what to do."""
 
 
 class RankError(DeviceError):
     """A process of a redistribution ended, stalled or can't be reached; `rank` is its number.
 
-    What to do: the text says what the destinations hold. The communicator is aborted: make a new one, or restart.
+    What to do: the text says what the destinations hold. The communicator was aborted, so make a new one, or restart.
     """
 
     def __init__(
@@ -436,10 +447,10 @@ class MissingPackageError(CuteError, ImportError):
 
 
 def imported(module: str, feature: str, package: str, install: str, named: bool = False) -> ModuleType:
-    """A module that one feature needs, of a package that may be missing. `named`: a refusal says which module is.
+    """Import a module that a feature needs, from an optional package. With `named`, the error names the module.
 
     Raises:
-        MissingPackageError: it can't be imported.
+        MissingPackageError: the module can't be imported.
 
     >>> imported("no_such", "a picture", "such", "pip install such")
     Traceback (most recent call last):
@@ -454,7 +465,7 @@ def imported(module: str, feature: str, package: str, install: str, named: bool 
 
 
 def first_line(problem: Exception) -> str:
-    """The first line of another library's error.
+    """The first line of the error of another library.
 
     >>> first_line(ValueError("no such file\\nnor folder"))
     'no such file'

@@ -1,8 +1,8 @@
-"""Which objects show themselves in a Jupyter notebook, and how they are registered with IPython.
+"""Objects that show themselves in a Jupyter notebook, and their registration with IPython.
 
-Nothing has to be done: `import cute_py` in a running IPython registers them. Where cute_py was imported before IPython
-started, `%load_ext cute_py` does it, and `%unload_ext cute_py` takes it back. The objects themselves know nothing of
-notebooks: IPython asks by the name of the class, and pictures are imported when the first one is shown.
+`import cute_py` in a running IPython registers them. If cute_py was imported before IPython started, `%load_ext
+cute_py` registers them; `%unload_ext cute_py` undoes it. The objects do not depend on notebooks: IPython finds the
+displays by the name of the class, and the first picture imports the drawing package.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SHOWN: Final[tuple[tuple[str, str], ...]] = (
     ("cute_py.draw.picture", "Picture"),
     ("cute_py.errors", "CuteError"),
 )
-"""(module, class) of the objects that are shown; derived classes count too."""
+"""(module, class) of the objects that are shown, which include derived classes."""
 
 
 def html(thing: Any) -> str:
-    """HTML that a notebook shows of an object: its printed form, its picture, its explanation.
+    """The HTML that a notebook shows for an object: its printed form, its picture, its explanation.
 
     Raises:
         ModuleNotFoundError: the package was installed without `draw`.
@@ -55,7 +55,7 @@ def register(shell: Any) -> None:
 
 
 def unregister(shell: Any) -> None:
-    """Take `register` back."""
+    """Undo `register`."""
     formatter = shell.display_formatter.formatters[FORMAT]
     for module, name in SHOWN:
         while formatter.pop(f"{module}.{name}", None) is not None:  # IPython keeps a name, and a class once seen.
@@ -63,7 +63,7 @@ def unregister(shell: Any) -> None:
 
 
 def register_where_running() -> bool:
-    """Register if this process is an IPython one; IPython is looked for and not imported. Returns whether it is."""
+    """Register if this process runs IPython, without importing it. Returns whether it does."""
     running = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = running() if callable(running) else None
     if FORMAT not in getattr(getattr(shell, "display_formatter", None), "formatters", ()):

@@ -1,9 +1,9 @@
-"""numpy, imported when an attribute of it is asked for: layouts, atoms, plans and pictures run where it is not there.
+"""numpy, imported when one of its attributes is used, so that layouts, atoms, plans and pictures work without it.
 
-    from cute_py.optional_packages import numpy as np       costs nothing
-    np.zeros(3)                                              imports numpy, or says what is missing
+    from cute_py.optional_packages import numpy as np       does not import numpy np.zeros(3)
+    imports numpy, or raises an error that says how to install it
 
-A type checker reads `import numpy as np` beside it.
+Type checkers read an ordinary `import numpy as np` next to it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cute_py.errors import imported
 
 
 class LazyModule(ModuleType):
-    """A package that is imported at the first attribute.
+    """A package that is imported when an attribute is first used.
 
     >>> LazyModule("no_such", "an array").zeros
     Traceback (most recent call last):

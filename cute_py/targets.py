@@ -1,9 +1,9 @@
-"""GPU architectures as ptxas names them, the sets of them that instructions require, and the resources of a block of
-each.
+"""GPU architectures as ptxas names them, the sets of architectures that instructions require, and the resources of a
+block.
 
 A name is `sm_`, a number, and a suffix: none (runs on that chip and newer ones), `a` (this chip only, all its
-features), `f` (this chip's family). Two things limit an instruction: the set of targets that have it, and the PTX
-version from which the assembler takes it. Each architecture also has a floor, the first `.version` that knows it.
+features), `f` (this chip's family). An instruction needs a target that has it, and at least the PTX version in which
+the assembler first accepts it. Each architecture also has a floor, the first `.version` that knows it.
 
 Source: measured with ptxas 13.0.88 (an empty kernel per target and version); PTX ISA 9.0, directive .target.
 """
@@ -32,12 +32,12 @@ Version = tuple[int, int]
 """A PTX version: (8, 6) is `.version 8.6`."""
 
 NEWEST_VERSION: Version = (9, 0)
-"""The highest `.version` that the measured assembler (ptxas 13.0.88) takes."""
+"""The highest `.version` that the measured assembler (ptxas 13.0.88) accepts."""
 
 
 @record
 class Target:
-    """One target. `floor` is the first PTX version that knows it, None if the measured assembler does not.
+    """One target. `floor` is the first PTX version that knows it, or None if the measured assembler does not know it.
 
     >>> architecture("sm_90a").number, architecture("sm_90a").suffix, architecture("sm_90a").floor
     (90, 'a', (8, 0))
@@ -87,36 +87,38 @@ ARCHITECTURES: tuple[Target, ...] = (
 _BY_NAME = {row.name: row for row in ARCHITECTURES}
 
 SHARED_MEMORY_BYTES: Final = {90: 233_472, 100: 233_472, 103: 233_472, 110: 233_472, 120: 102_400, 121: 102_400}
-"""Number of an architecture that has TMA -> bytes of shared memory of one SM.
+"""Maps the number of an architecture with TMA to the bytes of shared memory of one SM.
 
 Source: CUDA 13.0 programming guide, technical specifications per compute capability; 90 measured on an H200.
 """
 
 RESERVED_SHARED_BYTES: Final = 1024
-"""Shared memory that the system takes of each block (the same source)."""
+"""Bytes of shared memory that the system reserves in each block (same source)."""
 
 BLOCK_SHARED_BYTES: Final = SHARED_MEMORY_BYTES[90] - RESERVED_SHARED_BYTES
 """Shared memory that one block of sm_90, sm_100, sm_103 or sm_110 can have, bytes: 227 KiB (the same source)."""
 
 WARP: Final = 32
-"""Threads of a warp, whose access to memory is one request (PTX ISA, machine model)."""
+"""Threads of a warp; a warp's access to memory is one request (PTX ISA, machine model)."""
 
 BANKS, BANK_BYTES = 32, 4
-"""Banks of shared memory, and bytes that each gives in a cycle (CUDA 13.0 programming guide, shared memory)."""
+"""Banks of shared memory, and the bytes that a bank delivers in a cycle (CUDA 13.0 programming guide, shared
+memory)."""
 
 SECTOR_BYTES: Final = 32
-"""Bytes of a sector, which memory and L2 move whole (CUDA C++ best practices guide, coalesced access; the numbers of
-sectors that Nsight Compute counts on an NVIDIA H200 agree)."""
+"""Bytes of a sector, the unit in which memory and L2 transfer (CUDA C++ best practices guide, coalesced access; the
+sector counts of Nsight Compute on an NVIDIA H200 agree)."""
 
 LINE_BYTES: Final = 128
 """Bytes of a line of L1 and L2, four sectors (the same source)."""
 
 MULTIPROCESSORS: Final = 132
-"""Multiprocessors of a GPU that is not at hand, measured on one NVIDIA H200. To measure it again, ask the device:
-`cute_py.gpu.device.open_device().multiprocessors`."""
+"""Multiprocessors that are assumed if no GPU is available, measured on one NVIDIA H200. To measure it again, ask the
+device: `cute_py.gpu.device.open_device().multiprocessors`."""
 
 MAX_CLUSTER: Final = 16
-"""CTAs of a cluster, 8 of them without the non-portable size attribute (CUDA programming guide, thread block clusters).
+"""The most CTAs of a cluster; without the non-portable size attribute the limit is 8 (CUDA programming guide, thread
+block clusters).
 
 The mask of a multicast has a bit for each (PTX ISA, cp.async.bulk.tensor, .multicast::cluster).
 """
@@ -126,7 +128,7 @@ def architecture(name: str) -> Target:
     """The row of one architecture name.
 
     Raises:
-        InvalidValueError: no such name in the table.
+        InvalidValueError: the table has no such name.
 
     >>> architecture("sm_90a").name
     'sm_90a'
@@ -138,7 +140,7 @@ def architecture(name: str) -> Target:
 
 
 class Targets(NamedEnum):
-    """A set of architectures that an instruction or modifier asks for; the value is its description.
+    """A set of architectures that an instruction or modifier requires; the value is its description.
 
     >>> Targets.TMA_FULL.has(architecture("sm_103f")), Targets.TMA_FULL.has(architecture("sm_120a"))
     (True, False)
@@ -146,7 +148,7 @@ class Targets(NamedEnum):
 
     _value_: str
     _holds: Callable[[int, str], bool]
-    """Predicate on a target's number and suffix."""
+    """A predicate on the number and suffix of a target."""
 
     ANY = "any architecture", lambda n, s: True
     FROM_80 = "sm_80 or newer", lambda n, s: n >= 80
@@ -162,7 +164,7 @@ class Targets(NamedEnum):
     TMEM_REDUCING = "an a or f variant of sm_103 or sm_110", lambda n, s: n in (103, 110) and s != ""
     ONLY_103A = "sm_103a", lambda n, s: (n, s) == (103, "a")
     ONLY_90A = "sm_90a", lambda n, s: (n, s) == (90, "a")
-    NOT_CONSUMER = "any architecture but sm_120 and sm_121", lambda n, s: n not in (120, 121)
+    NOT_CONSUMER = "any architecture except sm_120 and sm_121", lambda n, s: n not in (120, 121)
     CONSUMER_SPECIFIC = "an a or f variant of sm_120 or sm_121", lambda n, s: n in (120, 121) and s != ""
 
     def __new__(cls, text: str, holds: Callable[[int, str], bool]) -> Targets:
@@ -177,10 +179,10 @@ class Targets(NamedEnum):
 
 
 def expect_version(value: object) -> Version:
-    """A PTX version as two integers.
+    """Return a PTX version as two integers.
 
     Raises:
-        InvalidTypeError, InvalidValueError: it is not one, such as 8.6 or (8,).
+        InvalidTypeError, InvalidValueError: the value is not a PTX version; 8.6 and (8,) are not.
 
     >>> expect_version((8, 6))
     (8, 6)
@@ -219,7 +221,7 @@ def version_of(text: str) -> Version:
 class BankConflicts:
     """Shared-memory cost of an access.
 
-    `wavefronts`: per phase of each warp, how many rounds it takes; 1 is conflict-free. `vector_bits`: width of one
+    `wavefronts`: the number of rounds of each phase of each warp; 1 is conflict-free. `vector_bits`: width of one
     thread's access.
 
     >>> import cute_py as cute
@@ -241,17 +243,17 @@ class BankConflicts:
 
     @property
     def total(self) -> int:
-        """Rounds of all phases."""
+        """Sum of the rounds of all phases."""
         return sum(self.wavefronts)
 
     @property
     def conflicts(self) -> int:
-        """Rounds beyond one per phase; 0 is conflict-free."""
+        """Rounds in excess of one per phase; 0 is conflict-free."""
         return self.total - len(self.wavefronts)
 
     @property
     def ways(self) -> int:
-        """The worst phase: an n-way conflict."""
+        """The n of the worst phase's n-way conflict."""
         return max(self.wavefronts)
 
 

@@ -1,4 +1,4 @@
-"""Output for terminals only: colour, and progress on standard error during long work.
+"""Output for terminals: colour, and progress on standard error during long work.
 
 Output to a pipe or a file has the same bytes without colour. Colour:
 
@@ -7,7 +7,7 @@ Output to a pipe or a file has the same bytes without colour. Colour:
     TERM=dumb               never
     otherwise               on a terminal
 
-The escape sequences and the bars come from rich; without it the text is plain. JSON does not come through here.
+The escape sequences and the bars come from rich; without it the text is plain. JSON output does not use this module.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^[^\S\n]{0,80}([A-Za-z][\w -]{0,80}?) +: "), "cyan"),
     (re.compile(r"^([A-Za-z][\w',-]*(?: [\w',-]+){0,3})  +\S"), "cyan"),
 )
-"""(pattern of a line of a report, with the painted part; its style); the first that fits is used."""
+"""(pattern of a line of a report, whose group is the painted part; its style). The first pattern that matches is
+used."""
 
 
 def wants_colour(stream: IO[str] | None, environment: Mapping[str, str] | None = None) -> bool:
-    """Whether what goes to a stream is coloured.
+    """Whether output to a stream is coloured.
 
     >>> wants_colour(None, {"FORCE_COLOR": "1"}), wants_colour(None, {"FORCE_COLOR": "1", "NO_COLOR": "1"})
     (True, False)
@@ -89,11 +90,11 @@ def _line(line: str, following: str) -> str:
 
 
 _HANG: Final = re.compile(r"\s*(?:[-*] +|[A-Za-z][\w -]{0,24}? +: +)?")
-"""The start of a line, below which its continuations do not begin."""
+"""The marker or label at the start of a line; continuation lines are indented to its width."""
 
 
 def folded(text: str, width: int) -> str:
-    """A text whose lines have at most `width` characters; what follows a break begins below the text of its line.
+    """Wrap a text to lines of at most `width` characters; a continuation line starts below the text of its line.
 
     >>> print(folded("  hint : take a tile of 64 x 64 elements, or of 128 x 32", 40))
       hint : take a tile of 64 x 64
@@ -115,7 +116,7 @@ def _folded(line: str, width: int) -> Iterator[str]:
 
 
 def terminal_width(stream: IO[str] | None) -> int | None:
-    """Columns of the terminal that a stream writes to; None where that is a pipe or a file.
+    """Columns of the terminal that a stream writes to; None for a pipe or a file.
 
     >>> terminal_width(None) is None
     True
@@ -131,7 +132,7 @@ def terminal_width(stream: IO[str] | None) -> int | None:
 
 
 def print_picture(text: str) -> None:
-    """Print the text of a picture to standard output. On a terminal, rows of cells that are wider than it are cut."""
+    """Print the text of a picture to standard output. Rows of cells that are wider than the terminal are cut."""
     width = terminal_width(sys.stdout)
     if width is None:
         print(text)
@@ -149,18 +150,18 @@ def print_picture(text: str) -> None:
 
 
 def print_report(text: object) -> None:
-    """Print a report to standard output: in colour, and as wide as it is, where that is a terminal."""
+    """Print a report to standard output; on a terminal in colour, and wrapped to its width."""
     width = terminal_width(sys.stdout)
     shown = str(text) if width is None else folded(str(text), width)
     print(painted_report(shown) if wants_colour(sys.stdout) else shown)
 
 
 LONG_COPY: Final = 16 << 20
-"""Bytes from which a copy takes about a second in the emulator."""
+"""The size in bytes from which a copy in the emulator takes about a second."""
 
 
 def _error_console() -> Console | None:
-    """rich's console on standard error; None where that is not a terminal, or rich is not installed."""
+    """rich's console on standard error; None if standard error is not a terminal, or rich is not installed."""
     if sys.stderr is None or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
         return None
     try:
@@ -172,7 +173,8 @@ def _error_console() -> Console | None:
 
 @contextlib.contextmanager
 def progress_bar(size: int, doing: str = "copying tiles") -> Iterator[Callable[[int, int], None] | None]:
-    """A bar for work on `size` bytes; yields the function to call with (done, total), None if there is no bar."""
+    """A progress bar for work on `size` bytes. Yields the function to call with (done, total), or None if there is no
+    bar."""
     console = _error_console() if size >= LONG_COPY else None
     if console is None:
         yield None
@@ -186,7 +188,7 @@ def progress_bar(size: int, doing: str = "copying tiles") -> Iterator[Callable[[
 
 @contextlib.contextmanager
 def spinner(doing: str) -> Iterator[None]:
-    """A line that moves while work of unknown length is done."""
+    """A spinner that runs during work of unknown length."""
     console = _error_console()
     with contextlib.nullcontext() if console is None else console.status(doing):
         yield

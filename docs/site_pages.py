@@ -29,9 +29,8 @@ IMAGE = re.compile(r'<p><img alt="([^"]*)" src="([^"]+\.svg)" ?/?></p>')
 DARK_RULES = re.compile(
     r"@media \(prefers-color-scheme: dark\)\{((?:[^{}]*\{[^{}]*\})*)\}"
 )
-WIDTH = re.compile(r'<svg [^>]*?\bwidth="([\d.]+)"')
-LABEL, SMALLEST_LABEL = 11, 9
-"""Height of a label of a picture, and the least height on a page, in pixels."""
+WIDTH = re.compile(r'<svg [^>]*?width="([0-9.]+)"')
+LEAST_SCALE = 9 / 11
 DARK_THEME = '[data-md-color-scheme="slate"] '
 CHANGELOG = Path(__file__).resolve().parents[1] / "CHANGELOG.md"
 
@@ -39,18 +38,18 @@ CHANGELOG = Path(__file__).resolve().parents[1] / "CHANGELOG.md"
 def inline(svg: str) -> str:
     """A picture as a part of a page, dark where the theme of the page is dark.
 
-    A picture that is wider than the page shrinks until its labels of 11 px are 9 px high; a wider one scrolls.
+    It may shrink to the width of the page, as far as its labels of 11 px stay 9 px high.
     """
 
     def follow_theme(found: re.Match[str]) -> str:
         return re.sub(r"(?=svg\.cute-)", DARK_THEME, found[1])
 
-    text = DARK_RULES.sub(follow_theme, svg.strip())
-    width = WIDTH.search(text)
-    if width is not None:
-        smallest = round(float(width[1]) * SMALLEST_LABEL / LABEL)
-        text = text.replace("<svg ", f'<svg style="min-width:{smallest}px" ', 1)
-    return f'<div class="picture">{text}</div>'
+    themed = DARK_RULES.sub(follow_theme, svg.strip())
+    width = WIDTH.match(themed)
+    if width:
+        least = f'style="min-width:{float(width[1]) * LEAST_SCALE:.0f}px" '
+        themed = themed.replace('width="', f'{least}width="', 1)
+    return f'<div class="picture">{themed}</div>'
 
 
 def _output(output: dict[str, Any]) -> str:

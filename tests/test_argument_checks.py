@@ -167,7 +167,7 @@ def test_a_mask_is_not_lost(name: str) -> None:
     call, arrays = OF_ARRAYS[name]
     call(*arrays)
     for i in range(len(arrays)):
-        with pytest.raises(InvalidTypeError, match="is a masked array, and the mask would be lost"):
+        with pytest.raises(InvalidTypeError, match="is a masked array, and its mask would be lost"):
             call(*arrays[:i], masked(arrays[i]), *arrays[i + 1 :])
 
 

@@ -63,7 +63,7 @@ Element: TypeAlias = "Scale | ArithTuple"
 """An element of an arithmetic tuple."""
 
 Operand: TypeAlias = "Scale | ArithTuple | ScaledBasis | tuple[Shape, ...]"
-"""Anything that can be added to a coordinate; the only such number is a static 0."""
+"""A value that can be added to a coordinate. A static 0 is the only such number."""
 
 
 class ArithTuple(Immutable):
@@ -94,7 +94,7 @@ class ArithTuple(Immutable):
                     depth = x.depth + 1
             held.append(x)
         if depth > MAX_DEPTH + 1:
-            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+            raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
         object.__setattr__(self, "items", tuple(held))
         object.__setattr__(self, "depth", depth)
 
@@ -157,7 +157,7 @@ class ArithTuple(Immutable):
         if not isinstance(other, (tuple, ArithTuple)) and not hasattr(type(other), "as_arith_tuple"):
             if may_know(other, "__radd__"):
                 return NotImplemented  # type: ignore[no-any-return]
-            raise wrong_type("an arithmetic tuple adds coordinates only", other, {"tuple": self})
+            raise wrong_type("only coordinates can be added to an arithmetic tuple", other, {"tuple": self})
         right = _element(other)
         right = right if sign == "+" else -right
         return _combined(self, right, (self, sign, right), ())  # type: ignore[return-value]
@@ -202,7 +202,7 @@ def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
     """`n` as a scale of a coordinate or basis element.
 
     Raises:
-        InvalidTypeError: neither an integer, a ratio nor a symbol; the text shows both operands.
+        InvalidTypeError: n is not an integer, a ratio or a symbol; the text shows both operands.
     """
     if isinstance(n, (int, Ratio)) and not isinstance(n, bool):
         return n
@@ -213,11 +213,11 @@ def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
 
 
 def refused_integer(headline: str, name: str, element: Operand, integer: Scale) -> LayoutError:
-    """The error for adding an integer to something with positions; C++ asserts this for static integers."""
+    """Make the error for adding an integer to an object with positions. C++ asserts this for static integers."""
     facts = {
         name: element,
         "integer": given(integer) if type(integer) is int else shortened(str(integer)),
-        "rule": "a basis element adds no number but a static 0, the zero of all modes",
+        "rule": "a static 0, the zero of all modes, is the only number that can be added to a basis element",
     }
     if isinstance(integer, Int):
         return StaticAssertError(headline, facts)
@@ -268,7 +268,7 @@ def as_arith_tuple(value: tuple[Shape, ...] | ArithTuple | ScaledBasis) -> Arith
 @overload
 def as_arith_tuple(value: int) -> int: ...
 def as_arith_tuple(value: Operand) -> Element:
-    """A tuple, basis element or arithmetic tuple as an `ArithTuple`; an integer stays itself.
+    """Convert a tuple, basis element or arithmetic tuple to an `ArithTuple`; an integer stays an integer.
 
     >>> print(as_arith_tuple((1, (2, 3))))
     (1,(2,3))
@@ -285,9 +285,10 @@ class ScaledBasis(Immutable):
 
     Args:
         value: an integer, static or not, a ratio or a symbol.
-        modes: outermost first; at most 64, each 0 to 4095, as the tuple has an entry for every mode before it.
+        modes: the position, outermost mode first; at most 64 numbers, each 0 to 4095, because the tuple has an entry
+            for every earlier mode.
     Raises:
-        InvalidTypeError, InvalidValueError: another value or mode.
+        InvalidTypeError, InvalidValueError: value or modes is not of this form.
 
     >>> print(8 * E(1))         # a run-time 8, as C++ prints 8*E<1>{}
     8@1
@@ -316,11 +317,11 @@ class ScaledBasis(Immutable):
         return isinstance(self.value, (Int, Ratio))
 
     def at(self, modes: tuple[int, ...], value: Scale) -> ScaledBasis:
-        """A basis element of the same module at another position."""
+        """Return a basis element of the same module at another position."""
         return ScaledBasis(value, *(modes if type(modes) is tuple else expect_integers(modes, "modes")))
 
     def with_value(self, value: Scale) -> ScaledBasis:
-        """Return the basis element of this position with another scale."""
+        """Return the basis element at this position with another scale."""
         if (type(value) is Int or type(value) is int) and MIN_INTEGER <= value <= MAX_INTEGER:
             made = object.__new__(ScaledBasis)
             object.__setattr__(made, "value", value)
@@ -329,7 +330,7 @@ class ScaledBasis(Immutable):
         return ScaledBasis(value, *self.modes)
 
     def as_arith_tuple(self) -> ArithTuple:
-        """The arithmetic tuple with static zeros before it: E(2) is (0,0,1).
+        """The basis element as an arithmetic tuple, with static zeros before its position: E(2) is (0,0,1).
 
         >>> print(E(2).as_arith_tuple(), (5 * E(1, 2)).as_arith_tuple())
         (_0,_0,_1) (_0,(_0,_0,5))
@@ -374,7 +375,7 @@ class ScaledBasis(Immutable):
         elif isinstance(other, (tuple, ArithTuple)):
             raise refused_integer(f"ScaledBasis op{sign} error!", "tuple", other, mine)
         elif not has_no_position(other):  # a scaled E() is a number
-            raise wrong_type(f"{self} adds numbers and basis elements only", other)
+            raise wrong_type(f"only numbers and basis elements can be added to {self}", other)
         elif not isinstance(other, Ratio):
             other = as_leaf(other)
         try:
@@ -382,14 +383,14 @@ class ScaledBasis(Immutable):
         except CuteError:
             raise
         except TypeError:  # neither side knows the other
-            raise wrong_type(f"{self} adds integers, tuples and basis elements only", other) from None
+            raise wrong_type(f"only integers, tuples and basis elements can be added to {self}", other) from None
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
-        """The value divided, rounded up."""
+        """The basis element with its scale divided, rounded up."""
         return ScaledBasis(ceil_div_of(self._dividend("ceil_div"), as_leaf(n)), *self.modes)
 
     def safe_div(self, n: Scale) -> ScaledBasis:
-        """The value divided; static numbers must divide evenly."""
+        """The basis element with its scale divided; static numbers must divide evenly."""
         if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
         return ScaledBasis(trunc_div(self._dividend("safe_div"), as_leaf(n)), *self.modes)
@@ -397,7 +398,7 @@ class ScaledBasis(Immutable):
     def _dividend(self, operation: str) -> Leaf:
         """The value; C++ has no quotient of a ratio."""
         if isinstance(self.value, Ratio):
-            raise InvalidTypeError(f"{operation} takes integers, but {self} has the scale {self.value}")
+            raise InvalidTypeError(f"{operation} needs an integer scale, but {self} has the scale {self.value}")
         return as_leaf(self.value)  # type: ignore[no-any-return]
 
     def __floordiv__(self, n: Scale) -> ScaledBasis:
@@ -441,7 +442,7 @@ def _checked_modes(modes: tuple[int, ...]) -> tuple[int, ...]:
             modes = expect_integers(modes, "the basis element's modes", 0, MOST_MODES - 1)
             break
     if len(modes) > MAX_DEPTH:
-        raise InvalidValueError(f"a basis element nests {len(modes)} modes; must be at most {MAX_DEPTH}")
+        raise InvalidValueError(f"a basis element has {len(modes)} nested modes; must have at most {MAX_DEPTH}")
     return modes
 
 
@@ -455,7 +456,7 @@ def E(*modes: int) -> ScaledBasis:
 
 
 def basis_value(basis: ScaledBasis | int) -> int:
-    """The scale of a basis element; of an integer, the integer itself.
+    """The scale of a basis element; for an integer, the integer itself.
 
     >>> print(basis_value(Int(7) * E(2)))
     _7

@@ -2,7 +2,7 @@
 
     %5d        32- and 64-bit integers, integers of 2 and 4 bits          %10.2e   float32, tfloat32
     %3d        bool, 1-bit integers                                       %11.3e   float64
-    %8.2f      half, bfloat16, floats of 8 bits and less                  two blanks and print(x): everything else
+    %8.2f      half, bfloat16, floats of 8 bits and less                  all other types: two blanks and print(x)
 
 C++ chooses by the element's type, so 8- and 16-bit integers and coordinates are not aligned, and cells that overflow
 are not separated. A static number (`_5`) keeps its underscore and has no width.
@@ -65,10 +65,10 @@ def int32(value: Cell) -> int:
 
 
 def known_integer(value: Cell, what: str) -> int:
-    """An integer of Python, numpy or ml_dtypes as a plain int.
+    """Convert an integer of Python, numpy or ml_dtypes to a plain int.
 
     Raises:
-        InvalidTypeError: a symbol, or anything else.
+        InvalidTypeError: the value is a symbol, or not an integer.
     """
     if is_symbolic(value) and not value.is_Integer:
         raise InvalidTypeError(
@@ -115,7 +115,7 @@ _SMALL = ("int2", "uint2", "int4", "uint4")
 
 
 def element_text(value: Cell) -> str:
-    """One element as C++'s print() shows it.
+    """The text of one element as C++'s print() shows it.
 
     >>> element_text(Int(4)), element_text(1.5), element_text(True), element_text(ArithTuple(1, Int(2)))
     ('_4', '1.500000', '1', '(1,_2)')
@@ -125,7 +125,7 @@ def element_text(value: Cell) -> str:
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return str(int(value))  # type: ignore[arg-type]
     if getattr(value, "ndim", 0):
-        raise InvalidTypeError(f"print takes one element, got an array of shape {value.shape}")  # type: ignore[union-attr]
+        raise InvalidTypeError(f"print accepts only one element, got an array of shape {value.shape}")  # type: ignore[union-attr]
     if is_number(value):
         return leaf_text(as_leaf(value if isinstance(value, int) else int(value)))
     if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
@@ -149,7 +149,8 @@ def cell(value: Cell, dtype: DType | None) -> str:
 
 
 def text(value: Any) -> str:
-    """Any value as C++'s print() shows it: tuples without blanks, static integers with an underscore, floats as %f.
+    """The text of any value as C++'s print() shows it: tuples without blanks, static integers with an underscore,
+    floats as %f.
 
     >>> print(text((Int(4), (2, E(0)))), text(0.5))
     (_4,(2,_1@0)) 0.500000
@@ -172,9 +173,10 @@ def dtype_of(tensor: LayoutLike) -> DType | None:
 
 
 def slabs(tensor: LayoutLike, show: Callable[..., str], column: int, at: Elements) -> list[str]:
-    """The lines of ranks 1 to 4: one element a line, a row a line, slabs divided by `-` and by `=`; `column` marks for
-    each column. Ranks 0 and above 4 have no lines. As in C++, a last mode of size 0 still shows its slab 0.
-    `show` makes the text of the element that `at` returns for the mode indices."""
+    """The lines of a tensor of rank 1 to 4. Rank 1 prints an element per line and rank 2 a row per line; `-` and `=`
+    divide the slabs of ranks 3 and 4, with `column` marks for each column. Other ranks have no lines. As in C++, a last
+    mode of size 0 still shows its slab 0. `show` makes the text of the element that `at` returns for the mode
+    indices."""
     rank = len(modes(tensor.shape))
     if rank == 1:
         return [show(at(m)) + "\n" for m in range(int(size(tensor)))]
@@ -184,7 +186,7 @@ def slabs(tensor: LayoutLike, show: Callable[..., str], column: int, at: Element
     ruler = column * len(columns)
 
     def slab(place: tuple[int, ...]) -> list[str]:
-        """The slab at a place in the outer modes, fixed from the last one on."""
+        """The slab at a position of the outer modes; the last mode is fixed first."""
         if len(place) < len(outer):
             mark = "-" if rank - len(place) == 3 else "="
             out: list[str] = []

@@ -1,4 +1,4 @@
-"""Iterators that store nothing: offset by n, an iterator stands for the integer or coordinate n places further.
+"""Iterators that store nothing. An iterator that is offset by n stands for the integer or coordinate n places further.
 
 A tensor is an iterator and a layout. With `counting_iterator(42)` its elements are integers, with
 `make_inttuple_iter((0, 0))` they are coordinates: implicit tensors, which can be tiled and sliced like any other.
@@ -21,7 +21,7 @@ __all__ = ["ArithTupleIterator", "CountingIterator", "counting_iterator", "make_
 
 
 class CountingIterator:
-    """The numbers from `value` on, of an element type; integers wrap around at its width, as they do in C++.
+    """The numbers value, value + 1, ... of an element type. Integers wrap around at its width, as in C++.
 
     >>> it = counting_iterator(42)
     >>> print(it + 3, it[4], it.deref())
@@ -45,7 +45,7 @@ class CountingIterator:
         return self.dtype
 
     def deref(self) -> int | float:
-        """The number at this place."""
+        """The number that the iterator stands for."""
         return self.value
 
     def __add__(self, offset: int | float) -> CountingIterator:
@@ -84,7 +84,7 @@ def _held(value: int | float, dtype: DType) -> int | float:
                 return float(value)
         raise InvalidTypeError(f"{what} must be a number, got {type(value).__name__} {given(value)}")
     if dtype.kind not in ("int", "uint", "float"):
-        raise InvalidTypeError(f"a counting iterator counts in integers or floats, got {dtype}")
+        raise InvalidTypeError(f"a counting iterator needs an integer or float type, got {dtype}")
     number: int = _integer_or_symbol(value, what)
     if is_symbolic(number):
         return number  # type: ignore[no-any-return]
@@ -120,11 +120,11 @@ class ArithTupleIterator:
         self.coord = coord
 
     def deref(self) -> Element:
-        """The coordinate at this place."""
+        """The coordinate that the iterator stands for."""
         return self.coord
 
     def __add__(self, offset: Operand) -> ArithTupleIterator:
-        """The iterator moved by a coordinate: an arithmetic tuple, a plain tuple, a basis element, a static 0."""
+        """Move the iterator by a coordinate: an arithmetic tuple, a plain tuple, a basis element or a static 0."""
         if isinstance(offset, tuple):
             offset = ArithTuple(*offset)
         elif not isinstance(offset, (ArithTuple, ScaledBasis)):
@@ -151,7 +151,7 @@ class ArithTupleIterator:
 
 
 def counting_iterator(value: int | float = 0, dtype: DTypeLike = "int32") -> CountingIterator:
-    """The implicit numbers value, value + 1, ..., of an element type (which decides how print_tensor shows them).
+    """An iterator over the numbers value, value + 1, ...; the element type decides how print_tensor shows them.
 
     >>> print(counting_iterator(5), counting_iterator(5, "float32"))
     counting_iter(5) counting_iter(5.000000)

@@ -1,4 +1,4 @@
-"""Ratio: a static rational number, as it arises when coordinates are counted in elements of another width.
+"""Ratio: a static rational number. It arises if coordinates are counted in elements of another width.
 
 C++ prints it `_1/_2`. The product with a static integer may be an integer again. The product with a run-time integer is
 truncated to an integer, because a coordinate is an integer.
@@ -21,13 +21,14 @@ _NO_NUMBERS = (bool, float, complex, str, bytes, list, tuple, dict, set, frozens
 
 
 def may_know(other: int | Ratio | sympy.Expr, method: str) -> bool:
-    """Whether an operand may implement this method for the other operand: numbers, containers and arrays do not know
-    coordinates and ratios."""
+    """Whether an operand may implement this operation itself; numbers, containers and arrays do not know coordinates
+    and ratios."""
     return hasattr(type(other), method) and not isinstance(other, _NO_NUMBERS) and not hasattr(type(other), "__array__")
 
 
 class Ratio(Immutable):
-    """numerator/denominator, reduced, static. Use `ratio(n, d)`, which gives an `Int` where it can.
+    """A reduced, static fraction numerator/denominator. Use `ratio(n, d)`, which gives an `Int` if the quotient is an
+    integer.
 
     >>> print(ratio(1, 2), ratio(1, 2) * Int(4), ratio(1, 2) * 5)
     _1/_2 _2 2
@@ -75,7 +76,9 @@ class Ratio(Immutable):
         if isinstance(other, Int):
             return ratio(self.numerator + int(other) * self.denominator, self.denominator)
         if is_integer(other) or is_symbolic(other):
-            raise InvalidTypeError(f"{self} + the run-time number {given(other)} would be static and run-time at once")
+            raise InvalidTypeError(
+                f"the ratio {self} is static, so the run-time number {given(other)} can't be added to it"
+            )
         if may_know(other, "__radd__"):
             return NotImplemented
         raise self._refused("+", other)
@@ -100,7 +103,8 @@ class Ratio(Immutable):
 
     def _refused(self, sign: str, other: int | Ratio | sympy.Expr) -> InvalidTypeError:
         return InvalidTypeError(
-            f"{self} {sign} {type(other).__name__} {given(other)} is not defined; a ratio takes integers only"
+            f"{self} {sign} {type(other).__name__} {given(other)} is not defined; the other operand of a ratio "
+            "must be an integer"
         )
 
     def __neg__(self) -> Ratio:

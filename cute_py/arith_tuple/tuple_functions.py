@@ -39,7 +39,8 @@ def _expect_function(f: Called, what: str) -> Called:
 
 
 def transform_leaf(f: Callable[..., Tree], t: Tree, *more: Tree) -> Tree:
-    """f of every leaf, in the profile of t; for several tuples of one profile, f of the leaves at each place.
+    """Apply f to every leaf, and keep the profile of t. With several tuples of one profile, apply f to the leaves at
+    each place.
 
     Raises:
         StaticAssertError: the profiles differ.
@@ -62,7 +63,7 @@ def _mapped(f: Callable[..., Tree], trees: tuple[Tree, ...]) -> Tree:
 
 
 def fold(t: Tree, start: Folded, f: Callable[[Folded, Tree], Folded]) -> Folded:
-    """f(... f(f(start, t0), t1) ..., tn) of the modes of t; of an integer f(start, t).
+    """Compute f(... f(f(start, t0), t1) ..., tn) over the modes of t; for an integer, f(start, t).
 
     >>> fold((2, 3, 4), 1, lambda a, b: a * b)
     24
@@ -93,10 +94,10 @@ def sum_(t: Tree) -> int:
 
 
 def tuple_max(t: Tree) -> int:
-    """The largest leaf; static where all are.
+    """The largest leaf; static if all leaves are.
 
     Raises:
-        InvalidValueError: a tuple without leaves.
+        InvalidValueError: the tuple has no leaves.
 
     >>> tuple_max((1, (Int(7), 3))), tuple_max((Int(7), Int(3)))
     (7, Int(7))
@@ -109,7 +110,7 @@ def tuple_max(t: Tree) -> int:
 
 
 def gcd(*numbers: Tree) -> int:
-    """The greatest common divisor of integers, or of all leaves of tuples; static where all are.
+    """The greatest common divisor of integers, or of all leaves of tuples; static if all of them are.
 
     >>> gcd(12, 18), gcd((Int(8), (Int(12), Int(20))))
     (6, Int(4))
@@ -135,9 +136,9 @@ def product_like(t: Tree, guide: Tree) -> Tree:
 
 
 def prefix_product(t: Tree, start: int | None = None) -> Tree:
-    """For every leaf the product of the leaves before it: the strides of a compact column-major layout.
+    """For every leaf, the product of the leaves before it: the strides of a compact column-major layout.
 
-    The strides of a layout differ: they are a static 0 if the extent is a static 1.
+    `Layout` itself differs: where the extent is a static 1, its stride is a static 0.
 
     >>> prefix_product((2, (3, 4))), prefix_product((Int(2), Int(1), Int(5)))
     ((1, (2, 6)), (Int(1), Int(2), Int(2)))
@@ -147,7 +148,7 @@ def prefix_product(t: Tree, start: int | None = None) -> Tree:
 
 
 def suffix_product(t: Tree, start: int | None = None) -> Tree:
-    """For every leaf the product of the leaves after it: the strides of a compact row-major layout.
+    """For every leaf, the product of the leaves after it: the strides of a compact row-major layout.
 
     >>> suffix_product((2, (3, 4)))
     (12, (4, 1))
@@ -172,7 +173,7 @@ def _running(t: Tree, current: Leaf, step: int) -> tuple[Tree, Leaf]:
 
 
 def compact_order(shape: Shape, order: Tree) -> Tree:
-    """The strides of a compact layout that grow in the order of `order`: those of `make_ordered_layout`.
+    """The strides of `make_ordered_layout`: compact, and growing in the order of `order`.
 
     >>> compact_order((Int(2), Int(3), Int(4)), (Int(2), Int(0), Int(1)))
     (Int(12), Int(1), Int(3))
@@ -181,10 +182,10 @@ def compact_order(shape: Shape, order: Tree) -> Tree:
 
 
 def shape_mod(shape: Tree, count: int) -> Tree:
-    """The extent of each mode that the first `count` elements of a shape take; 1 for modes that they do not reach.
+    """The extent that the first `count` elements of a shape cover in each mode; 1 for modes that they do not reach.
 
     Raises:
-        StaticAssertError: of a mode and the rest of the count, neither divides the other.
+        StaticAssertError: neither of a mode and the remaining count divides the other.
 
     >>> shape_mod((3, 6, 2, 8), 9), shape_mod((6, 2), 12), shape_mod((Int(6), (Int(2), Int(4))), Int(24))
     ((3, 3, 1, 1), (6, 2), (Int(6), (Int(2), Int(2))))
@@ -207,8 +208,8 @@ def shape_mod(shape: Tree, count: int) -> Tree:
 
 
 def lex_less(a: Tree, b: Tree) -> Int | bool:
-    """Is a before b, compared mode by mode from the first? A prefix is before the longer tuple. Static where the
-    numbers that decide it are.
+    """Is a before b, compared mode by mode from the first? A prefix is before the longer tuple. The answer is static if
+    the numbers that decide it are.
 
     >>> lex_less((1, 9), (2, 0)), lex_less((1, 2), (1, 2)), lex_less((1,), (1, 0))
     (True, False, True)
@@ -217,8 +218,8 @@ def lex_less(a: Tree, b: Tree) -> Int | bool:
 
 
 def colex_less(a: Tree, b: Tree) -> Int | bool:
-    """Is a before b, compared mode by mode from the last? This is the order of the indices of coordinates. Static where
-    the numbers that decide it are.
+    """Is a before b, compared mode by mode from the last? This is the order of the indices of coordinates. The answer
+    is static if the numbers that decide it are.
 
     >>> colex_less((1, 9), (2, 0)), colex_less((2, 0), (1, 9))
     (False, True)
@@ -253,7 +254,7 @@ def _negated(verdict: Int | bool) -> Int | bool:
 
 
 def elem_leq(a: Shape, b: Shape) -> Int | bool:
-    """C++'s `!elem_less(b, a)`: true if any element of b is at least a's. Static where all numbers are.
+    """C++'s `!elem_less(b, a)`: true if any element of b is at least a's. The answer is static if all numbers are.
 
     >>> elem_leq((1, 2), (1, 2)), elem_leq((3, 3), (1, 2))
     (True, False)
@@ -284,10 +285,10 @@ def zip_(first: Layout, *more: Layout) -> Layout: ...
 @overload
 def zip_(first: Tree, *more: Tree) -> Tree: ...
 def zip_(first: Layout | Tree, *more: Layout | Tree) -> Layout | Tree:
-    """Modes of modes transposed: `((a,b),(c,d))` becomes `((a,c),(b,d))`; several arguments are modes of one.
+    """Transpose modes of modes: `((a,b),(c,d))` becomes `((a,c),(b,d))`. Several arguments count as the modes of one.
 
     Args:
-        first, more: tuples, or layouts, of modes of one rank.
+        first, more: tuples or layouts whose modes have the same rank.
     Raises:
         StaticAssertError: the ranks differ.
 
@@ -315,13 +316,13 @@ def zip_(first: Layout | Tree, *more: Layout | Tree) -> Layout | Tree:
 
 
 def hier_unzip(splitter: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: Tiler) -> Layout:
-    """The pairs of modes that a splitter makes, gathered: ((A,B,...), (a,b,..., modes beyond the tiler)).
+    """Gather the pairs of modes that a splitter makes: ((A,B,...), (a,b,..., modes beyond the tiler)).
 
     Args:
         splitter: (layout, tiler) -> layout of two modes, such as `logical_divide`.
         tiler: a tuple of tilers, one for each mode; None keeps a mode.
     Raises:
-        StaticAssertError: more tilers than modes, or a result of the splitter that does not have two modes.
+        StaticAssertError: there are more tilers than modes, or the splitter does not return two modes.
 
     >>> from cute_py.layout.tiling import logical_divide
     >>> print(hier_unzip(logical_divide, Layout((Int(8), Int(6), Int(3))), (Int(2), Int(3))))
@@ -344,7 +345,8 @@ def hier_unzip(splitter: Callable[[Layout, Tiler], Layout], layout: Layout, tile
 
 
 def tile_unzip(layout: Layout, tiler: Tiler) -> Layout:
-    """The pairs of modes of a logical divide or product, gathered by the tiler's profile: firsts, then seconds.
+    """Gather the pairs of modes of a logical divide or product by the tiler's profile: the first modes, then the
+    second.
 
     >>> from cute_py.layout.tiling import logical_divide
     >>> whole = Layout((Int(8), Int(6), Int(3)))
@@ -356,7 +358,8 @@ def tile_unzip(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., Layout]) -> Layout:
-    """The layout of f of every mode: `transform_layout(layout, f)`; of two layouts, modes of only one are appended.
+    """Apply f to every mode of a layout: `transform_layout(layout, f)`. With two layouts, f gets the modes of both;
+    modes that only one of them has are appended.
 
     >>> print(transform_layout(Layout((2, 3)), lambda mode: Layout(mode.shape, 7)))
     (2,3):(7,7)
@@ -375,7 +378,7 @@ def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., 
 
 
 def _counted(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
-    """The tuples of numbers of several ranges, the last one fastest; unlike `itertools.product` it holds no range."""
+    """The tuples of numbers of several ranges, the last one fastest. Unlike `itertools.product`, it stores no range."""
     if not all(ranges):
         return
     at = [one.start for one in ranges]
@@ -391,13 +394,13 @@ def _counted(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
 
 
 def make_coord_iterator(shape: Tree, start: Tree | None = None, order: Tree | None = None) -> Iterator[Tree]:
-    """The coordinates of a shape one after another, first mode fastest.
+    """Iterate over the coordinates of a shape, first mode fastest.
 
     Args:
-        shape: extents. start: first coordinate, default zeros; each mode starts at it again.
-        order: integers in the profile of the shape; the mode with the smallest runs fastest.
+        shape: the extents. start: the first coordinate, default zeros; each mode restarts from it.
+        order: integers in the profile of the shape; the mode with the smallest integer runs fastest.
     Raises:
-        StaticAssertError: start or order of another profile.
+        StaticAssertError: start or order has another profile.
 
     >>> list(make_coord_iterator((2, 2))), list(make_coord_iterator((2, 2), order=(1, 0)))
     ([(0, 0), (1, 0), (0, 1), (1, 1)], [(0, 0), (0, 1), (1, 0), (1, 1)])

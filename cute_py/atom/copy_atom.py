@@ -1,8 +1,9 @@
 """CopyAtom: one copy instruction, and the threads that hold each bit before and after it.
 
-A copy is a function of bits. Three layouts map (thread, bit of that thread) to a bit number: of the source, of the
-destination, and a reference in which the atom is tiled. If the source has a bit in one thread and the destination has
-it in another, the instruction moves it between them. ldmatrix for 16-bit elements, in bits and in values of float16:
+A copy is a function of bits. Three layouts map (thread, bit of that thread) to a bit number: one for the source, one
+for the destination, and a reference by which the atom is tiled. If the source has a bit in one thread and the
+destination has it in another, the instruction moves it between them. ldmatrix for 16-bit elements, in bits and in
+values of float16:
 
     SM75_U32x1_LDSM_N   source       ((8,4),128):((128,0),1)      8 threads give addresses of rows of 16 bytes
                         destination  (32,32):(32,1)               each of 32 threads gets 32 bits
@@ -26,7 +27,7 @@ from cute_py.layout import Layout, recast_layout, size
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CopyTraits:
-    """A copy instruction counted in bits: CuTe's Copy_Traits.
+    """The traits of a copy instruction, counted in bits: CuTe's Copy_Traits.
 
     >>> from cute_py.atom.copy_atoms import COPY_ATOMS
     >>> row = COPY_ATOMS["SM75_U32x4_LDSM_N"]
@@ -58,9 +59,10 @@ class CopyTraits:
 
 @record
 class CopyAtom:
-    """A copy instruction that moves values of one type. `str` is C++'s print.
+    """A copy instruction that moves values of one type.
 
-    `dtype` None counts in bits. Two atoms are equal if their operations and types are.
+    `str` is C++'s print. If `dtype` is None, the atom counts in bits. Two atoms are equal if their operations and types
+    are equal.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> atom = copy_atom("SM75_U32x4_LDSM_N", "half_t")
@@ -98,7 +100,7 @@ class CopyAtom:
 
     @property
     def num_val_src(self) -> int:
-        """Values of one thread in the source."""
+        """Number of source values per thread."""
         return int(size(self.layout_src_TV[1]))
 
     @property
@@ -132,7 +134,7 @@ CopyOperation: TypeAlias = Operation[CopyTraits]
 
 @functools.lru_cache(maxsize=4096)
 def in_values(traits: CopyTraits, dtype: DType | None) -> CopyAtom:
-    """A copy instruction that moves values of a type.
+    """Make the atom of a copy instruction that moves values of a type.
 
     Raises:
         StaticAssertError: a value is wider than the bits that a thread moves at once.

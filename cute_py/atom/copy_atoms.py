@@ -1,4 +1,4 @@
-"""Every copy atom of CuTe but TMA's, by C++'s name.
+"""Every copy atom of CuTe except those of TMA, by C++'s name.
 
 copy_atom("SM75_U32x4_LDSM_N", "half_t")        one atom, of values of a type
 copy_atom("UniversalCopy<uint128_t>", "float")
@@ -9,8 +9,9 @@ The rows are counted in bits:
     UniversalCopy, cp.async     one thread, its bits in order
     ldmatrix (LDSM)             a thread of the source gives the address of a row of 16 bytes; the destination is the
     stmatrix (STSM)             fragment of a warp; stmatrix is ldmatrix with source and destination exchanged
-    tensor memory load, store   the source is all that the instruction reads, for every thread the same; the destination
-                                has a shape of lanes and bits, repeated n times, that gives the instruction its name
+    tensor memory load, store   the source is everything that the instruction reads, the same for every thread; the
+                                destination has a shape of lanes and bits, repeated n times, that gives the instruction
+                                its name
 
 Fragments of 8x8 matrices of 16 bits: 4 threads along a row, 8 rows; transposed, a thread's two elements are a column
 apart. Source: cute/atom/copy_traits.hpp, copy_traits_sm{50,75,80,90,100}.hpp, cute/arch/copy*.hpp.
@@ -122,7 +123,7 @@ def _matrix(operation: CopyOperation, values: Arguments) -> CopyTraits:
 
 
 def row_addresses(matrices: int) -> Layout:
-    """(thread, bit) -> bit of the rows whose addresses the threads give, 8 for each matrix.
+    """The layout (thread, bit) -> bit of the rows that the threads address, 8 rows for each matrix.
 
     >>> print(row_addresses(1), row_addresses(4))
     ((_8,_4),_128):((_128,_0),_1) (_32,_128):(_128,_1)
@@ -133,7 +134,7 @@ def row_addresses(matrices: int) -> Layout:
 
 
 def matrix_fragment(matrices: int, transposed: bool) -> Layout:
-    """(thread, bit) -> bit of a warp's fragment of 8x8 matrices of 16-bit elements, 1024 bits each.
+    """The layout (thread, bit) -> bit of a warp's fragment of 8x8 matrices of 16-bit elements, 1024 bits each.
 
     >>> print(matrix_fragment(2, False), matrix_fragment(2, True))
     (_32,(_32,_2)):(_32,(_1,_1024)) ((_4,_8),(_16,_2,_2)):((_256,_16),(_1,_128,_1024))
@@ -302,7 +303,7 @@ def _shared_to_tmem_rows() -> Iterator[CopyOperation]:
 
 @functools.cache
 def copy_operations() -> tuple[CopyOperation, ...]:
-    """Every copy operation of CuTe but TMA's."""
+    """Every copy operation of CuTe except those of TMA."""
     return (*_typed_rows(), *_exchange_rows(), *_matrix_rows(), *_tmem_rows(), *_shared_to_tmem_rows())
 
 
@@ -323,9 +324,10 @@ def copy_traits(name: str) -> CopyTraits:
     """The row of an operation, counted in bits.
 
     Args:
-        name: as C++ writes it, `UniversalCopy<uint128_t>`, `SM75_U32x4_LDSM_N`.
+        name: the name in C++, such as `UniversalCopy<uint128_t>` or `SM75_U32x4_LDSM_N`.
     Raises:
-        InvalidValueError: no such operation, or other arguments; StaticAssertError: C++ refuses them.
+        InvalidValueError: the operation does not exist, or takes other arguments; StaticAssertError: C++ refuses the
+            arguments.
 
     >>> print(copy_traits("SM90_U32x1_STSM_N").src_layout)
     (_32,_32):(_32,_1)
@@ -351,16 +353,17 @@ def _atom(name: str, dtype: DType | None) -> CopyAtom:
 
 
 def copy_atom(name: str | CopyAtom, dtype: object = None, *, arch: str | None = None) -> CopyAtom:
-    """The atom of a copy operation that moves values of a type.
+    """Make the atom of a copy operation that moves values of a type.
 
     Args:
         name: C++'s operation with its template arguments, or `Copy_Atom<operation,type>`. An atom is returned
             unchanged, or with another type.
-        dtype: element type of a value (anything `as_dtype` takes, and C++'s names); None counts in bits.
-        arch: the architecture that it is for, `sm_90a`, or CuTe's `sm90`; default any.
+        dtype: the element type of a value (any type that `as_dtype` accepts, and C++'s names); None: the atom counts in
+            bits.
+        arch: the target architecture, such as `sm_90a` or CuTe's `sm90`; default any.
     Raises:
-        InvalidValueError: no such operation or type, or an architecture that lacks the instruction;
-            StaticAssertError: C++ refuses the arguments, or the type.
+        InvalidValueError: the operation or type does not exist, or the architecture lacks the instruction;
+            StaticAssertError: C++ refuses the arguments or the type.
 
     >>> print(copy_atom("SM75_U16x4_LDSM_T", "half_t").layout_dst_TV)
     ((_4,_8),(_1,_2,_2)):((_16,_1),(_1,_8,_64))

@@ -1,11 +1,11 @@
-"""Execution of a tiled copy in numpy: every element goes through the lanes of its instruction.
+"""Execute a tiled copy in numpy: every element goes through the lanes of its instruction.
 
     registers of the source       src at partition_S        (thread, value)
     the instruction               value with reference number r of the source -> value r of the destination
     registers of the destination  dst at partition_D        (thread, value)
 
-The reference numbers are those of the atom's three layouts. The layouts of movmatrix do not show that it transposes, so
-it is executed as the PTX ISA defines it: thread t holds two elements of row t / 4, and gets two of column t / 4.
+The reference numbers come from the atom's three layouts. The layouts of movmatrix do not show its transposition, so it
+is executed as the PTX ISA defines it: thread t holds two elements of row t / 4, and gets two of column t / 4.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ else:
 
 
 def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
-    """Execute a copy instruction on the values of its source; return the values that each lane holds afterwards.
+    """Execute a copy instruction on its source values, and return the values that each lane holds afterwards.
 
     Args:
-        atom: with its type.
-        registers: (threads, values of the source, ...): further axes are more copies.
+        atom: a copy atom with an element type.
+        registers: an array (threads, values of the source, ...); further axes are independent copies.
     Returns:
         (threads, values of the destination, ...).
     Raises:
-        InvalidValueError: another number of threads or values.
+        InvalidValueError: the number of threads or values does not fit the atom.
 
     >>> import numpy as np
     >>> from cute_py.atom.copy_atoms import copy_atom
@@ -74,7 +74,7 @@ def _transposed(registers: Array) -> Array:
     halves = last.view(np.uint16)
     if halves.shape[-1] != 2:
         raise InvalidTypeError(
-            f"movmatrix moves 32 bits per thread; the registers hold {last.shape[-1]} elements of {last.dtype}"
+            f"movmatrix moves 32 bits per thread, but the registers hold {last.shape[-1]} elements of {last.dtype}"
         )
     matrix = halves.reshape(8, 4, *halves.shape[1:])
     rows = np.moveaxis(matrix, -1, 2).reshape(8, 8, *halves.shape[1:-1])
@@ -113,17 +113,17 @@ def _inside(copy: TiledCopy, side: Side, extents: tuple[int, ...]) -> Array:
 
 
 def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) -> Array:
-    """A tiled copy of an array: read by partition_S, moved by the instruction, written by partition_D.
+    """Copy an array with a tiled copy: read by partition_S, moved by the instruction, written by partition_D.
 
     Args:
         tiled_copy: the copy; its tile need not divide the array. Elements beyond the array are neither read nor
             written.
-        src: array of the tile's rank or more, its elements as wide as the copy's values.
-        dst: array of the same shape that is written to; default a new one of zeros.
+        src: an array of at least the tile's rank, with elements as wide as the copy's values.
+        dst: an array of the same shape, which is written; default a new array of zeros.
     Returns:
         dst.
     Raises:
-        InvalidTypeError, InvalidValueError: arrays of other shapes or element widths.
+        InvalidTypeError, InvalidValueError: the arrays have other shapes or element widths.
 
     >>> import numpy as np
     >>> from cute_py.atom.copy_atoms import copy_atom
@@ -148,11 +148,11 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
         raise InvalidTypeError(f"dst must be an array of shape {source.shape}, got {given(dst)}")
     for array, what in ((source, "src"), (target, "dst")):
         if array.dtype.itemsize * 8 != max(8, copy.atom.bits):
-            text = f"{what} has elements of {array.dtype.itemsize * 8} bits; the copy moves {copy.atom.bits} bits"
+            text = f"{what} has elements of {array.dtype.itemsize * 8} bits, but the copy moves {copy.atom.bits} bits"
             raise InvalidTypeError(text, {"array": array.dtype, "copy": copy.atom.name})
     if source.ndim < len(copy.tiler_mn):
         raise InvalidValueError(
-            f"src has {source.ndim} modes; must have {len(copy.tiler_mn)}, as the tile of this copy"
+            f"src has {source.ndim} modes; must have {len(copy.tiler_mn)}, like the tile of this copy"
         )
     read, written = (_indices(copy, side, source.shape) for side in ("S", "D"))
     flat = source.reshape(-1)

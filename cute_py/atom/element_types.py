@@ -1,4 +1,4 @@
-"""Element types of atoms, by the names that CuTe C++ gives them.
+"""Element types of atoms, by their names in CuTe C++.
 
 An operand of an instruction holds elements of one of three kinds: a plain type (`half_t`), a complex one
 (`complex<tfloat32_t>`), or the stored elements of a sparse matrix: `sparse_elem<2, half_t>` stands for two elements of
@@ -98,7 +98,7 @@ _MORE: Final = (COMPLEX_HALF, COMPLEX_BFLOAT, COMPLEX_TF32, UE4M3, UINT128, GAUS
 
 
 def cpp_type_text(element: ElementType | None) -> str:
-    """An element type as it is recorded; `void` for none.
+    """The recorded text of an element type; `void` for no type.
 
     >>> cpp_type_text(as_dtype("float_e2m1_t")), cpp_type_text(as_dtype("uint1b_t")), cpp_type_text(None)
     ('float4_e2m1', 'b1', 'void')
@@ -127,10 +127,10 @@ def _named(name: str) -> DType:
 
 
 def element_type(name: object) -> DType:
-    """The element type of a C++ name, of a recorded text, or of anything that `as_dtype` takes.
+    """Return the element type for a C++ name, a recorded text, or any type that `as_dtype` accepts.
 
     Raises:
-        InvalidValueError: no such type; InvalidTypeError: not a type.
+        InvalidValueError: the type does not exist; InvalidTypeError: the object is not a type.
 
     >>> element_type("cutlass::half_t"), element_type("cutlass::complex<half_t>").bits, element_type("float4_e2m1").bits
     (DType('float16'), 32, 4)

@@ -32,7 +32,7 @@ def _lines() -> tuple[str, Mapping[str, str]]:
 
 
 def evidence_of(atom: MmaAtom | CopyAtom | CopyTraits) -> str:
-    """Evidence for an atom's row, as a sentence without its full stop.
+    """Evidence for an atom's row, as a sentence without a full stop.
 
     >>> from cute_py.atom import mma_atom
     >>> evidence_of(mma_atom("SM80_16x8x16_F32F16F16F32_TN")).partition(":")[0]

@@ -1,13 +1,13 @@
-"""Fragments: what one thread keeps of a partitioned tensor, in registers, as descriptors, or in tensor memory.
+"""Fragments: the part of a partitioned tensor that one thread keeps in registers, as descriptors, or in tensor memory.
 
     value        compact: the atom's values first, then the other modes in the order of the partition's strides
     smem_desc    an iterator of descriptors; the atom's mode becomes 1:0, the others count 16-byte units
     tmem         tensor memory: lanes and columns that the instruction expects
 
 Tensor memory has 128 lanes and 512 columns of 32 bits. An M of 128 takes all lanes. An M of 64 takes half of each
-warp's 32 lanes; the next tile takes the other half (Interleaved), or it stays free (NonInterleaved). With two CTAs each
-holds half of M; if that is 64 rows, the halves of N lie one above the other (2x2). The layouts are first made with
-lanes of stride 1 and columns of stride 128, then counted in addresses of elements.
+warp's 32 lanes; the next tile takes the other half (Interleaved), or the other half stays free (NonInterleaved). With
+two CTAs, each holds half of M; if half of M is 64 rows, the halves of N lie one above the other (2x2). The layouts are
+first made with lanes of stride 1 and columns of stride 128, and then converted to addresses of elements.
 
 Source: cute/layout.hpp (make_fragment_like), cute/atom/mma_atom.hpp (make_fragment_A|B|C), mma_traits_sm90_gmma.hpp
 (smem_desc), mma_traits_sm100_frag.hpp (tmem_frg); cute/arch/tmem_allocator_sm100.hpp.
@@ -53,7 +53,8 @@ CAPACITY_BITS: Final = 128 * 512 * 32
 
 
 def lane_stride(bits: int) -> int:
-    """Addresses of elements from one lane to the next: 2**16 for 32 bits, twice that for each halving.
+    """The distance of two lanes in element addresses: 2**16 for 32-bit elements, and twice as much for each halving of
+    the width.
 
     >>> lane_stride(32), lane_stride(16)
     (65536, 131072)
@@ -62,13 +63,14 @@ def lane_stride(bits: int) -> int:
 
 
 def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
-    """A tensor of tensor memory, address 0, for a partition ((M,N), tiles of M, tiles of N, ...).
+    """A tensor in tensor memory at address 0, for a partition ((M,N), tiles of M, tiles of N, ...).
 
     Args:
         kind: C++'s fragment type, `tmem_frg`.
-        shape: the partition's, static.
+        shape: the static shape of the partition.
     Raises:
-        StaticAssertError: more tensor memory than exists, or a shape that the instruction lacks; the text is C++'s.
+        StaticAssertError: the fragment needs more tensor memory than exists, or the instruction lacks the shape; the
+            text is C++'s.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> kind = mma_atom("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,64,K,K>").fragment_type("C")
@@ -110,7 +112,7 @@ def _tiles(shape: Parted, step: int) -> Layout:
 
 
 def compact_like(shape: IntTuple, stride: Tree) -> Layout:
-    """A column-major layout of a mode whose static stride-0 modes stay stride 0.
+    """A column-major layout of a mode; its static stride-0 modes keep stride 0.
 
     >>> print(compact_like((Int(2), Int(4), Int(2)), (Int(8), Int(0), Int(1))))
     (_2,_4,_2):(_1,_0,_2)
@@ -125,10 +127,10 @@ def compact_like(shape: IntTuple, stride: Tree) -> Layout:
 
 
 def fragment_layout(layout: LayoutLike) -> Layout:
-    """The layout of registers for a partition: `make_fragment_like` of a layout.
+    """The layout of registers for a partition; `make_fragment_like` calls it for a layout.
 
     The first mode, an atom's values, is column-major for any strides; the other modes follow in the order of their
-    strides. A layout of one mode or none, or with run-time extents, becomes compact.
+    strides. A layout with fewer than two modes, or with run-time extents, becomes compact.
 
     >>> from cute_py.layout import static
     >>> print(fragment_layout(static(Layout(((2, 2), 4, 8), ((64, 1), 512, 2)))))
@@ -153,13 +155,14 @@ def make_fragment_like(thing: LayoutLike, dtype: DTypeLike) -> Tensor: ...
 @overload
 def make_fragment_like(thing: Tensor, dtype: DTypeLike | None = None) -> Tensor: ...
 def make_fragment_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Layout | Tensor:
-    """Registers in the shape of a partition, and its order as far as a fragment keeps it.
+    """Make registers in the shape of a partition, in its order as far as a fragment keeps the order.
 
     Args:
-        thing: layout (then the fragment's layout), or tensor (then a tensor of registers, address 0).
-        dtype: element type of the registers; default the tensor's own.
+        thing: a layout, which gives the fragment's layout, or a tensor, which gives a tensor of registers at address 0.
+        dtype: the element type of the registers; default the tensor's type.
     Raises:
-        InvalidTypeError: neither a layout nor a tensor, or a tensor without an element type and none given.
+        InvalidTypeError: the object is neither a layout nor a tensor, or the tensor has no element type and none is
+            given.
 
     >>> from cute_py.layout import static
     >>> from cute_py.tensor import make_gmem_ptr

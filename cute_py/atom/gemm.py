@@ -52,10 +52,10 @@ class SparseGroup:
 
     @classmethod
     def of(cls, atom: MmaAtom) -> SparseGroup:
-        """The group of a sparse atom: 1 of 2 for tf32, 4 of 8 in pairs for two fp4 in a byte, else 2 of 4.
+        """The group of a sparse atom: 1 of 2 for tf32, 4 of 8 in pairs for two fp4 in a byte, otherwise 2 of 4.
 
         Raises:
-            InvalidTypeError: this atom takes a dense A; gemm takes no metadata.
+            InvalidTypeError: the atom takes a dense A.
         """
         element = atom.a_dtype
         if not isinstance(element, SparseElement):
@@ -66,15 +66,15 @@ class SparseGroup:
 
 
 def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
-    """A matrix with enough zeros as a sparse MMA stores it.
+    """Compress a matrix with enough zeros to the form that a sparse MMA stores.
 
     Args:
         atom: a sparse MMA atom.
-        a: (M, K), with at most half of each group not zero.
+        a: (M, K); at most half of the elements of each group are nonzero.
     Returns:
-        (stored, metadata): (M, K/2) elements, and (M, K/2/unit) places of them in their groups, in units.
+        (stored, metadata): (M, K/2) elements, and their (M, K/2/unit) positions in the groups, in units.
     Raises:
-        InvalidValueError: a group with too many elements that are not zero, or a K that is not a multiple of the group.
+        InvalidValueError: a group has too many nonzero elements, or K is not a multiple of the group.
 
     >>> stored, places = compress("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[0, 7, 0, 5, 3, 0, 0, 0]])
     >>> stored.tolist(), places.tolist()
@@ -102,10 +102,10 @@ def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
 
 
 def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array:
-    """The matrix (M, K) of a sparse MMA's stored elements: the reverse of `compress`.
+    """Expand the stored elements of a sparse MMA to the matrix (M, K): the inverse of `compress`.
 
     Raises:
-        InvalidValueError: metadata of another shape, or a place outside of its group.
+        InvalidValueError: the metadata has another shape, or a position lies outside its group.
 
     >>> expand("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[7, 5]], [[1, 3]]).tolist()
     [[0, 7, 0, 5]]
@@ -151,16 +151,16 @@ def _checked(matrix: Array, element: ElementType, what: str) -> Array:
     """
     dtype = stored_type(element)
     if matrix.dtype.kind == "c" and dtype.kind != "complex":
-        raise InvalidTypeError(f"{what} is complex; the MMA takes {cpp_type_text(dtype)}")
+        raise InvalidTypeError(f"{what} is complex, but the MMA takes {cpp_type_text(dtype)}")
     if dtype.kind in ("int", "uint"):
         if matrix.dtype.kind not in "iub":
-            raise InvalidTypeError(f"{what} is {matrix.dtype}; the MMA takes {cpp_type_text(dtype)}")
+            raise InvalidTypeError(f"{what} is {matrix.dtype}, but the MMA takes {cpp_type_text(dtype)}")
         half = 2 ** (dtype.bits - 1)
         low, high = (0, 2 * half - 1) if dtype.kind == "uint" else (-half, half - 1)
         if matrix.size and (matrix.min() < low or matrix.max() > high):
             raise InvalidValueError(
-                f"{what} has elements from {matrix.min()} to {matrix.max()}; "
-                f"{cpp_type_text(dtype)} holds {low} to {high}"
+                f"{what} has elements from {matrix.min()} to {matrix.max()}, but {cpp_type_text(dtype)} holds "
+                f"only {low} to {high}"
             )
         return matrix.astype(np.int64)
     if dtype.kind == "complex":
@@ -220,19 +220,19 @@ def gemm(
     scale_a: ArrayLike | None = None,
     scale_b: ArrayLike | None = None,
 ) -> Array:
-    """D = A * B + C as a tiled MMA computes it, every element through its thread's registers.
+    """Compute D = A * B + C as a tiled MMA does, every element through its thread's registers.
 
     Args:
         tiled_mma: the MMA; its tile need not divide the operands. Elements beyond them count as 0.
-        a: (M, K); for a sparse MMA the stored elements, (M, K/2). b: (N, K). c: (M, N), default zeros; it is not
+        a: (M, K); for a sparse MMA, the stored elements (M, K/2). b: (N, K). c: (M, N), default zeros; it is not
             changed.
         metadata: the metadata of a sparse A, as `compress` returns it.
         scale_a, scale_b: scale factors (M, K/V) and (N, K/V) of a block-scaled MMA, V its `sf_vec_size`.
     Returns:
         (M, N) of C's element type; sums are exact before they are rounded to it.
     Raises:
-        InvalidTypeError, InvalidValueError: not matrices, extents or types that do not fit, missing metadata; or
-            complex operands with real sums, because tcgen05 keeps the parts apart.
+        InvalidTypeError, InvalidValueError: an operand is not a matrix, extents or types do not fit, or metadata is
+            missing. Complex operands with real sums are refused too, because tcgen05 keeps the parts apart.
 
     >>> import numpy as np
     >>> from cute_py.atom.tiled_mma import make_tiled_mma
@@ -246,9 +246,9 @@ def gemm(
     sparse = isinstance(atom.a_dtype, SparseElement)
     if sparse != (metadata is not None):
         text = (
-            f"{atom.name} takes a sparse A; gemm needs its metadata"
+            f"{atom.name} takes a sparse A, so gemm needs the metadata"
             if sparse
-            else (f"{atom.name} takes a dense A; gemm takes no metadata")
+            else (f"{atom.name} takes a dense A, so gemm takes no metadata")
         )
         raise InvalidTypeError(text, hint="compress(atom, A) returns the stored A and its metadata" if sparse else None)
     first = _matrix(a, "A")
@@ -256,7 +256,7 @@ def gemm(
     second = _matrix(b, "B")
     (m, k), (n, depth) = first.shape, second.shape
     if k != depth:
-        raise InvalidValueError(f"A has K = {k}, B has K = {depth}; must be equal", {"A": (m, k), "B": (n, depth)})
+        raise InvalidValueError(f"A has K = {k} and B has K = {depth}; must be equal", {"A": (m, k), "B": (n, depth)})
     left = _scaled(_checked(first, _compute_type(atom, "A"), "A"), scale_a, atom, "scale_a")
     right = _scaled(_checked(second, _compute_type(atom, "B"), "B"), scale_b, atom, "scale_b")
     x, y = _atom_matrix(mma, "A", _not_empty(left)), _atom_matrix(mma, "B", _not_empty(right))

@@ -1,11 +1,11 @@
-"""Making tiled copies: of thread and value layouts, to match a tiled MMA or another copy, or of offsets in memory.
+"""Make tiled copies from thread and value layouts, to match a tiled MMA or another copy, or from offsets in memory.
 
     make_tiled_copy(atom, threads, values)        threads and values each placed in the tile
     make_tiled_copy_A|B|C(atom, tiled_mma)        each thread copies its part of the MMA
-    make_tiled_copy_C_atom(atom, tiled_mma)       as above, one atom's values at a time
-    make_tiled_copy_S|D(atom, tiled_copy)         the source (destination) of another copy
-    make_cotiled_copy(atom, layout_TV, data)      (thread, value) -> offset in the memory of `data`
-    make_tmem_copy(atom, tensor)                  four warps over a tensor in tensor memory
+    make_tiled_copy_C_atom(atom, tiled_mma)       the same, with one atom's values at a time make_tiled_copy_S|D(atom,
+    tiled_copy)         the source (destination) of another copy make_cotiled_copy(atom, layout_TV, data)      (thread,
+    value) -> offset in the memory of `data` make_tmem_copy(atom, tensor)                  four warps over a tensor in
+    tensor memory
 
 Source: cute/atom/copy_atom.hpp; copy_traits_sm100.hpp (make_tmem_copy).
 """
@@ -44,7 +44,7 @@ _ONE = Layout(Int(1), Int(0))
 def _typed(atom: str | CopyAtom) -> CopyAtom:
     found = copy_atom(atom)
     if found.dtype is None:
-        text = f"a tiled copy needs an element type; {found.name} only counts bits"
+        text = f"a tiled copy needs an element type, but {found.name} only counts bits"
         raise InvalidTypeError(text, hint=f"copy_atom({found.name!r}, 'half_t') copies 16-bit elements")
     return found
 
@@ -59,13 +59,13 @@ def _layout(value: Layout | Shape, what: str) -> Layout:
 def make_tiled_copy(
     atom: str | CopyAtom, thr_layout: Layout | Shape, val_layout: Layout | Shape | None = None
 ) -> TiledCopy:
-    """A tiled copy of a layout of threads and a layout of each thread's values.
+    """Make a tiled copy from a layout of threads and a layout of each thread's values.
 
     Args:
         atom: a copy atom with its type.
         thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index, default one.
     Raises:
-        StaticAssertError: fewer threads or values than the atom has; the text is C++'s.
+        StaticAssertError: there are fewer threads or values than the atom has; the text is C++'s.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> copy = make_tiled_copy(copy_atom("UniversalCopy<uint128_t>", "half"), Layout((32, 4), (4, 1)), Layout((1, 8)))
@@ -120,7 +120,7 @@ def make_tiled_copy_C(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_S(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """A tiled copy with the threads and values of another's source.
+    """A tiled copy with the threads and values of another copy's source.
 
     >>> from cute_py.atom import copy_atom
     >>> one = copy_atom("UniversalCopy<float>", "float")
@@ -133,7 +133,7 @@ def make_tiled_copy_S(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
 
 
 def make_tiled_copy_D(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
-    """A tiled copy with the threads and values of another's destination.
+    """A tiled copy with the threads and values of another copy's destination.
 
     >>> from cute_py.atom import copy_atom
     >>> one = copy_atom("UniversalCopy<float>", "float")
@@ -156,7 +156,7 @@ def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[int, ...]) -> Til
 
 
 def make_tiled_copy_C_atom(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """The smallest tiled copy that a tiled MMA's C can be retiled for: one atom's values of each thread.
+    """The smallest tiled copy for which C of a tiled MMA can be retiled: one atom's values per thread.
 
     Raises:
         StaticAssertError: the atom has more values than the MMA gives a thread.
@@ -179,13 +179,13 @@ def make_tiled_copy_C_atom(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCo
 
 
 def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout: Layout) -> TiledCopy:
-    """A tiled copy of offsets: which address each thread reads in each of its values.
+    """Make a tiled copy from offsets: the layout says which address each thread reads for each value.
 
     Args:
         atom_layout_TV: (thread, value) -> offset in the memory of `data_layout`.
         data_layout: the tensor's layout, coordinates -> offset.
     Raises:
-        StaticAssertError: offsets that the data does not have; the text is C++'s.
+        StaticAssertError: the data does not have some offset; the text is C++'s.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> data = static(Layout((8, 32), (32, 1)))
@@ -220,9 +220,9 @@ def make_tmem_copy(atom: str | CopyAtom, tensor: Tensor) -> TiledCopy:
 
     Args:
         atom: a tensor-memory copy, by name or as an atom of the tensor's width.
-        tensor: in tensor memory, as `partition_fragment_C` makes it.
+        tensor: a tensor in tensor memory, such as `partition_fragment_C` returns.
     Raises:
-        StaticAssertError: another memory space, another width, or a shape that the instruction does not cover.
+        StaticAssertError: the tensor has another memory space or width, or the instruction does not cover its shape.
 
     >>> import cute_py as cute
     >>> mma = cute.make_tiled_mma("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,256,K,K>")

@@ -2,8 +2,8 @@
 
     D = A * B + C        A is (M,K), B is (N,K), C and D are (M,N)
 
-A group of threads runs an atom: one thread, a quad pair, a warp, a warpgroup, or one thread of one or two CTAs. Its
-thread-value layouts give the element that each thread holds as each of its values: `(thread, value) -> m + M*k` for A,
+A group of threads runs an atom: one thread, a quad pair, a warp, a warpgroup, or one thread in each of one or two CTAs.
+The thread-value layouts of an atom give the element for each value of each thread: `(thread, value) -> m + M*k` for A,
 `n + N*k` for B, `m + M*n` for C. A warp's C of SM80_16x8x16:
 
     ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))        thread 5 = (1,1), value 3 = (1,1)  ->  32 + 1 + 16 + 8 = 57 = (9, 3)
@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from cute_py.argument_checks import expect_choice, expect_fields, record
+from cute_py.argument_checks import expect_choice, expect_fields, expect_integer, record
 from cute_py.arith_tuple import text
 from cute_py.atom.element_types import ElementType, SparseElement, cpp_type_text
 from cute_py.atom.pictures import Colour, mma_latex, mma_svg
@@ -47,7 +47,7 @@ def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
 
 @record
 class FragmentType:
-    """How an operand reaches the instruction.
+    """The form in which an operand reaches the instruction.
 
     `kind`: 'value' (registers), 'smem_desc' (a descriptor of shared memory), 'tmem' (tensor memory). `name` and
     `parameters` are C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
@@ -143,14 +143,14 @@ class MmaAtom:
         return self.types["D"]
 
     def fragment_type(self, operand: str) -> FragmentType:
-        """How an operand reaches the instruction; by default in registers of its element type."""
+        """The fragment type of an operand; by default registers of its element type."""
         expect_choice(operand, tuple(x for x in OPERANDS if x in self.types), f"an operand of {self.name}")
         found = self.fragments.get(operand)
         return found or FragmentType("value", cpp_type_text(self.types["C" if operand == "D" else operand]))
 
     def layout_TV(self, operand: Literal["A", "B", "C"]) -> Layout:
-        """(thread index, value) -> place, as in a tiled MMA of this one atom. A thread is named by its index, not its
-        number.
+        """The layout (thread index, value) -> element, as in a tiled MMA of this one atom. The first mode is a thread's
+        index, not its number in the CTA.
 
         >>> from cute_py.atom.mma_atoms import mma_atom
         >>> print(mma_atom("SM70_8x8x4_F16F16F16F16_TN").layout_TV("A"))      # threads 0 to 3 and 16 to 19
@@ -161,6 +161,34 @@ class MmaAtom:
         coordinates = composition(Layout((size(self.thr_id), Int(1)), (Int(1), Int(0))), numbers)
         threads: Layout = composition(make_layout(layout[0], _ONE), coordinates)
         return make_layout(threads, make_layout(layout[1], make_layout(_ONE, _ONE)))
+
+    def holders(self, operand: Literal["A", "B", "C"], row: int, column: int) -> tuple[tuple[int, int], ...]:
+        """(thread, value) of each thread that holds an element in its registers, by the number of the thread.
+
+        Args:
+            row, column: of the element: (m, k) of A, (n, k) of B, (m, n) of C.
+        Raises:
+            InvalidValueError: the operand has no such element, or lies in shared or tensor memory, so that no thread
+                holds it.
+
+        >>> from cute_py.atom import mma_atom
+        >>> mma_atom("SM90_64x128x16_F32BF16BF16_SS").holders("C", 17, 42)
+        ((37, 20),)
+        """
+        layout = self.layouts[expect_choice(operand, ("A", "B", "C"), "an operand")]
+        kind = self.fragment_type(operand).kind
+        if kind != "value":
+            where = "tensor memory" if kind == "tmem" else "shared memory"
+            raise InvalidValueError(f"{operand} of {self.op} lies in {where}; no thread holds its elements")
+        m, n, k = (int(size(extent)) for extent in self.shape_mnk)
+        rows, columns = {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]
+        row = expect_integer(row, "row", 0, rows - 1)
+        place = row + rows * expect_integer(column, "column", 0, columns - 1)
+        values: dict[int, list[int]] = {}
+        for value in range(int(size(layout[1]))):
+            values.setdefault(int(layout[1](value)), []).append(value)
+        threads = [(int(self.thr_id(at)), int(layout[0](at))) for at in range(int(size(layout[0])))]
+        return tuple([(thread, value) for thread, begin in threads for value in values.get(place - begin, ())])
 
     def latex(self, color: Colour | None = None) -> str:
         """The text of C++'s print_latex: A, B and C around each other, thread and value in each cell.
@@ -213,7 +241,8 @@ def make_mma_atom(
     header: str,
     **more: Any,
 ) -> MmaAtom:
-    """The atom of an operation with the values of its template arguments; `more` are further fields of it."""
+    """Make the atom of an operation with the values of its template arguments; `more` has further fields of the
+    atom."""
     m, n, k = map(Int, shape_mnk)
     op = operation.namespace + operation.name
     head = (written(op, operation.parameters, values), op, operation.arch, operation.family, (m, n, k))

@@ -46,10 +46,10 @@ def _spellings() -> dict[str, MmaOperation]:
 
 
 def mma_operation(name: str) -> MmaOperation:
-    """The operation of a name without template arguments.
+    """The operation with a name, given without template arguments.
 
     Raises:
-        InvalidValueError: no such operation; the nearest names are shown.
+        InvalidValueError: the operation does not exist; the error lists the nearest names.
 
     >>> mma_operation("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS").family
     'sm90_gmma_sparse'
@@ -71,16 +71,15 @@ def _atom(name: str) -> MmaAtom:
 
 
 def mma_atom(name: str | MmaAtom, *, arch: str | None = None) -> MmaAtom:
-    """The atom of an operation's name, with its template arguments.
+    """Make the atom of an operation from its name and template arguments.
 
     Args:
-        name: as C++ writes it; namespaces and trailing defaults may be left out, so that
-            `SM90_64x8x16_F16F16F16_SS` has A and B K-major and `..._SS<K,MN>` says what differs. An atom is returned
-            unchanged.
-        arch: the architecture that it is for, `sm_90a`, or CuTe's `sm90`; default any.
+        name: the name in C++. Namespaces and trailing defaults may be omitted: `SM90_64x8x16_F16F16F16_SS` has A and B
+            K-major, and `..._SS<K,MN>` changes the default. An atom is returned unchanged.
+        arch: the target architecture, such as `sm_90a` or CuTe's `sm90`; default any.
     Raises:
-        InvalidValueError: no such operation, too many or too few arguments, an unknown value, or an architecture that
-            lacks the instruction.
+        InvalidValueError: the operation does not exist, has another number of arguments or an unknown value, or the
+            architecture lacks the instruction.
         StaticAssertError: C++ refuses these arguments; `condition` is its text.
 
     >>> print(mma_atom("SM90_64x128x16_F32BF16BF16_SS<K,MN>").name)
@@ -122,18 +121,18 @@ def find_mma_atoms(
     k: int | None = None,
     sparse: bool | None = None,
 ) -> list[MmaAtom]:
-    """The atoms with these properties; an omitted property matches everything.
+    """Find the atoms with these properties; an omitted property matches everything.
 
     Args:
         a, b, c: element types (for a sparse A, the type of the stored elements).
-        arch: `sm90`, `sm_90` or `sm_90a`: operations that this architecture is the first to have.
+        arch: `sm90`, `sm_90` or `sm_90a`: finds operations that first exist on this architecture.
         family: `sm80`, `sm90_gmma`, `sm100_umma`, ...
         m, n, k: extents of one instruction.
         sparse: whether A is sparse.
     Returns:
         Atoms in the order of CuTe's headers; a template has typical arguments, and the requested types.
     Raises:
-        InvalidValueError: an unknown type, architecture or family.
+        InvalidValueError: a type, architecture or family is unknown.
 
     >>> [atom.op for atom in find_mma_atoms(a="bfloat16", arch="sm80")]
     ['SM80_16x8x8_F32BF16BF16F32_TN', 'SM80_16x8x16_F32BF16BF16F32_TN']

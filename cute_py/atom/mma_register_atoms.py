@@ -1,13 +1,13 @@
-"""MMA atoms whose operands are all in registers: SM61, SM70, SM75, SM80, SM89, SM90 (f64), SM120, and plain FMA.
+"""MMA atoms with all operands in registers: SM61, SM70, SM75, SM80, SM89, SM90 (f64), SM120, and plain FMA.
 
 Since SM75 the registers of a warp hold 8 rows by 4 columns of 32-bit pieces. A piece is V = 32 / bits elements along K,
-or one element of 32 bits and more. From this follow A (M,K), B (N,K) and C (M,N), with K read as N:
+or one element of 32 bits and more. This gives the layouts of A (M,K), B (N,K), and C (M,N), for which K is read as N:
 
     thread (4,8)   4 pieces along K, 8 rows
     value (V,2,R)  V elements of a piece, the second half of 16 rows, R more pieces, 4 pieces apart
 
-`warp_fragment` is that rule; modes of size 1 are left out, as CuTe leaves them out. SM70's quad pairs are older and
-have their own four layouts.
+`warp_fragment` is this rule. It omits modes of size 1, as CuTe does. SM70's quad pairs are older and have their own
+four layouts.
 Source: cute/atom/mma_traits_sm{61,70,75,80,89,90,120,120_sparse}.hpp, mma_traits_sm100.hpp (FMA).
 """
 
@@ -32,7 +32,7 @@ _QUAD_PAIR: Final = static_layout((4, 2), (1, 16))
 
 @functools.cache
 def short_type(name: str) -> DType:
-    """The element type of an abbreviation in the name of an operation.
+    """The element type for an abbreviation in the name of an operation.
 
     >>> short_type("BF16")
     DType('bfloat16')
@@ -41,7 +41,7 @@ def short_type(name: str) -> DType:
 
 
 def ptx_type(name: str) -> str:
-    """PTX's name of the type of an abbreviation in an operation's name; for a complex type, the type of its parts.
+    """PTX's name of the type for an abbreviation in an operation's name; for a complex type, the type of its parts.
 
     >>> ptx_type("BF16"), ptx_type("U1"), ptx_type("C64")
     ('bf16', 'b1', 'f64')
@@ -51,12 +51,12 @@ def ptx_type(name: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def warp_fragment(rows: int, columns: int, piece: int, wrapped: bool = False) -> Layout:
-    """(thread, value) -> row + rows * column of a warp's fragment.
+    """The layout (thread, value) -> row + rows * column of a warp's fragment.
 
     Args:
         rows: 8 or 16; columns: a multiple of 4 pieces, in elements.
         piece: elements of one 32-bit piece.
-        wrapped: a single value mode keeps its bracket, as a few rows of CuTe write it.
+        wrapped: keep the brackets of a single value mode, as a few rows of CuTe do.
 
     >>> print(warp_fragment(16, 16, 2), warp_fragment(8, 4, 1))
     ((_4,_8),(_2,_2,_2)):((_32,_1),(_16,_8,_128)) ((_4,_8),_1):((_8,_1),_0)
@@ -70,7 +70,7 @@ def warp_fragment(rows: int, columns: int, piece: int, wrapped: bool = False) ->
 
 
 def registers_of(layout: Layout, element: DType) -> tuple[int, str]:
-    """(number, type) of the registers that hold one thread's values: 32-bit words for types of 16 bits and less."""
+    """The (number, type) of the registers that hold one thread's values: 32-bit words for types of 16 bits or less."""
     values = int(size(layout[1]))
     if element.name in ("float32", "float64", "complex128", "gauss_complex128"):
         return values, element.name
@@ -284,7 +284,7 @@ def _sm120_rows() -> Iterator[MmaOperation]:
 
 @functools.cache
 def register_operations() -> tuple[MmaOperation, ...]:
-    """Every operation whose operands are all in registers."""
+    """Every operation with all operands in registers."""
     sm70 = tuple(
         MmaOperation(f"SM70_8x8x4_{c}F16F16{c}_{order}", "sm70", "sm70", _quad_pair, details=(c, order))
         for c in ("F16", "F32")

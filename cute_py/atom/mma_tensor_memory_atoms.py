@@ -5,7 +5,7 @@
     SM100_MMA_MXF8F6F4_SS<..., float_ue8m0_t, 128, 64, K, K>    a scale factor for each 32 elements of K
 
 One thread issues the instruction for its CTA, so an operand's thread-value layout covers the whole operand,
-(1,(M,K)):(0,(1,M)). With two CTAs each holds half of M and half of N: (2,(M/2,K)):(M/2,(1,M)).
+(1,(M,K)):(0,(1,M)). With two CTAs, each holds half of M and half of N: (2,(M/2,K)):(M/2,(1,M)).
 
 The name encodes every property: kind, 2x1SM, the place of A, and SCALED, SPARSE or INTERLEAVED; the checks differ
 between operations in their bounds and in their texts, which are C++'s. The 32-bit instruction descriptor holds types,
@@ -86,7 +86,7 @@ def _forms() -> Iterator[Form]:
 
 
 def whole_layout(ctas: int, extent: int, columns: int) -> Layout:
-    """(CTA, value) -> index of an element of the whole operand, or of each CTA's half of its rows.
+    """The layout (CTA, value) -> index of an element of the whole operand, or of each CTA's half of the rows.
 
     >>> print(whole_layout(1, 128, 16), whole_layout(2, 128, 16))
     (_1,(_128,_16)):(_0,(_1,_128)) (_2,(_64,_16)):(_64,(_1,_128))
@@ -273,7 +273,7 @@ def instruction_descriptor(
     sparse: bool = False,
     scale: DType | None = None,
 ) -> int:
-    """The descriptor of an instruction.
+    """The 32-bit instruction descriptor of tcgen05.mma.
 
     Args:
         a, b: element types; for complex numbers, the type of their parts. c: type of the sum, None with block scaling.
@@ -281,7 +281,7 @@ def instruction_descriptor(
         values: `a_major`, `b_major` ('K' or 'MN'), and optionally `a_neg`, `b_neg`, `c_sat`.
         scale: element type of the scale factors.
     Raises:
-        StaticAssertError: a type that has no format.
+        StaticAssertError: a type has no format.
 
     >>> from cute_py.dtypes import as_dtype
     >>> half = as_dtype("half")

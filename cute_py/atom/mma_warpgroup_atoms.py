@@ -1,15 +1,15 @@
-"""MMA atoms of a warpgroup (SM90): wgmma, dense and sparse, with the sizes of N that CuTe calls extended.
+"""MMA atoms of a warpgroup (SM90): wgmma, dense and sparse, including the sizes of N that CuTe calls extended.
 
     SM90_64x128x16_F32BF16BF16_SS<K,MN>     A and B through descriptors, A K-major, B MN-major
     SM90_64x128x16_F32BF16BF16_RS<K,K>      A in registers
     SM90::GMMA::SPARSE::GMMA_64x128x32_F32BF16BF16_SS<K,K>    half of A stored, its metadata in a register
 
-4 warps of 16 rows give 64 rows, so C is a warp's fragment, with a mode for the warps after its rows, repeated N / 8
+4 warps of 16 rows give 64 rows. So C is a warp's fragment with a mode for the warps after the rows, repeated N / 8
 times:
 
     C  ((4,8,4),(2,2,N/8)):((128,1,16),(64,8,512))        A from registers  ((4,8,4),(V,2,2)), V = K / 8
 
-All 128 threads see the whole of an operand in shared memory: (128,(M,K)):(0,(1,M)).
+All 128 threads see the whole operand in shared memory: (128,(M,K)):(0,(1,M)).
 Source: cute/atom/mma_traits_sm90_gmma{,_ext,_sparse,_sparse_ext}.hpp.
 """
 
@@ -69,7 +69,7 @@ def register_a_layout(k: int) -> Layout:
 
 
 def shared_layout(extent: int, k: int) -> Layout:
-    """(thread, value) -> index of an operand in shared memory: every thread sees all of it.
+    """The layout (thread, value) -> index in an operand in shared memory; every thread sees the whole operand.
 
     >>> print(shared_layout(64, 16))
     (_128,(_64,_16)):(_0,(_1,_64))

@@ -1,10 +1,10 @@
 """Pictures of the elements that each thread holds, character for character as in C++: print_latex and print_svg.
 
-    latex    C at (0,0), A on its left, B above; of a copy the source, and the destination on its right
-    svg      the same of an MMA, cells of 20 units
+    latex    C at (0,0), A on its left, B above; for a copy, the source and on its right the destination svg      the
+    same picture of an MMA, with cells of 20 units
 
-Each cell has the first thread and value that claims it, in one of eight colours by thread modulo 8. Elements beyond the
-tile are left out; the layout of an MMA with threads along K has some.
+A cell shows the first thread and value that hold it, in one of eight colours by thread modulo 8. Elements beyond the
+tile, which the layout of an MMA with threads along K has, are omitted.
 Source: cute/util/print_latex.hpp, print_svg.hpp.
 """
 
@@ -39,18 +39,18 @@ def svg_pastel(thread: int, value: int) -> str:
 
 
 def cells(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Iterator[Cell]:
-    """Every element of a tile with the first thread and value that hold it, in the order of threads, then values.
+    """The elements of a tile, each with the first thread and value that hold it, in the order of threads, then values.
 
     Args:
         layout_tv: (thread, value) -> row + rows * column. shape: (rows, columns).
     Raises:
-        InvalidValueError: more than 2**20 pairs.
+        InvalidValueError: there are more than 2**20 pairs.
 
     >>> list(cells(Layout((2, 2), (1, 2)), (2, 2)))
     [(0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 1, 1)]
     """
     if int(size(layout_tv)) > MAX_CELLS:
-        why = f"the picture would have {int(size(layout_tv))} cells; at most {MAX_CELLS} are drawn"
+        why = f"the picture would have {int(size(layout_tv))} cells; must be at most {MAX_CELLS}"
         raise InvalidValueError(why, {"layout": layout_tv})
     rows, columns = (int(size(s)) for s in shape)
     table = offsets(layout_tv)
@@ -88,7 +88,8 @@ def _coordinates(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Tensor:
 
 
 def mma_latex(layouts: dict[str, Layout], tile: tuple[int, int, int], color: Colour | None = None) -> str:
-    """The text of print_latex of a tiled MMA: layouts (thread, value) -> place of A, B and C, and the (M,N,K) tile."""
+    """The text of print_latex for a tiled MMA, from the layouts (thread, value) -> element of A, B and C, and the
+    (M,N,K) tile."""
     paint = pastel if color is None else expect_function(color, "the colour of a thread and a value")
     m, n, k = (int(size(t)) for t in tile)
     shapes = {"C": (tile[0], tile[1]), "A": (tile[0], tile[2]), "B": (tile[1], tile[2])}

@@ -1,4 +1,4 @@
-"""Descriptors of shared memory: the 64 bits with which wgmma and tcgen05 find an operand.
+"""Shared-memory descriptors: the 64 bits that describe an operand of wgmma or tcgen05.
 
     bits     tcgen05 (UMMA)                       wgmma (GMMA)
     0-13     start address / 16                   the same
@@ -9,8 +9,8 @@
     52       leading offset is an address         -
     61-63    swizzle 0, 6, 4, 2 or 1              62-63: 0, 3, 2 or 1
 
-All byte offsets are multiples of 16 and are kept here as the fields hold them, in 16-byte units. The meaning of LBO and
-SBO depends on major mode and swizzle. Counted in such units the operand is
+All byte offsets are multiples of 16, and this module keeps them in 16-byte units, like the fields. The meaning of LBO
+and SBO depends on major mode and swizzle. Counted in such units the operand is
 
     K-major      ((8,n),2)        8 rows, n times, SBO apart; without a swizzle, 16 bytes and the next 16 LBO apart
     MN-major     ((W,n),(8,k))    W units along M|N, n times, LBO apart; 8 of K, k times, SBO apart (4 with atoms of
@@ -58,7 +58,7 @@ class Major(NamedEnum, StrEnum):
 
 
 class DescriptorKind(NamedEnum):
-    """Which instructions read the descriptor.
+    """The family of instructions that read a descriptor.
 
     >>> [kind.value for kind in DescriptorKind]
     ['tcgen05', 'wgmma']
@@ -69,7 +69,7 @@ class DescriptorKind(NamedEnum):
 
     @property
     def cute(self) -> str:
-        """CuTe's name of it."""
+        """The name in CuTe."""
         return "umma" if self is DescriptorKind.TCGEN05 else "gmma"
 
 
@@ -98,11 +98,11 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
     @property
     def period(self) -> int:
-        """Bytes after which the pattern repeats; also the alignment that a base offset of 0 implies."""
+        """Bytes after which the pattern repeats. This is also the alignment that a base offset of 0 implies."""
         return (16, 256, 512, 1024, 1024)[self]
 
     def of(self, address: int) -> int:
-        """The byte address that this swizzle moves `address` to.
+        """The byte address to which this swizzle moves `address`.
 
         >>> SmemSwizzle.B128.of(128)
         144
@@ -111,7 +111,7 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
 
 def swizzled(address: Place, swizzle: SmemSwizzle) -> Place:
-    """The byte address that `swizzle` moves `address` to, an int or an integer array. The function is its own
+    """The byte address to which `swizzle` moves `address`, an int or an integer array. The function is its own
     inverse."""
     bits, base, shift = swizzle.cute
     return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
@@ -168,12 +168,12 @@ class SmemDescriptor:
 
     Args:
         start, leading, stride: in 16-byte units, 14 bits each.
-        base_offset: (address of the pattern's start >> 7) & 7; 0 where it starts on a multiple of its period.
-        version: 1 for tcgen05; wgmma has none and keeps 1 here.
+        base_offset: (address of the pattern's start >> 7) & 7; 0 if the pattern starts at a multiple of its period.
+        version: 1 for tcgen05; wgmma descriptors have no version, and this field stays 1.
         leading_is_address: `leading` is an address / 16, not an offset (sm_103a; K of 48 bytes).
-        residue: bits that no field holds, kept so that encode(decode(x)) is x.
+        residue: bits without a field, which are kept so that encode(decode(x)) is x.
     Raises:
-        TmemError: a field does not fit its bits, or the kind has no such field; the error lists all of them.
+        TmemError: a field does not fit in its bits, or the kind lacks the field; the error lists all such fields.
 
     >>> hex(SmemDescriptor(start=0, leading=16, stride=8).encode())
     '0x400800100000'
@@ -200,7 +200,7 @@ class SmemDescriptor:
             raise TmemError(reasons[0], {f"and {n}": reason for n, reason in enumerate(reasons[1:], 2)})
 
     def violations(self) -> list[str]:
-        """Every field that does not fit, as a sentence; empty for a descriptor that was made."""
+        """A sentence for every field that does not fit; empty for a valid descriptor."""
         out = []
         for field in BIT_FIELDS[self.kind]:
             value = getattr(self, field.name)
@@ -211,7 +211,7 @@ class SmemDescriptor:
                 unit = " (16-byte units)" if field in _OFFSETS else ""
                 out.append(f"{field.name} = {value}{unit}; must be within 0..{(1 << field.width) - 1}")
         if self.kind is DescriptorKind.WGMMA and self.leading_is_address:
-            out.append("leading_is_address; must be False in a wgmma descriptor")
+            out.append("leading_is_address = True; must be False in a wgmma descriptor")
         if self.residue & (_held(self.kind)) or not 0 <= self.residue < 1 << 64:
             out.append(f"residue = {self.residue:#x}; must not overlap a field")
         return out
@@ -234,12 +234,12 @@ class SmemDescriptor:
             (
                 "leading",
                 not is_address or (self.swizzle is SmemSwizzle.B128 and not self.base_offset),
-                "leading_is_address = True; needs the 128-byte swizzle and a base offset of 0",
+                "leading_is_address = True; must be False without the 128-byte swizzle and a base offset of 0",
             ),
             (
                 "target",
                 not is_address or arch in (None, "sm_103a"),
-                f"leading_is_address = True; only sm_103a has it, not {arch}",
+                f"leading_is_address = True; must be False on {arch}, because only sm_103a has this mode",
             ),
             ("residue", not self.residue, f"residue = {self.residue:#x}; reserved bits must be 0"),
         )
@@ -247,7 +247,7 @@ class SmemDescriptor:
 
     @property
     def start_address(self) -> int:
-        """C++'s `start_address_`: in 16-byte units, as all of these."""
+        """C++'s `start_address_`, in 16-byte units like all offsets."""
         return self.start
 
     @property
@@ -265,7 +265,7 @@ class SmemDescriptor:
 
     @property
     def lbo_mode(self) -> int:
-        """1 where the leading offset is an address."""
+        """1 if the leading offset is an address, otherwise 0."""
         return int(self.leading_is_address)
 
     def encode(self) -> int:
@@ -285,7 +285,7 @@ class SmemDescriptor:
         """The fields of a 64-bit value.
 
         Raises:
-            TmemError: not 64 bits, or an undefined swizzle code (tcgen05: 3, 5, 7).
+            TmemError: the value has more than 64 bits, or an undefined swizzle code (tcgen05: 3, 5, 7).
         """
         kind = as_kind(kind)
         value = expect_integer(value, "a matrix descriptor")
@@ -295,17 +295,17 @@ class SmemDescriptor:
         code = raw.pop("swizzle")
         names = {number: swizzle for swizzle, number in SWIZZLE_CODES[kind].items()}
         if code not in names:
-            raise TmemError(f"swizzle code {code}; must be one of {', '.join(map(str, sorted(names)))}")
+            raise TmemError(f"the swizzle code is {code}; must be one of {', '.join(map(str, sorted(names)))}")
         is_address = bool(raw.pop("leading_is_address", 0))
         residue = value & ~_held(kind)
         return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
     def diff(self, other: SmemDescriptor | int, major: Major | str | None = None) -> list[Diagnostic]:
-        """Differences from a kernel's descriptor; the rule of each is the name of the field.
+        """List the differences from a kernel's descriptor; the rule of a difference is the name of the field.
 
         Args:
-            other: the kernel's descriptor, or its 64 bits; its address is not compared. major: decides the meaning of
-                LBO and SBO.
+            other: the kernel's descriptor, or its 64 bits; its address is not compared. major: the major mode, which
+                decides the meaning of LBO and SBO.
 
         >>> right = SmemDescriptor(0, 512, 64, SmemSwizzle.B128, "wgmma")
         >>> [str(found) for found in right.diff(right.encode() ^ 513 << 16, "MN")]
@@ -313,22 +313,22 @@ class SmemDescriptor:
         """
         if not isinstance(other, SmemDescriptor):
             other = SmemDescriptor.decode(other, self.kind)
-        meanings = {} if major is None else _meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
+        meanings = {} if major is None else offset_meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
         found = []
         for name in ("leading", "stride"):
             have, want = getattr(other, name) * UNIT_BYTES, getattr(self, name) * UNIT_BYTES
             if have != want:
                 found.append(Diagnostic(name, name, have, "bytes", f"be {want} bytes{meanings.get(name, '')}"))
         if other.swizzle is not self.swizzle:
-            text = f"swizzle {other.swizzle.name}; must be {self.swizzle.name}"
+            text = f"the swizzle is {other.swizzle.name}; must be {self.swizzle.name}"
             found.append(Diagnostic("swizzle", text=text))
         if other.base_offset != self.base_offset:
             found.append(Diagnostic("base_offset", "base_offset", other.base_offset, "", f"be {self.base_offset}"))
         return found
 
     def explain(self, major: Major | str | None = None) -> str:
-        """One line for each field: its bits, its value, its meaning; with a major mode, also the distance that LBO and
-        SBO step over.
+        """Describe each field in one line: its bits, value and meaning. With a major mode, also describe the distance
+        that LBO and SBO step over.
 
         >>> print("\\n".join(SmemDescriptor(64, 1, 64, SmemSwizzle.B128, "wgmma").explain("K").splitlines()[:4]))
         wgmma matrix descriptor 0x4000004000010040
@@ -336,7 +336,7 @@ class SmemDescriptor:
           bits 16-29 leading-dimension offset              : 1 x 16 = 16 bytes, unused: swizzled rows are contiguous
           bits 32-45 stride-dimension offset               : 64 x 16 = 1024 bytes from 8 rows to the next 8 rows
         """
-        meanings = {} if major is None else _meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
+        meanings = {} if major is None else offset_meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
         lines = [f"{self.kind.value} matrix descriptor {self.encode():#018x}"]
         for field in BIT_FIELDS[self.kind]:
             value = getattr(self, field.name)
@@ -363,7 +363,7 @@ def _held(kind: DescriptorKind) -> int:
 
 
 def as_kind(kind: DescriptorKind | str) -> DescriptorKind:
-    """The kind, given as a member, by its name, or by CuTe's: `umma`, `gmma`.
+    """Return the kind for a member, its name, or CuTe's name: `umma`, `gmma`.
 
     >>> as_kind("tcgen05") is as_kind("TCGEN05") is as_kind("umma")
     True
@@ -375,7 +375,7 @@ def as_kind(kind: DescriptorKind | str) -> DescriptorKind:
 
 
 def as_swizzle(value: SmemSwizzle | int | str) -> SmemSwizzle:
-    """The swizzle, given as a member, by its number, or by its name, such as "none", "B128" or "128B".
+    """Return the swizzle for a member, its number, or its name, such as "none", "B128" or "128B".
 
     >>> as_swizzle("128B") is as_swizzle(3)
     True
@@ -384,11 +384,11 @@ def as_swizzle(value: SmemSwizzle | int | str) -> SmemSwizzle:
     for one in SmemSwizzle:
         if name == one.name.strip("B") or (is_integer(value) and value == one):
             return one
-    raise TmemError(f"swizzle {given(value)}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)")
+    raise TmemError(f"swizzle = {given(value)}; must be 0 (none), 1 (32B), 2 (64B), 3 (128B) or 4 (128B, 32B atom)")
 
 
 def as_major(major: Major | str) -> Major:
-    """The major mode, given as a member or by its name.
+    """Return the major mode for a member or its name.
 
     >>> as_major("mn") is Major.MN
     True
@@ -404,7 +404,7 @@ def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: SmemSwiz
     """The tcgen05 descriptor of shared-memory `address`, as `T.ptx.tcgen05.encode_matrix_descriptor` makes it.
 
     Args:
-        address: bytes, a multiple of 16 (bits above 256 KiB are cut off).
+        address: bytes, a multiple of 16 (bits above 256 KiB are dropped).
         ldo, sdo: leading and stride offsets, in 16-byte units.
         swizzle: 0 none, 1 32B, 2 64B, 3 128B, 4 128B with 32-byte atoms.
 
@@ -413,7 +413,7 @@ def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: SmemSwiz
     """
     address = expect_integer(address, "the address of shared memory", 0)
     if address % UNIT_BYTES:
-        raise TmemError(f"shared-memory address {address}; must be a multiple of 16 bytes")
+        raise TmemError(f"the shared-memory address is {address}; must be a multiple of 16 bytes")
     return SmemDescriptor((address & ADDRESS_MASK) // UNIT_BYTES, ldo, sdo, as_swizzle(swizzle)).encode()
 
 
@@ -421,7 +421,7 @@ def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
     """`descriptor` with `offset` (16-byte units) added to its low 32 bits, modulo 2**32, without a carry into the upper
     bits.
 
-    A sum past 16383 units runs into the leading offset; the planner keeps below.
+    A sum above 16383 units changes the leading offset; the planner never exceeds it.
 
     >>> f"{smem_desc_add_16B_offset(0x0000400800100000, 32):#018x}"
     '0x0000400800100020'
@@ -431,7 +431,7 @@ def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
 
 
 def replace_start_address(descriptor: int, address: int) -> int:
-    """`descriptor` with the start address of `address` (bytes); the other bits stay.
+    """Replace the start address of `descriptor` by `address` (bytes); the other bits stay.
 
     >>> made = SmemDescriptor(4, 1, 64, SmemSwizzle.B128, "umma")
     >>> SmemDescriptor.decode(replace_start_address(int(made), 0x400), "umma").start_address
@@ -441,7 +441,7 @@ def replace_start_address(descriptor: int, address: int) -> int:
     return (descriptor & ~START_MASK) | ((address >> 4) & START_MASK)
 
 
-def _meanings(major: Major, plain: bool) -> dict[str, str]:
+def offset_meanings(major: Major, plain: bool) -> dict[str, str]:
     """Meanings of `leading` and `stride`: the distance that each steps over."""
     if major is Major.K:
         row = " from 16 bytes of K to the next 16" if plain else ", unused: swizzled rows are contiguous"
@@ -452,7 +452,7 @@ def _meanings(major: Major, plain: bool) -> dict[str, str]:
 
 
 def offset_text(name: str) -> str:
-    """Meaning of LBO or SBO for each major mode, with a swizzle and without.
+    """The meaning of LBO or SBO for each major mode, with and without a swizzle.
 
     >>> print(offset_text("SBO"))
     SBO, the stride byte offset of a shared-memory descriptor; 14 bits, in units of 16 bytes
@@ -468,13 +468,13 @@ def offset_text(name: str) -> str:
     for major in Major:
         for plain in (False, True):
             case = f"{major}-major, {'no swizzle' if plain else 'swizzled'}"
-            rows.append(f"  {case:20}: {_meanings(major, plain)[field].lstrip(', ')}")
+            rows.append(f"  {case:20}: {offset_meanings(major, plain)[field].lstrip(', ')}")
     return "\n".join(rows)
 
 
 @dataclass(frozen=True, slots=True)
 class DescriptorIterator:
-    """Descriptors of tiles: an offset is in units of 16 bytes, and is added to the lower 32 bits.
+    """An iterator over the descriptors of tiles. Its offset is in units of 16 bytes and is added to the lower 32 bits.
 
     >>> it = DescriptorIterator(SmemDescriptor(64, 0, 0))
     >>> hex((it + 2).descriptor.encode()), hex(it[4].encode())

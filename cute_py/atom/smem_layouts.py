@@ -10,8 +10,8 @@ bits, K-major on the left, MN-major on the right:
     SW128_32B  Sw<2,5,2>                       (1024,4):(1,1024)       of tcgen05 only
 
 The atom of an element type is the same layout, counted in elements. `tile_to_shape(atom, shape)` repeats it over a
-tile; the selectors choose the widest atom that fits one, as CUTLASS's collective builders do. `make_gmma_desc` and
-`make_umma_desc` make the descriptor of one instruction's tile of such a layout, and refuse any other with C++'s
+tile; the selectors choose the widest atom that fits a tile, as CUTLASS's collective builders do. `make_gmma_desc` and
+`make_umma_desc` make the descriptor of one instruction's tile of such a layout, and refuse any other layout with C++'s
 condition; `find_smem_operand` finds the major mode, the swizzle and the descriptors of a whole tile.
 Source: cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm90_gmma_sparse.hpp, mma_traits_sm100.hpp;
 cutlass/gemm/collective/builders/sm90_common.inl, sm100_common.inl.
@@ -74,7 +74,7 @@ _NAME: Final = re.compile(
 
 
 class SmemSparsePtrFlag(SmemPtrFlag):
-    """C++'s smem_sparse_ptr_flag_bits<S, B>: a pointer not set yet to the stored elements of a sparse matrix.
+    """C++'s smem_sparse_ptr_flag_bits<S, B>: an unset pointer to the stored elements of a sparse matrix.
 
     >>> print(SmemSparsePtrFlag(16, 0, 2))
     smem_sparse<2>_ptr[16b](unset)
@@ -124,9 +124,9 @@ def _named_atom(name: str, dtype: DTypeLike | None, sparsity: int, family: str) 
     found = _NAME.fullmatch(bare.strip())
     if found is None or (found[3] == "SW128_32B" and (found[2] == "K" or family == "GMMA")):
         known = [f"{m}_{s}" for m in Major for s in SWIZZLES] + ["MN_SW128_32B"] * (family == "UMMA")
-        raise InvalidValueError(f"{given(name)} is no {family} layout atom", {"known": ", ".join(known)})
+        raise InvalidValueError(f"{given(name)} is not a {family} layout atom", {"known": ", ".join(known)})
     if found[3] != "SW128_32B" and found[3] not in SWIZZLES:
-        raise InvalidValueError(f"{given(name)}: no such swizzle", {"known": ", ".join(SWIZZLES)})
+        raise InvalidValueError(f"the swizzle of {given(name)} does not exist", {"known": ", ".join(SWIZZLES)})
     if bracket and dtype is None:
         dtype, _, count = argument.rstrip("> ").partition(",")
         sparsity = int(count) if count.strip().isdigit() else sparsity
@@ -137,14 +137,14 @@ def _named_atom(name: str, dtype: DTypeLike | None, sparsity: int, family: str) 
 
 
 def gmma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1) -> ComposedLayout:
-    """The layout atom that wgmma reads.
+    """Make a layout atom that wgmma reads.
 
     Args:
         name: `K_SW128`, `MN_INTER`, ..., or C++'s name `GMMA::Layout_K_SW128_Atom<half_t>`.
-        dtype: element type; None counts in bits.
-        sparsity: elements of a sparse A that one stored element stands for.
+        dtype: the element type; None: the layout counts bits.
+        sparsity: the number of elements of a sparse A that one stored element stands for.
     Raises:
-        InvalidValueError: no such layout, or an unknown type.
+        InvalidValueError: the layout does not exist, or the type is unknown.
 
     >>> print(gmma_layout("K_SW128", "half_t"))
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
@@ -153,7 +153,7 @@ def gmma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1)
 
 
 def umma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1) -> ComposedLayout:
-    """The layout atom that tcgen05.mma reads: those of wgmma, and `MN_SW128_32B`.
+    """Make a layout atom that tcgen05.mma reads: an atom of wgmma, or `MN_SW128_32B`.
 
     >>> print(umma_layout("MN_SW128_32B", "tfloat32_t"))
     Sw<2,5,2> o smem_ptr[32b](unset) o (_32,_4):(_1,_32)
@@ -164,17 +164,17 @@ def umma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1)
 def tile_to_mma_shape(
     atom: Layout | ComposedLayout, mma_tile_shape: Shape, order: Stride = LayoutLeft
 ) -> Layout | ComposedLayout:
-    """A layout atom repeated over the tile of an MMA: ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...).
+    """Repeat a layout atom over the tile of an MMA: ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...).
 
     C++'s `UMMA::tile_to_mma_shape`.
 
     Args:
-        atom: a layout of rank 2, as `umma_layout` gives it.
-        mma_tile_shape: ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...): the extents of one instruction, how often it is repeated
-            along each of them, and any further modes.
-        order: of the modes of (M, N, ...), as in `tile_to_shape`.
+        atom: a layout of rank 2, such as `umma_layout` returns.
+        mma_tile_shape: ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...): the extents of one instruction, its number of repetitions
+            along each extent, and any further modes.
+        order: the order of the modes of (M, N, ...), as in `tile_to_shape`.
     Raises:
-        InvalidTypeError: a shape of another profile.
+        InvalidTypeError: the shape has another profile.
         StaticAssertError: as `tile_to_shape`, and as `tiled_divide`.
 
     >>> print(tile_to_mma_shape(umma_layout("K_SW128", "half_t"), ((Int(128), Int(16)), Int(1), Int(4))))
@@ -240,7 +240,7 @@ _WIDEST_FIRST: Final = ("SW128", "SW64", "SW32", "INTER")
 
 
 def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
-    """The widest atom that fits a tile that wgmma reads from shared memory.
+    """Select the widest atom that fits a tile that wgmma reads from shared memory.
 
     Args:
         major: 'K' or 'MN'. dtype: element type. mn, k: extents of the tile, in elements; for a tuple, its first mode
@@ -258,7 +258,8 @@ def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) 
 def rs_smem_selector(
     major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape, *, transposed_b: bool = False
 ) -> ComposedLayout:
-    """The atom for a tile whose other operand is in registers. For MN-major 4-byte types, SW32 avoids bank conflicts.
+    """Select the atom for the tile of one operand if the other operand is in registers. For MN-major 4-byte types, SW32
+    avoids bank conflicts.
 
     Args:
         transposed_b: B is transposed in shared memory before wgmma reads it.
@@ -282,7 +283,7 @@ def rs_smem_selector(
 
 
 def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
-    """The widest atom that fits a tile that tcgen05.mma reads from shared memory.
+    """Select the widest atom that fits a tile that tcgen05.mma reads from shared memory.
 
     Raises:
         StaticAssertError: no atom fits; the text is C++'s.
@@ -395,15 +396,15 @@ def _umma_swizzle(swizzle: Swizzle) -> SmemSwizzle:
 
 
 def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
-    """The 64-bit descriptor of one instruction's operand, for wgmma.
+    """Make the 64-bit descriptor of one instruction's operand, for wgmma.
 
     Args:
-        major: 'K' or 'MN': which mode is contiguous.
+        major: 'K' or 'MN', the contiguous mode.
         tensor: (M|N, K) in shared memory, the tile of one instruction, with the swizzle on its pointer.
     Returns:
-        A `SmemDescriptor`: `.encode()` has its bits, `.explain(major)` says what they mean.
+        a `SmemDescriptor`; `.encode()` returns its bits, and `.explain(major)` describes them.
     Raises:
-        StaticAssertError: not in shared memory, or not a canonical layout; the text is C++'s.
+        StaticAssertError: the tensor is not in shared memory, or its layout is not canonical; the text is C++'s.
 
     >>> from cute_py.layout import tile_to_shape
     >>> layout = tile_to_shape(gmma_layout("K_SW128", "half_t"), (Int(64), Int(64)))
@@ -434,9 +435,9 @@ def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
 
 
 def make_umma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
-    """The 64-bit descriptor of one instruction's operand, for tcgen05.mma.
+    """Make the 64-bit descriptor of one instruction's operand, for tcgen05.mma.
 
-    Args, errors: as `make_gmma_desc`; besides, the swizzle of 32-byte atoms.
+    The arguments and errors are those of `make_gmma_desc`. The swizzle of 32-byte atoms is supported too.
 
     >>> from cute_py.layout import tile_to_shape
     >>> layout = tile_to_shape(umma_layout("K_SW128", "half_t"), (Int(128), Int(64)))
@@ -461,7 +462,7 @@ class SmemOperand:
     """A tile as the tensor core reads it.
 
     Args:
-        leading, stride: in 16-byte units, as the descriptors have them.
+        leading, stride: offsets in 16-byte units, as in the descriptors.
         starts: start of each instruction along K, in 16-byte units from the start of the buffer.
 
     >>> import cute_py as cute
@@ -499,8 +500,8 @@ def find_smem_operand(
     major: Major | str | None = None,
     swizzle: SmemSwizzle | int | str | None = None,
 ) -> SmemOperand:
-    """Major mode, swizzle and offsets of an operand's tile (MN, K). They give its descriptors, one for each 32 bytes of
-    K.
+    """Find the major mode, swizzle and offsets of an operand's tile (MN, K). They define its descriptors, one for each
+    32 bytes of K.
 
     The swizzle of a composed layout acts on elements, as in `Sw<3,3,3> o 0 o layout` for 16-bit elements, or on bytes
     if the offset is `smem_ptr_flag(bits)`, as in `gmma_layout` and `cute.tma.make_smem_layout`. Plain numbers count as
@@ -508,7 +509,7 @@ def find_smem_operand(
 
     Raises:
         TmemError: the tile has no descriptor; the text has C++'s condition for each major mode that was tried.
-        InvalidTypeError: not a layout, element type, descriptor kind, major or swizzle.
+        InvalidTypeError: an argument is not a layout, element type, descriptor kind, major mode or swizzle.
 
     >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))
     >>> found = find_smem_operand(tile, "bfloat16")
@@ -535,7 +536,7 @@ def _memory(layout: Layout | ComposedLayout, dtype: DType) -> Tensor:
     inner: Any = layout
     moved, start = Swizzle(0, 4, 3), 0
     if dtype.bits < 1 or 128 % dtype.bits:
-        raise TmemError(f"an element has {dtype.bits} bits; 16 bytes must hold a whole number of elements")
+        raise TmemError(f"an element has {dtype.bits} bits, but 16 bytes must hold a whole number of elements")
     if isinstance(layout, ComposedLayout):
         plain = isinstance(layout.inner, Layout) and is_integer(layout.offset)
         if not plain or not isinstance(layout.outer, Swizzle):
@@ -560,8 +561,8 @@ def _operand(memory: Tensor, major: Major, kind: DescriptorKind, wanted: SmemSwi
     mn, k = (int(size(memory.layout[mode])) for mode in (0, 1))
     if not k or k % depth or mn * k * depth > (ADDRESS_MASK + 1) * 2 * 8 * UNIT_BYTES:
         raise TmemError(
-            f"the operand has {mn} x {k} elements; K must be a multiple of {depth} (32 bytes), and "
-            "the operand at most 256 KiB"
+            f"the operand has {mn} x {k} elements; K must be a multiple of {depth} (32 bytes), and the operand "
+            "must have at most 256 KiB"
         )
     if int(size(recast(memory, UINT128).layout)) * depth != mn * k * 2:  # which C++ does not check
         raise TmemError("the elements of a 16-byte unit are not contiguous", {"layout": memory.layout})
@@ -572,7 +573,7 @@ def _operand(memory: Tensor, major: Major, kind: DescriptorKind, wanted: SmemSwi
     for block, one in enumerate(found):
         if (one.leading, one.stride) != (first.leading, first.stride):
             raise TmemError(
-                f"instruction {block} along K has LBO {one.leading} and SBO {one.stride}; must have those of the "
-                f"first, {first.leading} and {first.stride} (16-byte units)"
+                f"instruction {block} along K has LBO {one.leading} and SBO {one.stride} (16-byte units); must "
+                f"have {first.leading} and {first.stride}, like the first instruction"
             )
     return SmemOperand(major, first.swizzle, kind, first.leading, first.stride, tuple(one.start for one in found))

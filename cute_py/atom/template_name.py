@@ -1,7 +1,7 @@
-"""Names of C++ class templates with their arguments, as operations of CuTe are written.
+"""Names of C++ class templates with their arguments, the form of CuTe's operations.
 
     SM90_64x8x16_F16F16F16_SS<GMMA::Major::K,GMMA::Major::MN,GMMA::ScaleIn::One,GMMA::ScaleIn::One>
-    SM90_64x8x16_F16F16F16_SS<K,MN>                              the same: namespaces and trailing defaults left out
+    SM90_64x8x16_F16F16F16_SS<K,MN>                              the same, without namespaces and trailing defaults
     SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS                the name with its namespace, without arguments
 
 A parameter is a type, an integer, or a value of an enumeration; the last ones of a template may have defaults.
@@ -38,8 +38,9 @@ Made = TypeVar("Made")
 class Parameter:
     """One parameter of a template.
 
-    `kind` is 'type', 'int' or the name of an enumeration; `space` its namespace (`GMMA`, `UMMA`); `default` the value
-    that C++ uses if it is left out (for a type: the parameter whose type it repeats), None if it is required.
+    `kind` is 'type', 'int' or the name of an enumeration; `space` its namespace (`GMMA`, `UMMA`); `default` is the
+    value that C++ uses if the argument is omitted (for a type: the parameter whose type it repeats), or None if the
+    argument is required.
     """
 
     name: str
@@ -48,7 +49,7 @@ class Parameter:
     space: Literal["", "GMMA", "UMMA"] = ""
 
     def value(self, text: str) -> Any:
-        """The value of an argument as it is written.
+        """Convert the text of an argument to its value.
 
         >>> Parameter("tnspA", "Major", space="GMMA").value("GMMA::Major::MN")
         'MN'
@@ -79,10 +80,10 @@ class Parameter:
 
 
 def split_template(name: str) -> tuple[str, tuple[str, ...]]:
-    """Split a name: (the template's name, the texts of its arguments).
+    """Split a name into the template's name and the texts of its arguments.
 
     Raises:
-        InvalidTypeError: not a text. InvalidValueError: brackets that do not close.
+        InvalidTypeError: the name is not a text. InvalidValueError: a bracket does not close.
 
     >>> split_template("Op<complex<half_t>, 64>"), split_template("Op<>"), split_template("Op")
     (('Op', ('complex<half_t>', '64')), ('Op', ()), ('Op', ()))
@@ -111,10 +112,10 @@ def split_template(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> dict[str, Any]:
-    """Argument texts as the values of a template's parameters, with defaults filled in.
+    """Convert argument texts to the values of a template's parameters, with defaults filled in.
 
     Raises:
-        InvalidValueError: too many arguments, or a missing one without a default.
+        InvalidValueError: there are too many arguments, or an argument without a default is missing.
 
     >>> bind("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), ("64",))
     {'M': 64, 'a': 'K'}
@@ -133,7 +134,7 @@ def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> 
 
 
 def written(op: str, parameters: tuple[Parameter, ...], values: Arguments) -> str:
-    """The operation with all its arguments, as C++ writes it.
+    """The text of an operation with all its arguments, as C++ writes it.
 
     >>> written("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), {"M": 64, "a": "K"})
     'Op<64,UMMA::Major::K>'
@@ -143,12 +144,13 @@ def written(op: str, parameters: tuple[Parameter, ...], values: Arguments) -> st
 
 @dataclass(frozen=True)
 class Operation(Generic[Made]):
-    """One operation of C++: a struct, or a template of one, and how its atom or traits are made of arguments.
+    """One operation of C++, a struct or a template of a struct, and the function that makes its atom or traits from
+    arguments.
 
     Attributes:
-        arch, family: as those of the atom.
-        build: makes the atom of template arguments; raises StaticAssertError as C++ does.
-        typical: the arguments, as C++ writes them, of the row that stands for a template.
+        arch, family: as in the atom.
+        build: makes the atom from template arguments; raises StaticAssertError as C++ does.
+        typical: the arguments of the row that stands for a template, as C++ writes them.
         details: input of the family's formulas.
         namespace: the namespace within `cute` that C++ code must write.
         aliases: other names of the same struct.
@@ -165,7 +167,7 @@ class Operation(Generic[Made]):
     aliases: tuple[str, ...] = ()
 
     def made(self, *texts: str) -> Made:
-        """The atom of argument texts.
+        """Make the atom from argument texts.
 
         Raises:
             InvalidValueError: as `bind`. StaticAssertError: as C++.
@@ -174,7 +176,7 @@ class Operation(Generic[Made]):
 
 
 class OperationRows(Mapping[str, Made]):
-    """Name -> the atom of an operation's typical arguments, made on lookup."""
+    """Maps a name to the atom with an operation's typical arguments, which is made on lookup."""
 
     def __init__(self, title: str, listed: Callable[[], Mapping[str, object]], find: Callable[[str], Made]) -> None:
         """title: its printed form. listed: its names. find: the row of a name; KeyError if there is none."""
@@ -196,10 +198,10 @@ class OperationRows(Mapping[str, Made]):
 
 
 def static_assert(holds: bool, condition: str, facts: Callable[[], Mapping[str, object]]) -> None:
-    """C++'s static_assert: raises with its text if the condition fails.
+    """C++'s static_assert: raise an error with its text if the condition is false.
 
     Raises:
-        StaticAssertError: it does not hold.
+        StaticAssertError: the condition is false.
     """
     if not holds:
         raise StaticAssertError(condition, facts())
@@ -222,7 +224,7 @@ _SETS: Final[Mapping[str, Targets]] = {
 
 
 class AtomRow(Protocol):
-    """Interface that an MMA atom and the traits of a copy share."""
+    """The interface that an MMA atom and the traits of a copy share."""
 
     @property
     def name(self) -> str: ...
@@ -238,7 +240,8 @@ def expect_target(row: AtomRow, arch: str | None) -> None:
     """Refuse an architecture that lacks an instruction.
 
     Args:
-        arch: ptxas' name, `sm_90a`, or CuTe's, `sm90`, which stands for all variants; None checks nothing.
+        arch: a name of ptxas, such as `sm_90a`, or of CuTe, such as `sm90`, which stands for all variants; None: no
+            check.
     Raises:
         InvalidValueError: the architecture lacks this instruction, or does not exist.
     """

@@ -1,7 +1,7 @@
-"""TiledCopy: a copy atom repeated over threads and values, and the elements that each thread reads and writes.
+"""`TiledCopy`: a copy atom repeated over threads and values. It defines the elements that each thread reads and writes.
 
-A tiled copy is a copy atom, a layout (thread, value) -> place in a tile, and the tile. The tile divides a tensor, and
-the layout reads each tile in pieces of the atom. If the atom's source (destination) differs from its reference, each
+A tiled copy is a copy atom, a layout (thread, value) -> element of a tile, and the tile. The tile divides a tensor, and
+the layout reads each tile in pieces of one atom. If the atom's source (destination) differs from its reference, each
 piece is read through source o reference^-1:
 
     tidfrg_S:  (Thr, (FrgV, FrgX), (RestM, RestN, ...))        a thread's part: ((FrgV,FrgX), RestM, RestN, ...)
@@ -57,7 +57,7 @@ def _reference_to(atom: CopyAtom, side: Side) -> Layout:
 
 
 def tiler_shape(tiler: Tiler) -> IntTuple:
-    """The shape of a by-mode tiler: a layout's shape, or an extent itself.
+    """The shape of a by-mode tiler: the shape of a layout, or an extent.
 
     >>> tiler_shape((Int(2), Layout((Int(4), Int(2)))))
     (Int(2), (Int(4), Int(2)))
@@ -91,14 +91,14 @@ def _unfold_first(thing: Thing) -> Thing:
 
 @dataclass(frozen=True, slots=True)
 class TiledCopy:
-    """A copy atom over threads and values. `str` is C++'s print.
+    """A copy atom that is repeated over threads and values. `str` is C++'s print.
 
     Args:
         atom: the instruction, with its type.
         layout_TV: (thread, value) -> place in the tile, first mode fastest; static.
         tiler_mn: the tile: extents, or layouts that pick elements of each mode.
     Raises:
-        StaticAssertError: fewer threads or values than the atom has; the text is C++'s.
+        StaticAssertError: there are fewer threads or values than the atom has; the text is C++'s.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> copy = TiledCopy(copy_atom("UniversalCopy<uint32_t>", "half"), static(Layout((4, (2, 2)), (2, (1, 8)))), (8, 2))
@@ -199,10 +199,10 @@ class TiledCopy:
         return self.get_layout_TV("D")
 
     def retile(self, thing: Thing) -> Thing:
-        """A thread's fragment of another partition, (V,M,N,...), in the shape of this copy's partitions.
+        """Arrange a thread's fragment (V,M,N,...) of another partition in the shape of this copy's partitions.
 
-        The values must be those of this copy's tile in the same order, as for an MMA from whose layout the copy was
-        made.
+        The values must be the values of this copy's tile in the same order, as they are for the MMA that the copy was
+        made from.
         """
         layout: Any = thing.layout if isinstance(thing, Tensor) else thing
         if not isinstance(layout, (Layout, ComposedLayout)):
@@ -223,7 +223,7 @@ class TiledCopy:
         """The part of one thread.
 
         Raises:
-            InvalidTypeError: not an integer. InvalidValueError: no such thread.
+            InvalidTypeError: the index is not an integer. InvalidValueError: the thread does not exist.
         """
         index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
         last = int(self.size()) - 1
@@ -242,7 +242,7 @@ class TiledCopy:
             InvalidTypeError: the tile does not have two modes.
         """
         if len(self.tiler_mn) != 2:
-            raise InvalidTypeError(f"the tile has {len(self.tiler_mn)} modes; a picture needs 2")
+            raise InvalidTypeError(f"the tile has {len(self.tiler_mn)} modes; must have 2 for a picture")
         tile = product_each(logical_divide(Layout((Int(1), Int(1))), self.tiler_mn))
         coordinates = make_identity_tensor(tile)
         shown = [self.tidfrg(side, coordinates)(None, None, Int(0)) for side in _SIDES]
@@ -284,11 +284,11 @@ class ThrCopy:
         return found
 
     def partition_S(self, thing: Thing) -> Thing:
-        """Part of a source (M,N,...) that the thread reads."""
+        """The part of a source (M,N,...) that the thread reads."""
         return self.partition("S", thing)
 
     def partition_D(self, thing: Thing) -> Thing:
-        """Part of a destination (M,N,...) that the thread writes."""
+        """The part of a destination (M,N,...) that the thread writes."""
         return self.partition("D", thing)
 
     def retile_S(self, thing: Thing) -> Thing:

@@ -1,7 +1,8 @@
-"""TiledMma: an MMA atom repeated over threads, and each thread's part of A, B and C.
+"""`TiledMma`: an MMA atom repeated over threads. It defines each thread's part of A, B and C.
 
     make_tiled_mma(atom, atom_layout_mnk=(2,2,1))      2x2 atoms side by side: 4 warps of SM80_16x8x16 make 32x16x16
-    permutation_mnk=(32, 32, 16)                       the tile that the threads go over; larger than theirs: values
+    permutation_mnk=(32, 32, 16)                       the tile that the threads cover; a larger tile gives each thread
+    more values
 
 A tensor (M,N,...) is divided by the permutation and by the atom's shape, read through the atom's thread-value layout,
 and divided among the threads:
@@ -81,14 +82,14 @@ def _size_mode(extent: int) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class TiledMma:
-    """An MMA atom over threads. `str` is C++'s print.
+    """An MMA atom that is repeated over threads. `str` is C++'s print.
 
     Args:
         atom: the instruction.
         atom_layout_mnk: (atoms along M, N, K) -> number of the atom, rank 3.
-        permutation_mnk: for each of M, N and K None (as many as the threads take), an extent, or a layout.
+        permutation_mnk: for each of M, N and K: None (the extent of the threads), an extent, or a layout.
     Raises:
-        StaticAssertError: not of rank 3, or a permutation that is not static; the text is C++'s.
+        StaticAssertError: the layout does not have rank 3, or a permutation is not static; the text is C++'s.
 
     >>> mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN", (Int(2), Int(1), Int(1)))
     >>> print(mma.thr_layout_vmnk, text(mma.tile_shape()), mma.get_layoutC_TV())
@@ -136,7 +137,7 @@ class TiledMma:
         return self.tile_shape() if mode is None else self.tile_size(mode)
 
     def tile_shape(self) -> tuple[int, int, int]:
-        """The (M, N, K) that all threads together compute once."""
+        """The (M, N, K) extents that all threads compute together."""
         return self.tile_size(0), self.tile_size(1), self.tile_size(2)
 
     @property
@@ -222,9 +223,9 @@ class TiledMma:
         """The part of one thread.
 
         Args:
-            thread: its index, an int (`Int` for a static one).
+            thread: the index of the thread, an int (or an `Int` for a static index).
         Raises:
-            InvalidTypeError: not an integer. InvalidValueError: no such thread.
+            InvalidTypeError: the index is not an integer. InvalidValueError: the thread does not exist.
         """
         index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
         if not 0 <= int(index) <= _last_thread(self.thr_layout_vmnk):
@@ -377,39 +378,39 @@ class ThrMma:
         return found
 
     def partition_A(self, thing: Thing) -> Thing:
-        """Its part of an A (M,K,...)."""
+        """The thread's part of an A (M,K,...)."""
         return self.partition("A", thing)
 
     def partition_B(self, thing: Thing) -> Thing:
-        """Its part of a B (N,K,...)."""
+        """The thread's part of a B (N,K,...)."""
         return self.partition("B", thing)
 
     def partition_C(self, thing: Thing) -> Thing:
-        """Its part of a C (M,N,...)."""
+        """The thread's part of a C (M,N,...)."""
         return self.partition("C", thing)
 
     def partition_shape_A(self, shape: Shape) -> IntTuple:
-        """The shape of its part of an A of this shape."""
+        """The shape of the thread's part of an A of this shape."""
         return self.tiled_mma.partition_shape("A", shape)
 
     def partition_shape_B(self, shape: Shape) -> IntTuple:
-        """The shape of its part of a B of this shape."""
+        """The shape of the thread's part of a B of this shape."""
         return self.tiled_mma.partition_shape("B", shape)
 
     def partition_shape_C(self, shape: Shape) -> IntTuple:
-        """The shape of its part of a C of this shape."""
+        """The shape of the thread's part of a C of this shape."""
         return self.tiled_mma.partition_shape("C", shape)
 
     def partition_fragment_A(self, thing: LayoutLike) -> Tensor:
-        """The fragment of its part of A."""
+        """The fragment of the thread's part of A."""
         return fragments.make_fragment_A(self.tiled_mma.atom, self.partition_A(thing))
 
     def partition_fragment_B(self, thing: LayoutLike) -> Tensor:
-        """The fragment of its part of B."""
+        """The fragment of the thread's part of B."""
         return fragments.make_fragment_B(self.tiled_mma.atom, self.partition_B(thing))
 
     def partition_fragment_C(self, thing: LayoutLike) -> Tensor:
-        """The fragment of its part of C."""
+        """The fragment of the thread's part of C."""
         return fragments.make_fragment_C(self.tiled_mma.atom, self.partition_C(thing))
 
     def __str__(self) -> str:
@@ -448,15 +449,16 @@ def _permutations(permutation: tuple[Tiler, ...]) -> Permutations:
 def make_tiled_mma(
     atom: str | MmaAtom, atom_layout_mnk: Layout | Shape | None = None, permutation_mnk: tuple[Tiler, ...] | None = None
 ) -> TiledMma:
-    """An MMA atom over threads.
+    """Repeat an MMA atom over threads.
 
     Args:
         atom: an atom, or C++'s name of one.
-        atom_layout_mnk: layout, or shape (static, column-major), of the atoms over M, N, K; missing modes are 1,
-            default one atom.
-        permutation_mnk: for M, N and K each None, an extent, or a layout; missing ones, or None for all, are None.
+        atom_layout_mnk: layout, or shape (static, column-major), of the atoms over M, N, K; missing modes are 1.
+            Default: one atom.
+        permutation_mnk: for each of M, N and K: None, an extent, or a layout. Missing entries are None, and None stands
+            for all three.
     Raises:
-        InvalidValueError: no such atom; StaticAssertError: C++ refuses the layout or the permutation.
+        InvalidValueError: the atom does not exist; StaticAssertError: C++ refuses the layout or the permutation.
 
     >>> print(make_tiled_mma("SM80_16x8x8_F16F16F16F16_TN", (Int(1), Int(2))).thr_layout_vmnk)
     (_32,_1,_2,_1):(_1,_0,_32,_0)

@@ -1,4 +1,4 @@
-"""Copies of whole tensors: through an atom or between arrays, emulated or on a GPU.
+"""Copies of whole tensors: through an atom or between arrays, in the emulator or on a GPU.
 
 Modules that need a GPU are imported at their first use: loading the kernels and the instruction table takes longer than
 a small emulated copy.

@@ -1,9 +1,9 @@
-"""The choice of kernel and tensor maps for a copy between two arrays, from addresses, shapes and strides alone.
+"""Choose the kernel and the tensor maps of a copy between two arrays from their addresses, shapes and strides.
 
     CopyModes (size, byte strides of both sides), addresses -> LaunchPlans, one for each launch
 
 - a single contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
-  (256 and 255 where the source starts between two 16-byte boundaries);
+  (256 and 255 if the source starts between two 16-byte boundaries);
 - the same mode is innermost in both: tiles of that mode and its neighbours, moved as 8-byte words;
 - the same, but the source starts between two 16-byte boundaries: the realigning kernel;
 - different modes are innermost: the transposing kernel;
@@ -13,8 +13,8 @@
 A transposing copy whose sizes are whole 128-byte lines has maps of one mode more, (line, lines of a row, rows), so that
 a row of a tile moves at once instead of box by box.
 
-Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. The sizes of tiles were the best ones
-measured on NVIDIA H200. If no tensor map can describe a copy, the error names the mode and the number that rule it out.
+Below `CROSSOVER` bytes a grid of one-shot blocks is faster, and above it the ring. The tile sizes are the best of those
+measured on NVIDIA H200. If no tensor map can describe a copy, the error names the mode and the number that prevent it.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def hint_arguments(on: bool) -> HintArguments:
 
 @record
 class Tuning:
-    """Tiling of a copy. None: the best measured value for its size.
+    """Tiling of a copy. A field that is None gets the best measured value for the size of the copy.
 
-    form: "once" or "ring". row_bytes, rows: of a tile. stages, stores, per_multiprocessor, early: of the ring.
-    per_block: tiles of a one-shot block. hints: cache policies on. pitch: at most so many bytes from one row of a
-    ring's tile to the next in a contiguous run (0: the rows follow each other). pad_shared: extra shared memory that a
-    one-shot block requests, to have fewer blocks on an SM. paired: whole rows of a tile at once in transpositions,
-    where the sizes allow it.
+    form: "once" or "ring". row_bytes, rows: the size of a tile. stages, stores, per_multiprocessor, early: parameters
+        of the ring. per_block: the number of tiles of a one-shot block. hints: whether to use cache policies. pitch:
+        the largest distance in bytes of two rows of a ring's tile in a contiguous run (0: the rows follow each other).
+        pad_shared: extra shared memory that a one-shot block requests, to have fewer blocks on an SM. paired: whether
+        transpositions move whole rows of a tile at once if the sizes allow it.
     """
 
     form: str | None = None
@@ -92,7 +92,7 @@ class LaunchPlan:
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
 
     form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all bytes. maps: the
-    maps of source and destination. bytes: bytes of the copied elements.
+        tensor maps of source and destination. bytes: bytes of the copied elements.
     """
 
     form: str
@@ -127,9 +127,9 @@ def _maps(
 
 
 def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode, ...], tuple[CopyMode, ...]]:
-    """Modes of the full 16-byte units of each row of the destination, and modes of the rest.
+    """Split the rows of the destination: return modes of their full 16-byte units, and modes of the rest.
 
-    Mode 0 is contiguous in the destination. Either part is empty if it has no element.
+    Mode 0 is contiguous in the destination. A part without elements is empty.
 
     >>> split_rows((CopyMode(61, 2, 2), CopyMode(8, 128, 160)), 2)[1]
     (CopyMode(size=5, source=2, destination=2), CopyMode(size=8, source=128, destination=160))
@@ -140,7 +140,7 @@ def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode,
 
 
 def plan_edges(source: int, destination: int, modes: tuple[CopyMode, ...], width: int) -> LaunchPlan:
-    """The launch that moves the elements of `modes`, of `width` bytes, one thread a byte."""
+    """The launch that moves elements of `width` bytes with one thread per byte."""
     kernel = copy_edges(((width, 1, 1), *((mode.size, mode.source, mode.destination) for mode in modes)))
     total = int(str(kernel.facts["TOTAL"]))
     why = f"a row has {modes[0].size * width} bytes, which is not a multiple of {STORE_UNIT}"
@@ -166,11 +166,11 @@ def plan_transposed(
 ) -> LaunchPlan:
     """The plan for `modes`; mode 0 is contiguous in the destination, and mode `inner` in the source.
 
-    Rows of the destination are whole 16 bytes. A block moves one tile. If a ring is requested, as many persistent
-    blocks as fit on the multiprocessors move all tiles.
+    The rows of the destination consist of whole units of 16 bytes. A block moves one tile. In a ring, persistent blocks
+    move all tiles; their number is what fits on the multiprocessors.
 
     Raises:
-        TmaLimitError: an element width without a tile.
+        TmaLimitError: no tile exists for the element width.
     """
     if width not in TILES:
         must = f"be one of {', '.join(map(str, TILES))} in a transposing copy"
@@ -248,7 +248,7 @@ def plan_boxes(
     multiprocessors: int,
     tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches that copy `modes` by tensor maps: one, and one more for rows that are not whole 16 bytes.
+    """The launches that copy `modes` by tensor maps. Rows that are not a multiple of 16 bytes need a second launch.
 
     Args:
         source, destination: addresses of the first elements. modes: strides in bytes, innermost in the destination
@@ -280,7 +280,7 @@ def plan_boxes(
     if not whole:
         size, why = (
             modes[0].size * width,
-            "a store writes units of 16 bytes, so it would overwrite the bytes behind each row",
+            "a store writes units of 16 bytes, so it would overwrite the bytes after each row",
         )
         how = f"{modes[0].size} elements x {width} bytes"
         refuse(TmaLimitError, [Diagnostic("row", "row", size, "bytes", "be at least 16", why, detail=how)])

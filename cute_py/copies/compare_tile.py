@@ -1,7 +1,7 @@
-"""Compare a dump of one tile of shared memory, from a user's kernel, with the bytes that the engine leaves there.
+"""Compare a dump of one tile of shared memory from a user's kernel with the bytes that the engine writes.
 
     dump = expected?  ->  equal
-    else the first difference: coordinate, byte, bank; and the cause, if one of these gives the dump
+    otherwise the first difference: coordinate, byte, bank; and the cause, if one of these gives the dump
 
         other swizzle, other major, other box order      the same elements at other places
         shifted by one tile, exchanged coordinates       elements of another tile
@@ -54,13 +54,13 @@ class TileComparison:
     """Result of comparing a dump of a tile with its layout.
 
     Attributes:
-        equal: whether every byte that the loads write is as expected.
-        difference: the first byte that is not, with the element that belongs there; None if equal.
+        equal: whether all bytes that the loads write are as expected.
+        difference: the first byte that differs, with the element that belongs there; None if equal.
         cause: the first of these that gives this dump: 'other swizzle', 'other major', 'other box order',
             'shifted by one tile', 'exchanged coordinates', 'stale phase', 'not yet arrived'; empty: equal, or unknown.
         detail: the cause with its numbers.
-        scope: the bytes that were compared and the causes that were tried; the bytes that no load writes, and the
-            causes that were not tried, with the reason.
+        scope: the bytes that were compared and the causes that were tried. It also lists the bytes that no load writes,
+            and the causes that were not tried, with the reason.
 
     >>> import numpy
     >>> import cute_py as cute
@@ -130,16 +130,18 @@ def _swizzled(count: int, bits: int) -> Integers:
 def compare_tile(
     atom: TmaAtom, source: ArrayLike, coord: Tree, dump: Bytes | bytes, *, stages: int | None = None
 ) -> TileComparison:
-    """A dump of one stage of shared memory against the bytes that the engine leaves.
+    """Compare a dump of one stage of shared memory with the bytes that the engine writes.
 
     Args:
-        atom: of a load; source: the array in global memory.
+        atom: the atom of a load; source: the array in global memory.
         coord: the tile, as an index or a coordinate in the tile modes.
         dump: uint8 bytes from the start of the stage, at least as many as `execute` returns.
-        stages: stages of the ring, if there is one: a stage that still holds tile `coord - stages` is stale. Without
-            it, a complete neighbouring tile counts as shifted by one, and another complete earlier tile as stale.
+        stages: the number of stages of the ring, if there is one. A stage that still holds tile `coord - stages` is
+            stale. Without `stages`, a complete neighbouring tile counts as shifted by one, and any other complete
+            earlier tile as stale.
     Raises:
-        InvalidValueError: too few bytes, no such tile. InvalidTypeError: not an atom, or not bytes.
+        InvalidValueError: the dump has too few bytes, or the tile does not exist. InvalidTypeError: an argument is not
+            an atom or not bytes.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
@@ -155,7 +157,7 @@ def compare_tile(
     expected, written = first.smem, (first.smem == second.smem).astype(np.uint8)
     size = len(found)
     if size < len(expected):
-        raise InvalidValueError(f"the dump has {size} bytes; must have {len(expected)}, as the tile")
+        raise InvalidValueError(f"the dump has {size} bytes; must have at least {len(expected)}, the size of the tile")
     if stages is not None:
         stages = expect_integer(stages, "stages", 1)
     found = np.where(written != 0, found[: len(expected)], expected)
@@ -167,7 +169,7 @@ def compare_tile(
     if compared < len(expected):
         left.append(f"{counted(len(expected) - compared, 'byte')} of the tile that no load writes")
     if size > len(expected):
-        left.append(f"{counted(size - len(expected), 'byte')} of the dump behind the tile")
+        left.append(f"{counted(size - len(expected), 'byte')} of the dump after the tile")
     if difference is None:
         return TileComparison(True, scope=Scope(tuple(judged), tuple(left)))
     index = Layout(known(work.tile_shape))(coord) if isinstance(coord, tuple) else coord
@@ -185,7 +187,7 @@ def _find_cause(tile: _Tile, stages: int | None) -> tuple[str, str, list[str]]:
     """(the first cause that gives the dump, its detail, the causes that were tried); empty: no cause does."""
     if stages is not None and tile.number >= stages and tile.matches(tile.bytes_of(tile.number - stages)):
         before = tile.number - stages
-        detail = f"all of tile {before}, which the stage held {counted(stages, 'stage')} earlier"
+        detail = f"all bytes belong to tile {before}, which the stage held {counted(stages, 'stage')} earlier"
         return "stale phase", detail, ["stale phase"]
     tried = []
     for name, find in _CAUSES:
@@ -244,7 +246,7 @@ def _other_major(tile: _Tile) -> Iterator[str]:
     """Try the same elements with another mode contiguous: compact, or a canonical layout, behind any swizzle."""
     held = _values(tile)
     if held is None:
-        tile.untried.append("other major: the elements are not whole, separate bytes")
+        tile.untried.append("other major: an element does not have whole bytes of its own")
         return
     values, shape, width = held
     sizes = tuple(Int(n) for n in shape)

@@ -1,10 +1,11 @@
-"""copy and execute: an atom on real data.
+"""`copy` and `execute`: run an atom on real data.
 
-`copy` moves a whole tensor tile by tile through shared memory into another tensor of the same layout: every tile is
-loaded by the atom's instructions and stored by the store of the same box. `execute` loads one tile and returns the
-contents of shared memory.
+`copy` moves a whole tensor tile by tile through shared memory into another tensor of the same layout. The atom's
+instructions load every tile, and the store of the same box stores it. `execute` loads one tile and returns the contents
+of shared memory.
 
-backend="emulator" runs the descriptor's bytes in numpy, "cuda" on the GPU, "both" compares the two byte by byte.
+backend="emulator" runs the descriptor's bytes in numpy, "cuda" runs them on the GPU, and "both" compares the two byte
+by byte.
 """
 
 from __future__ import annotations
@@ -84,15 +85,15 @@ def copy(
             of the reference pages. With None and backend "cuda", the executor chooses boxes and kernel for any order
             and strides of source and destination.
         source: the array; destination: an array of the same shape, with strides that the same boxes can move (a compact
-            copy of a view, for example); default a new one with the source's strides.
+            copy of a view, for example). Default: a new array with the source's strides.
         backend: 'emulator', 'cuda' or 'both'.
-        progress: called with (tiles done, tiles) from time to time.
-        options: of the CUDA executor: stream (enqueue there; device arrays are then neither waited for nor verified),
-            hints (L2 policies), verify (compare on the host, default True), report (measure against a
-            memcpy: `details["report"]`); without an atom also tune (keep the fastest of a few tilings).
+        progress: a function that is called with (tiles done, tiles) from time to time.
+        options: options of the CUDA executor. stream: enqueue the copy there, and do not wait for or verify device
+            arrays. hints: use L2 policies. verify: compare on the host (default True). report: measure against a memcpy
+            (`details["report"]`). Without an atom also tune: keep the fastest of a few tilings.
     Raises:
-        InvalidTypeError: no atom; InvalidValueError: the arrays are not the atom's tensor; TmaLimitError: the tile fits
-        into no block's shared memory; TmaTrap: an instruction would trap.
+        InvalidTypeError: the atom is not one; InvalidValueError: the arrays are not the atom's tensor; TmaLimitError:
+            the tile does not fit in the shared memory of a block; TmaTrap: an instruction would trap.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
@@ -111,7 +112,7 @@ def copy(
     atom = cast("TmaAtom", getattr(atom, "traits", atom))
     expect_having(atom, ("gbasis", "plan", "op"), "a TMA atom of tiles")
     if atom.op.row.direction != "load" or atom.op.row.mode != "tile":
-        raise InvalidValueError(f"copy takes an atom of a tile load, got {atom.op}")
+        raise InvalidValueError(f"copy needs an atom of a tile load, got {atom.op}")
     expect_fits(atom)
     if backend == "emulator":
         return emulated_copy(atom, source, destination, progress)
@@ -129,19 +130,19 @@ def execute(
     poison: int = 0,
     **options: Unpack[ExecuteOptions],
 ) -> TileResult:
-    """Load one tile and return shared memory.
+    """Load one tile and return the contents of shared memory.
 
     Args:
         atom: a load atom, or an operation or a descriptor of the reference pages.
         tile_coord: the tile, as an index or a coordinate in the tile modes; default the first, or for a `TmaOperation`
             the tile at its coordinate.
-        poison: byte with which shared memory is filled before.
-        options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context intact),
-            seconds (of the child, default 60).
+        poison: the byte that fills shared memory before the load.
+        options: options of the CUDA executor. isolate: run in a child process, so that a trap leaves the context of
+            this process intact. seconds: the time limit of the child process, default 60.
     Raises:
-        InvalidTypeError: no atom; InvalidValueError: not the atom's tensor, no such tile; TmaLimitError: the tile fits
-        into no block's shared memory; TmaTrap: an instruction would trap; DeviceError: no GPU, a barrier that did not
-        complete, or (backend "both") a byte that differs.
+        InvalidTypeError: the atom is not one; InvalidValueError: the array is not the atom's tensor, or the tile does
+            not exist; TmaLimitError: the tile does not fit in the shared memory of a block; TmaTrap: an instruction
+            would trap; DeviceError: there is no GPU, a barrier did not complete, or (backend "both") a byte differs.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.uint8).reshape(64, 64)

@@ -1,10 +1,10 @@
-"""Copies on the GPU, and beside the emulator: backend="cuda" and backend="both".
+"""Copies on the GPU, alone or compared with the emulator: backend="cuda" and backend="both".
 
 numpy arrays are copied to the device and back; arrays of other libraries are copied in place.
 
     copy_on_device, execute_on_device    an atom's tiles: the instructions that the emulator runs, and the atom's own
-                                         descriptor, moved to where the bytes are
-    copy_without_atom, copy_array        whole arrays: the planner chooses the kernel and the boxes from addresses and
+    descriptor with the address of the bytes copy_without_atom, copy_array        whole arrays: the planner chooses the
+    kernel and the boxes from addresses and
                                          strides
 """
 
@@ -69,7 +69,8 @@ def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...
     """Refuse an option that is not one of `names`, or whose value is out of range.
 
     Raises:
-        InvalidValueError: no such option, or a time out of range. InvalidTypeError: a value of another kind.
+        InvalidValueError: the option does not exist, or a time is out of range. InvalidTypeError: a value has another
+            type.
     """
     wrong = [name for name in options if name not in names]
     if wrong:
@@ -91,7 +92,7 @@ def _require_architecture(atom: TmaAtom, device: Device) -> None:
 
 
 def span(view: ArrayView) -> tuple[int, int]:
-    """First address that a view touches, and the number of bytes up to the last one."""
+    """The first address that a view touches, and the number of bytes up to its last byte."""
     low, high = view.extent()
     return low, high - low
 
@@ -123,11 +124,11 @@ def moved_to_device(
 ) -> tuple[ArrayView, DeviceBuffer | None]:
     """The view of the same array on the device, and its buffer; None if the array is already there.
 
-    The first byte that the array touches lies at `address % 16` of the buffer, so that a slice has the same alignment
-    on the device as on the host. `room` bytes are free behind the last one.
+    The first byte of the array lies at offset `address % 16` of the buffer, so that a slice has the same alignment on
+    the device as on the host. `room` bytes after the last byte are free.
 
     Raises:
-        DeviceError: an array of another library than numpy is on the host.
+        DeviceError: an array of a library other than numpy is on the host.
     """
     if view.device is not None:
         return view, None
@@ -154,7 +155,7 @@ def _at(atom: TmaAtom, view: ArrayView) -> bytes:
 
 
 def new_array_like(source: ArrayLike) -> ArrayLike:
-    """An array like `source`, of the library and on the device that it is from, filled with zeros."""
+    """An array of zeros like `source`, of the same library and on the same device."""
     if isinstance(source, np.ndarray):
         return new_destination(source)
     library = type(source).__module__.partition(".")[0]
@@ -164,7 +165,7 @@ def new_array_like(source: ArrayLike) -> ArrayLike:
         with device_of_array(source, array_view(source).device):
             made: ArrayLike = sys.modules[library].zeros_like(source)
             return made
-    raise InvalidTypeError(f"no destination was given, and none can be made for a {type(source).__name__}")
+    raise InvalidTypeError(f"copy needs a destination, because it can't make one for a {type(source).__name__}")
 
 
 def _checked(atom: TmaAtom, array: ArrayLike, name: str) -> ArrayView:
@@ -181,7 +182,7 @@ def _require_writable(atom: TmaAtom, source: ArrayView, destination: ArrayView, 
     if spill and not to_host:
         facts = {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"}
         fix = "pass a numpy destination, which is written through a padded buffer"
-        text = f"a store writes {spill} bytes behind each row, which may belong to another array"
+        text = f"a store writes {spill} bytes after each row, and these bytes may belong to another array"
         refuse(TmaLimitError, [Diagnostic("spill", "row", spill, "bytes", text=text, facts={**facts}, fixes=(fix,))])
     if source.device is None and to_host and overlap(source, destination):
         raise InvalidValueError(
@@ -231,12 +232,12 @@ def copy_on_device(
 ) -> CopyResult[ArrayLike]:
     """`copy` with backend "cuda" or "both".
 
-    Options: stream (the copy is enqueued there and neither waited for nor verified, for device arrays), hints (L2
-    policies), verify (default True: compare on the host), report (measure against a memcpy: `details["report"]`).
+    The options are those of `copy`: stream, hints, verify and report.
 
     Raises:
-        DeviceError: no GPU with TMA, a barrier that did not complete, arrays on two devices.
-        InvalidValueError: not the atom's tensor, overlap, unknown option; TmaLimitError: a misaligned address.
+        DeviceError: there is no GPU with TMA, a barrier did not complete, or the arrays are on two devices.
+            InvalidValueError: an array is not the atom's tensor, arrays overlap, or an option is unknown;
+            TmaLimitError: an address is misaligned.
     """
     require_options(options, COPY_OPTIONS)
     a = _checked(atom, source, "source")
@@ -337,11 +338,11 @@ def execute_on_device(
 ) -> TileResult:
     """`execute` with backend "cuda" or "both".
 
-    Options: isolate (run in a child process, so that a trap leaves this one's context intact), seconds (of the
-    child, default 60). A copy that traps in the emulator is refused before the launch, unless isolated.
+    The options are those of `execute`: isolate and seconds. A copy that traps in the emulator is refused before the
+    launch, unless it is isolated.
 
     Raises:
-        TmaTrap: the hardware would trap; DeviceError: no GPU, or a barrier that did not complete.
+        TmaTrap: the hardware would trap; DeviceError: there is no GPU, or a barrier did not complete.
     """
     require_options(options, EXECUTE_OPTIONS)
     view = _checked(atom, source, "source")
@@ -380,13 +381,13 @@ def execute_on_device(
 def copy_array(
     source: ArrayLike, destination: ArrayLike, *, stream: StreamLike = None, hints: bool = False
 ) -> PreparedCopy:
-    """Copy once: prepare, launch on `stream`, and (where no stream is given) wait and check.
+    """Copy once: prepare, launch on `stream`, and (if no stream is given) wait and check.
 
     numpy arrays on either side are copied to the device and back; the call then returns after the result has arrived.
 
     Raises:
-        DeviceError: no device, or an array of another library that is on the host.
-        InvalidValueError, TmaLimitError: as `prepare_copy`.
+        DeviceError: there is no device, or an array of another library is on the host. InvalidValueError,
+            TmaLimitError: as in `prepare_copy`.
 
     >>> import numpy
     >>> from cute_py.gpu.device import device_available
@@ -425,13 +426,13 @@ def copy_array(
 def copy_without_atom(
     source: ArrayLike, destination: ArrayLike | None, backend: str, progress: Progress, options: CopyOptions
 ) -> CopyResult[ArrayLike]:
-    """`copy(None, source, destination, backend="cuda")`: any order and strides that boxes can move.
+    """`copy(None, source, destination, backend="cuda")`: copy arrays of any order and strides that boxes can move.
 
-    Options: as of a copy with an atom, and tune (time a few tilings on the device and keep the fastest).
+    The options are those of a copy with an atom, and tune: time a few tilings on the device and keep the fastest.
 
     Raises:
-        InvalidTypeError: another backend; only the GPU executor plans copies without an atom.
-        DeviceError: no GPU with TMA, or arrays of two devices. TmaLimitError: no box can move these arrays.
+        InvalidTypeError: the backend is not "cuda"; only the GPU executor plans copies without an atom. DeviceError:
+            there is no GPU with TMA, or the arrays are on two devices. TmaLimitError: no box can move these arrays.
     """
     if backend != "cuda":
         raise InvalidTypeError(f"backend={backend!r} needs an atom; only backend='cuda' plans a copy without one")
@@ -444,7 +445,7 @@ def copy_without_atom(
     hints = bool(options.get("hints", False))
     on_host = a.device is None or b.device is None
     if on_host and options.get("tune"):
-        raise InvalidValueError("tune=True times copies of device arrays, but these are in host memory")
+        raise InvalidValueError("tune=True needs device arrays, but these are in host memory")
     start = time.perf_counter()
     prepared: PreparedCopy
     if on_host:

@@ -1,6 +1,6 @@
 """An atom's copy in numpy: the checks of the arrays of `copy` and `execute`, the emulated engine, and the results.
 
-The checks and the results are those of every backend; `device_copy` copies through a GPU.
+Every backend uses the same checks and results; `device_copy` copies through a GPU.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class CopyResult(Generic[Destination]):
     """Result of a copy.
 
     Attributes:
-        destination: the array that was written; equal: whether it has the source's elements (None:
-            not compared, as a copy on a stream of the caller's).
-        tiles, instructions: how many loads (and as many stores) ran; transaction_bytes: bytes that a barrier expects
-            per tile.
-        bytes: bytes of the tensor; seconds: time of the copy itself.
-        warnings: legal properties that may surprise; difference: the first element that differs, as text.
+        destination: the array that was written; equal: whether its elements equal the source's (None: not compared, for
+            example on a stream of the caller).
+        tiles, instructions: the numbers of tiles and of loads; there are as many stores. transaction_bytes: bytes that
+            a barrier expects per tile.
+        bytes: bytes of the tensor; seconds: time of the copy alone.
+        warnings: legal properties that may surprise; difference: a text of the first element that differs.
 
     >>> import numpy
     >>> import cute_py as cute
@@ -165,7 +165,8 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
     width.
 
     Raises:
-        InvalidValueError: it is not. Strides in elements; those of modes of size 1 are not compared.
+        InvalidValueError: the array is another tensor. Strides are in elements; the strides of modes of size 1 are not
+            compared.
     """
     if not _same_tensor(atom, shape, strides):
         raise _another_tensor(atom, shape, strides, name)
@@ -176,14 +177,15 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
 
 
 def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides: Sequence[int], bits: int) -> TmaAtom:
-    """The atom of the stores: the load's own, or one for a destination of the same shape and other strides, if the same
-    boxes at the same coordinates can move it.
+    """The atom of the stores: the load's atom, or an atom for a destination of the same shape with other strides, if
+    the same boxes at the same coordinates can move it.
 
     Args:
-        address: of the destination's first element; its place within 16 bytes counts. strides: in elements.
+        address: the address of the destination's first element; only its position within 16 bytes matters. strides: in
+            elements.
     Raises:
-        InvalidValueError: another shape or element width, or strides that make other boxes.
-        TmaLimitError: strides or an address that no tensor map can have.
+        InvalidValueError: the shape or element width differs, or the strides make other boxes. TmaLimitError: no tensor
+            map can have the strides or the address.
     """
     layout = atom.gtensor.layout
     if list(shape) != _numbers(layout.shape) or bits != atom.dtype.bits or _same_tensor(atom, shape, strides):
@@ -205,8 +207,7 @@ def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides:
 
 
 def spilled_bytes(atom: TmaAtom) -> int:
-    """Bytes that a store writes behind the end of each row of the tensor. The number is the same for all its
-    destinations."""
+    """Bytes that a store writes past the end of each row of the tensor. The number is the same for all destinations."""
     return -(atom.plan.dims[0] * atom.internal_dtype.bits // 8) % STORE_UNIT
 
 
@@ -244,7 +245,7 @@ def _on_host(array: ArrayLike, name: str) -> HostArray:
     refuse_mask(array, name)
     if not isinstance(array, np.ndarray):
         raise InvalidTypeError(
-            f"{name} is a {type(array).__name__}; the emulator copies numpy arrays",
+            f"{name} is a {type(array).__name__}, but the emulator copies only numpy arrays",
             hint='pass a numpy view of it (numpy.from_dlpack); backend="cuda" copies arrays on a GPU',
         )
     return array
@@ -271,7 +272,7 @@ def emulated_copy(
     stores = destination_atom(atom, DESTINATION_BASE + target_start, *geometry)
     if np.shares_memory(source, destination):
         raise InvalidValueError(
-            "the source and the destination overlap; a copy reads some tiles while it writes others"
+            "the source and the destination overlap, but a copy reads some tiles while it writes others"
         )
     if not destination.flags.writeable:
         raise InvalidValueError("the destination is read-only")
@@ -281,7 +282,7 @@ def emulated_copy(
     if spill:
         warnings.append(
             f"rows of {atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes are not a multiple of "
-            f"{STORE_UNIT}, and stores write up to {spill} bytes behind each row; copied through a padded buffer"
+            f"{STORE_UNIT}, and stores write up to {spill} bytes after each row, so the copy uses a padded buffer"
         )
     start = time.perf_counter()
     out = np.zeros(len(target) + STORE_UNIT, np.uint8) if spill else target
@@ -338,7 +339,8 @@ def emulated_tile(atom: TmaAtom, source: ArrayLike, coords: Integers, work: Inst
 
 
 def emulated_window(atom: TmaAtom, gmem: Bytes, base: int, coords: Integers, work: Instructions, poison: int) -> Bytes:
-    """Shared memory after the loads of one tile, filled with the byte `poison` before; gmem[0] is at address `base`."""
+    """Shared memory after the loads of one tile. It is filled with the byte `poison` before the loads; gmem[0] is at
+    address `base`."""
     smem = np.full(work.smem_bytes, poison, np.uint8)
     Emulator(atom.arch).load_many(atom.descriptor, gmem, coords, smem, smem_offsets=work.smem_offsets, gmem_base=base)
     return smem

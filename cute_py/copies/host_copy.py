@@ -1,7 +1,7 @@
-"""Copies in host memory by numpy, between any layouts, from the pairing of their elements alone.
+"""Copies in host memory by numpy, between any layouts, from the pairing of their elements.
 
-Affine copies are strided views; if the two sides walk different modes first, they are cut into blocks that fit into a
-core's cache; others are lists of offsets, a block of elements at a time.
+Affine copies use strided views; if the two sides walk different modes first, the copy is cut into blocks that fit in a
+core's cache. Other copies use lists of offsets, a block of elements at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def memory_at(address: int, size: int) -> memoryview:
 
 
 def element_values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int, flip: int) -> Bytes:
-    """(elements, bytes of one) at offsets in elements; of 4 bits one byte each. low: the image's first byte."""
+    """An array (elements, bytes of one) of the elements at these offsets; an element of 4 bits takes one byte. low: the
+    offset of the image's first byte."""
     found: Bytes
     if bits == NIBBLE:
         found = (image[(offsets >> 1) - low] >> 4 * ((offsets & 1) ^ flip).astype(np.uint8) & 15)[:, None]

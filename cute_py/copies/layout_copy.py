@@ -1,8 +1,8 @@
-"""copy: the elements of one layout to another of the same size, for any layouts, on the host or on a device.
+"""`copy`: copy the elements of one layout to another of the same size, for any layouts, on the host or on a device.
 
-backend="host" copies host memory by numpy (`host_copy`), "cuda" on the GPU (host memory is copied there and back),
-"emulator" runs the tensor maps of a plan in numpy, "both" compares the GPU's bytes with the host's. A copy on the host
-imports nothing of the GPU and plans no kernel.
+backend="host" copies host memory by numpy (`host_copy`), "cuda" copies on the GPU (host memory is copied there and
+back), "emulator" runs the tensor maps of a plan in numpy, and "both" compares the GPU's bytes with the host's. A copy
+on the host imports nothing of the GPU and plans no kernel.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class LayoutCopyResult:
     """Result of `copy`.
 
     Attributes:
-        destination: what was given as such. bytes: of the elements. seconds: of the copy itself.
-        report: the copy beside a memcpy; None where it was not asked for.
+        destination: the destination as it was given. bytes: bytes of the elements. seconds: time of the copy alone.
+        report: a comparison with a memcpy; None unless it was requested.
 
-    `equal` and `difference` compare both sides at their first use, and wait for the device.
+    `equal` and `difference` compare both sides when they are first used, and wait for the device.
     """
 
     destination: Operand
@@ -72,7 +72,7 @@ class LayoutCopyResult:
 
     @functools.cached_property
     def difference(self) -> str | None:
-        """The first element that differs, as text; None if all are equal."""
+        """A text of the first element that differs; None if all are equal."""
         pairing = self._pairing
         if pairing.refinement is None:
             return None
@@ -86,7 +86,7 @@ class LayoutCopyResult:
 
     @property
     def equal(self) -> bool:
-        """Whether every element of the destination is the source's."""
+        """Whether every element of the destination equals the source's."""
         return self.difference is None
 
 
@@ -198,27 +198,30 @@ def copy(
     Args:
         source, destination: an array (numpy, PyTorch, CuPy, DLPack, `__cuda_array_interface__`), a `Tensor` over
             memory, or a pair (array of memory, layout). Elements correspond by coordinate: arrays of equal shape by
-            index, other shapes in colexicographic order, the first mode fastest, with a warning where both are arrays.
+            index, and other shapes in colexicographic order (the first mode fastest), with a warning if both are
+            arrays.
         Element types must be equal.
         backend: 'host' (host memory), 'cuda', 'emulator' (plans of tensor maps, in host memory), 'both' (the GPU's
-            bytes beside the host's); 'auto': 'host' where both are in host memory, else 'cuda'.
-        stream: of the device copy; it is then enqueued there, and not waited for.
+            bytes beside the host's); 'auto': 'host' if both are in host memory, otherwise 'cuda'.
+        stream: the stream of the device copy; the copy is enqueued there, and the call does not wait for it.
         report: measure the device copy against a memcpy.
-        dtype: of two pairs: the element type that the layouts count in, where it is not that of the memory.
-        nibbles: of elements of 4 bits, two in a byte: whether the first lies in its 'low' or in its 'high' half, on
+        dtype: for two pairs, the element type in which the layouts count, if it is not the type of the memory.
+        nibbles: for elements of 4 bits, two in a byte: the half ('low' or 'high') that holds the first element, for
             (source, destination).
-        rows: the rows of the source, in this order; -1: a row of `fill`.
-        into_rows: where each row goes in the destination; -1: nowhere. A row that is named twice is refused on the
-            host; on a device it has either content, and `unique=True` refuses it before the copy.
-        pages: which pages of a source (pages, page_size, ...), one after another.
-        fill: of masked rows, and of the padding of scales (default 0).
-        requantize: allow another format than the source's. cast: allow another element type than the source's.
+        rows: the rows of the source to copy, in this order; -1 gives a row of `fill`.
+        into_rows: the row of the destination for each row; -1 drops the row. On the host, a row that is named twice is
+            refused. On a device such a row gets one of the two contents; `unique=True` refuses it before the copy.
+        pages: the pages of a source (pages, page_size, ...) to copy, one after another.
+        fill: the value of masked rows, and of the padding of scales (default 0).
+        requantize: allow a format other than the source's. cast: allow an element type other than the source's.
     Returns:
-        a `LayoutCopyResult`; of `copy(array, format)` the `ScaledTensor`, of a tuple of formats one of each.
+        a `LayoutCopyResult`. `copy(array, format)` returns the `ScaledTensor`, and a tuple of formats gives a tuple of
+        them.
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
-        overlaps itself or the source, 'emulator' for a plan that needs threads. InvalidTypeError: no array, a layout of
-        symbols. DeviceError: no GPU, memory of another library on the host and the GPU asked for, a failed launch.
+            overlaps itself or the source, or the backend is 'emulator' and the plan needs threads. InvalidTypeError: an
+            operand is not an array, or a layout has symbols. DeviceError: there is no GPU, a launch failed, or the GPU
+            is to copy host memory of another library.
 
     >>> import numpy as np
     >>> x = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -244,9 +247,9 @@ def copy(
     if backend == "auto":
         backend = "host" if on_host else "cuda"
     if backend in ("host", "emulator") and not on_host:
-        raise InvalidValueError(f"backend {backend!r} copies host memory, but an array is on a device")
+        raise InvalidValueError(f"backend {backend!r} copies only host memory, but an array is on a device")
     if report and backend in ("host", "emulator"):
-        raise InvalidValueError(f"report=True measures a GPU, but the backend is {backend!r}")
+        raise InvalidValueError(f"report=True needs a GPU, but the backend is {backend!r}")
     pairing = paired(a, b, nibbles)
     _warn_of_order((source, destination), (a, b))
     refinement = pairing.refinement
@@ -280,7 +283,7 @@ def _computed(
     """The copy with a format, a cast or an index: on the host, or on a device where the memory is there."""
     if backend not in ("auto", "host", "cuda"):
         raise InvalidValueError(
-            f"backend = {backend!r} for a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'"
+            f"backend = {backend!r}; must be 'auto', 'host' or 'cuda' for a copy with a format, an index or a cast"
         )
     if backend == "auto":
         from cute_py.copies.scaled.operands import lies_on_device
@@ -302,7 +305,7 @@ def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[OperandSide, 
     if kept[0] != kept[1] and not any(isinstance(operand, (Tensor, tuple)) for operand in operands):
         order = "in colexicographic order (first mode fastest), not in numpy's row-major order"
         hint = "make_tensor(array, layout) defines which elements correspond"
-        warnings.warn(f"copies an array of {shapes[0]} to one of {shapes[1]} {order}; {hint}", stacklevel=3)
+        warnings.warn(f"this copies an array of {shapes[0]} to one of {shapes[1]} {order}; {hint}", stacklevel=3)
 
 
 def _plan(pairing: Pairing, sides: tuple[OperandSide, OperandSide]) -> CopyPlan:
@@ -354,7 +357,7 @@ def _moved(one: OperandSide, which: int, pairing: Pairing, device: Device) -> tu
         return one, None
     if type(one.view.owner).__module__.partition(".")[0] != "numpy":
         raise DeviceError(
-            f"the {one.role} is in host memory; a GPU copy needs device memory", hint="move it to the device"
+            f"the {one.role} is in host memory, but a GPU copy needs device memory", hint="move it to the device"
         )
     if pairing.refinement is None:
         raise DeviceError(f"the {one.role} has no elements")
@@ -382,7 +385,7 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
             launches = box_launches(refinement, element, (addresses[0], addresses[1]), MULTIPROCESSORS)
     if launches is None:
         raise InvalidValueError(
-            f"backend 'emulator' runs tensor maps, but threads make this copy ({plan.kernel})", {"why": plan.why}
+            f"backend 'emulator' runs only tensor maps, but this copy needs threads ({plan.kernel})", {"why": plan.why}
         )
     spans = [byte_span(refinement, which, plan.bits) for which in (0, 1)]
     memories = [
@@ -395,7 +398,7 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
         walk = launch.kernel.facts.get("walk")
         if launch.maps is None or walk is None or launch.form == "realigned":
             raise InvalidValueError(
-                f"backend 'emulator' runs tensor maps, but threads make a part of this copy ({launch.form})"
+                f"backend 'emulator' runs only tensor maps, but a part of this copy needs threads ({launch.form})"
             )
         load, store = (encode(one) for one in launch.maps)
         size = int(str(launch.kernel.facts["TILE_BYTES"]))

@@ -1,8 +1,8 @@
-"""Copies of host arrays by the kernels of the GPU, run on the emulated multiprocessor.
+"""Copy host arrays with the kernels of the GPU on the emulated multiprocessor.
 
     run_on_machine(a, b)        plans the copy as the GPU would, compiles its kernels, runs their PTX without a GPU
 
-The plan, the maps and the parameters are those of `prepare_copy`; host addresses stand where device addresses would.
+The plan, the maps and the parameters are those of `prepare_copy`, with host addresses in place of device addresses.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def machine_launches(
     """The launches of a copy between arrays in host memory.
 
     Args:
-        source, destination, dtype: as of `prepare_copy`. tuning: fixes form and tiles of tensor maps.
+        source, destination, dtype: as in `prepare_copy`. tuning: fixes the form and the tiles of tensor maps.
     """
     a, b = side(source, "source", dtype), side(destination, "destination", dtype)
     plan = plan_pairing(paired(a, b), (a.alignment, b.alignment))
@@ -77,7 +77,8 @@ def machine_launches(
 
 
 def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[MachineLaunch, ...]:
-    """The launch of a copy that computes, between host arrays and scaled tensors; options as of `scaled_work`."""
+    """The launch of a copy that computes, between host arrays and scaled tensors. The options are those of
+    `scaled_work`."""
     work = scaled_work(source, destination, **options)
     record = np.full(8, 0xFF, np.uint8)
     block, at = work.parameters(0), work.launch.pointers()
@@ -89,7 +90,7 @@ def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[Mach
 
 
 def emulated_largest_magnitude(source: Any) -> float:
-    """The largest magnitude of a host matrix, NaN left out, by the kernel of a GPU; 0 of NaN alone."""
+    """The largest magnitude of a host matrix without its NaN, found by the kernel of a GPU; 0 if all are NaN."""
     view = memory_view(source)
     side = matrix(view, "source", kind_of(view.dtype))
     launch, record = plan_largest(side), np.zeros(8, np.uint8)
@@ -104,9 +105,9 @@ def run_scaled(source: Any, destination: Any, *, schedule: str | int = "both", *
     """Copy with a format, a cast or an index between host memory by the kernels that a GPU would run.
 
     Args:
-        source, destination: an array or a `ScaledTensor`; several outputs as a tuple. options: as of `copy`.
+        source, destination: an array or a `ScaledTensor`; several outputs are a tuple. options: as in `copy`.
     Raises:
-        MissingPackageError: no compiler of CUDA C++. InvalidValueError: what the device does not make.
+        MissingPackageError: there is no compiler of CUDA C++. InvalidValueError: the device does not support the copy.
     """
     return run_launches(scaled_launches(source, destination, **options), schedule=schedule)
 
@@ -151,7 +152,7 @@ def run_on_machine(
     """Copy between host arrays by the kernels that a GPU would run; None for a copy of no elements.
 
     Raises:
-        MissingPackageError: no compiler of CUDA C++. Whatever `prepare_copy` refuses.
+        MissingPackageError: there is no compiler of CUDA C++. All errors of `prepare_copy`.
     """
     launches: Sequence[MachineLaunch] = machine_launches(source, destination, tuning=tuning, dtype=dtype)
     return run_launches(launches, schedule=schedule) if launches else None

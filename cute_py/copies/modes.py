@@ -1,13 +1,13 @@
-"""The common refinement of a copy: two layouts of one size as modes that both sides walk in step.
+"""The common refinement of a copy: it cuts two layouts of one size into modes that both sides walk in step.
 
-    source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        sizes cut where the other side's end
-    destination  (4,15):(15,1)  -> 2 x 2 | 3 x 5
+    source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        each size is cut where a size of the other side ends destination
+    (4,15):(15,1)  -> 2 x 2 | 3 x 5
 
 Elements correspond by coordinate, in colexicographic order where profiles differ. If each product of leading sizes of
-one side divides, or is divided by, such a product of the other, cutting the modes there makes both lists equal: the
-copy is affine. A swizzle over such a layout adds an exclusive or on its side: linear. If the sizes have no common
-refinement, the modes that match at either end are cut off, and both sides keep their own lists for the modes between:
-general.
+one side divides such a product of the other side, or is divided by it, cutting the modes there makes both lists equal,
+and the copy is affine. A swizzle over such a layout adds an exclusive or on its side, and the copy is linear. If the
+sizes have no common refinement, the modes that match at either end are cut off, both sides keep their own lists for the
+modes between, and the copy is general.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ Digits: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class CopyMode:
-    """One mode of a copy: its size, and the strides of source and destination, in elements (in bytes where a plan of
-    boxes says so)."""
+    """One mode of a copy: its size, and the strides of source and destination, in elements (in bytes in plans of
+    boxes)."""
 
     size: int
     source: int
@@ -73,9 +73,11 @@ class Refinement:
     copies) of the digits of one index that counts through `rest`, which each side cuts in its own way.
 
     Attributes:
-        modes: walked by both, the destination's innermost first; sizes above 1, destination strides positive.
-        starts: (source, destination), elements.
-        swizzles: on element offsets. rest: (source, destination); empty unless the copy is general.
+        modes: the modes that both sides walk, the destination's innermost first. Sizes are above 1 and destination
+            strides positive.
+        starts: the first offsets (source, destination), in elements.
+        swizzles: swizzles on element offsets. rest: the remaining modes (source, destination); empty unless the copy is
+            general.
     """
 
     modes: tuple[CopyMode, ...]
@@ -127,7 +129,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
     if 0 in shape:
         return ((0, 1),), 0, IDENTITY
     if sum((n - 1) * abs(d) for n, d in zip(shape, stride, strict=True)) > MAX_OFFSET:
-        raise InvalidValueError(f"the {role} layout reaches beyond 2**60 elements", {"layout": layout})
+        raise InvalidValueError(f"the {role} layout has offsets beyond 2**60 elements", {"layout": layout})
     sizes, steps = coalesced(tuple([STATIC[n] for n in shape]), tuple([STATIC[d] for d in stride]))
     flat = zip(leaves(sizes), leaves(steps), strict=True)
     return tuple((int(n), int(d)) for n, d in flat if n > 1), 0, IDENTITY
@@ -189,9 +191,9 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     """The refinement of a copy; None if there is nothing to copy.
 
     Raises:
-        InvalidTypeError: not layouts, or layouts of symbols. InvalidValueError: the sizes differ, the destination has
-        one offset for several elements, an offset is beyond 2**60. LayoutError: a composition that is not a swizzled
-        layout.
+        InvalidTypeError: an argument is not a layout, or has symbols. InvalidValueError: the sizes differ, the
+            destination has one offset for several elements, or an offset is beyond 2**60. LayoutError: a composition is
+            not a swizzled layout.
 
     >>> refine(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1))).form
     'general'
@@ -202,14 +204,15 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     sizes = [math.prod(n for n, _ in side) for side in (ours, theirs)]
     if sizes[0] != sizes[1]:
         raise InvalidValueError(
-            f"the source has {sizes[0]} elements, the destination {sizes[1]}; must be equal",
+            f"the source has {sizes[0]} elements and the destination {sizes[1]}; must be equal",
             {"source": source, "destination": destination},
         )
     if not sizes[0]:
         return None
     if not _apart(theirs) and not is_injective(Layout(tuple([n for n, _ in theirs]), tuple([d for _, d in theirs]))):
         raise InvalidValueError(
-            "the destination overlaps itself: several elements have one offset", {"destination": destination}
+            "the destination overlaps itself, because several elements have the same offset",
+            {"destination": destination},
         )
     one, other = list(ours), list(theirs)
     modes = _cut(one, other, 0)
@@ -229,7 +232,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
 
 
 class PairedElements:
-    """Sizes that follow from paired elements: of a `Pairing`, and of a plan for one."""
+    """The sizes that follow from paired elements; a base of `Pairing` and of plans for it."""
 
     __slots__ = ()
 
@@ -281,7 +284,7 @@ def pair_elements(
     for order in expect(nibbles, tuple, "nibbles"):
         expect_choice(expect(order, str, "an order of nibbles"), ("low", "high"), "an order of nibbles")
     if len(nibbles) != 2:
-        raise InvalidValueError(f"nibbles = {given(nibbles)}; must be a pair, for the source and the destination")
+        raise InvalidValueError(f"nibbles = {given(nibbles)}; must be a pair for (source, destination)")
     layouts: Any = (source, destination)
     return _paired(*layouts, kind, nibbles if kind.bits == NIBBLE else NIBBLES)
 
@@ -292,7 +295,7 @@ def _paired(
 ) -> Pairing:
     refinement, bits = refine(source, destination), dtype.bits
     if bits != NIBBLE and (bits % 8 or bits // 8 not in VECTORS):
-        raise InvalidValueError(f"{dtype} has {bits} bits per element; a copy moves 4 bits, or 1, 2, 4, 8 or 16 bytes")
+        raise InvalidValueError(f"{dtype} has {bits} bits per element; must have 4 bits, or 1, 2, 4, 8 or 16 bytes")
     if bits == NIBBLE and refinement is not None and nibbles[0] == nibbles[1]:
         whole = in_bytes(refinement)
         bits, refinement = (NIBBLE, refinement) if whole is None else (8, whole)

@@ -27,8 +27,8 @@ Operand: TypeAlias = "ArrayLike | Tensor | tuple[ArrayLike, LayoutLike]"
 class OperandSide:
     """One side of a copy: memory and the layout of its elements there.
 
-    view: the memory; its address is that of the layout's offset 0. room: (first offset, one past the last) of the
-    memory, in elements; None: unknown.
+    view: the memory; its address is the address of the layout's offset 0. room: (first offset, one past the last) of
+    the memory, in elements; None: unknown.
     """
 
     role: str
@@ -59,13 +59,13 @@ def _device_at(address: int) -> int:
 
 
 def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSide:
-    """The memory and the layout of one side of a copy. dtype: element type in which a pair's layout counts, instead of
-    the memory's.
+    """The memory and the layout of one side of a copy. dtype: the element type in which the layout of a pair counts, if
+    it is not the type of the memory.
 
     Raises:
-        InvalidTypeError: not an array, tensor or pair, a tensor without memory, or a dtype for anything but a pair.
-        InvalidValueError: the array of a pair is not dense, or ends within an element of that type; an array of
-        elements narrower than a byte, which lie one in a byte there; what `host_view` refuses.
+        InvalidTypeError: the operand is not an array, tensor or pair, a tensor has no memory, or a dtype is given
+            without a pair. InvalidValueError: the array of a pair is not dense, or ends within an element of that type;
+            or an array stores elements narrower than a byte in one byte each. All errors of `host_view`.
     """
     if dtype is not None and not isinstance(thing, tuple):
         raise InvalidTypeError(f"dtype needs a pair (memory, layout), but the {role} is {given(thing)}")
@@ -92,7 +92,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
     if isinstance(thing, Tensor):
         engine = thing.engine
         if not hasattr(engine, "address") or not isinstance(thing.layout, (Layout, ComposedLayout)):
-            raise InvalidTypeError(f"the {role} is a tensor whose engine has no memory", {"engine": given(engine)})
+            raise InvalidTypeError(f"the {role} is a tensor, but its engine has no memory", {"engine": given(engine)})
         address = int(engine.address)
         if isinstance(engine, ArrayEngine):
             view = view_of_memory(engine.flat)
@@ -118,7 +118,7 @@ def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, st
     a, b = source.view, destination.view
     found = []
     if a.dtype != b.dtype:
-        text = f"source dtype {a.dtype} differs from destination dtype {b.dtype}; this copy does not convert"
+        text = f"source dtype {a.dtype} differs from destination dtype {b.dtype}, and this copy does not convert"
         found.append(Diagnostic("dtype", "dtype", text=text))
     if b.readonly:
         found.append(Diagnostic("read_only", "destination", text="the destination is read-only"))
@@ -135,12 +135,12 @@ def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, st
         if one.room is not None and (low < one.room[0] or high >= one.room[1]):
             width = f"{a.dtype.bits // 8} bytes" if a.dtype.bits % 8 == 0 else f"{a.dtype.bits} bits"
             text = (
-                f"the {one.role} layout reaches the offsets {low} to {high}; its memory at {one.view.address:#x} "
-                f"has {one.room[0]} to {one.room[1] - 1}, in elements of {width}"
+                f"the {one.role} layout has the offsets {low} to {high}, but its memory at {one.view.address:#x} "
+                f"has only {one.room[0]} to {one.room[1] - 1}, in elements of {width}"
             )
             found.append(Diagnostic("extent", one.role, text=text))
     if reach[0][0] < reach[1][1] and reach[1][0] < reach[0][1]:
-        text = "the source and the destination overlap; the copy order of their elements is not defined"
+        text = "the source and the destination overlap, but a copy has no defined order of elements"
         ranges: dict[str, object] = {
             one.role: f"{low:#x} to {high:#x}" for one, (low, high) in zip((source, destination), reach, strict=True)
         }

@@ -1,14 +1,15 @@
-"""plan_copy: the plan of a copy between two layouts, from the layouts alone.
+"""`plan_copy`: plan a copy between two layouts from the layouts alone.
 
     layouts -> refine -> Refinement -> boxes of tensor maps | tiles by threads | runs by threads -> CopyPlan
     layouts, formats -> scaled: tiles, rows or whole rows by threads, with arithmetic between load and store -> CopyPlan
 
-- boxes: the copy engine moves tiles, where tensor maps can describe both sides (affine copies of whole 16 bytes);
-- tile: threads turn tiles in shared memory, where both sides have runs of their own, of any alignment;
-- runs: threads move vectors, if both sides share their runs; the general form, and copies without a tile, move single
-elements.
+- boxes: the copy engine moves tiles, if tensor maps can describe both sides (affine copies of units of 16 bytes);
+- tile: threads transpose tiles in shared memory, if each side has contiguous runs along another mode, with any
+  alignment;
+- runs: threads move vectors if both sides share their contiguous runs; general copies, and copies without a tile, move
+  single elements.
 
-A plan holds no address: `launches_of` gives the kernels for two of them.
+A plan holds no address; `launches_of` returns the kernels for two addresses.
 
 Constants that say "Measured on NVIDIA H200" were measured on one. To measure one again, run `python -m
 benchmarks.relayout` on a GPU with each value in turn, and compare the rows.
@@ -78,23 +79,24 @@ _DEFAULT = architecture("sm_90a")
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan(PairedElements):
-    """Method of a copy, and its cost.
+    """The method of a copy, and its cost.
 
     Attributes:
-        form: 'affine', 'linear' or 'general', as `Refinement.form`; 'scaled' of a copy that computes or follows an
-            index. kernel: 'boxes', 'tile', 'runs', or 'none' where there is nothing to copy; of 'scaled' also 'rows'
-            and 'whole'.
-        launches: kernels that one copy enqueues. source_vector, destination_vector: bytes that a thread moves at once
-            on that side; of boxes the bytes of a box's row.
-        tile: (size of each mode in a tile) -> number of the element in the destination's order.
-        shared_layout: the same coordinates -> offset in shared memory in elements; None: no shared memory.
-        sectors: of 32 bytes, that (source, destination) touch; an estimate where strides interleave. wavefronts: of
-            shared memory, by threads, of all tiles.
-        expected: the time of a memcpy of as many bytes over that of this copy, by a model that was fitted to measured
-            copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
+        form: 'affine', 'linear' or 'general', as in `Refinement.form`; 'scaled' for a copy that computes or uses an
+            index. kernel: 'boxes', 'tile', 'runs', or 'none' if there is nothing to copy; for 'scaled' also 'rows' and
+            'whole'.
+        launches: the number of kernels that one copy enqueues. source_vector, destination_vector: bytes that a thread
+            moves at once on that side; for boxes, the bytes of a row of a box.
+        tile: the layout (size of each mode in a tile) -> number of the element in the destination's order.
+        shared_layout: the layout of the same coordinates -> offset in shared memory, in elements; None: no shared
+            memory.
+        sectors: sectors of 32 bytes that (source, destination) touch; an estimate if strides interleave. wavefronts:
+            wavefronts of shared memory that threads need for all tiles.
+        expected: the time of a memcpy of the same number of bytes divided by the time of this copy. The estimate comes
+            from a model that was fitted to measured copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
         nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
         bits: bits of the refinement's unit: an element, or a byte if 4-bit elements move in pairs.
-        why: what decided the kernel. scaled: the launch of a copy that computes, whose `bytes` are those read and
+        why: the reason for the kernel. scaled: the launch of a copy that computes; its `bytes` are the bytes read and
             written.
     """
 
@@ -125,7 +127,7 @@ class CopyPlan(PairedElements):
 
     @property
     def orders(self) -> tuple[Layout, Layout]:
-        """A tile's coordinate -> the number of its element in the source's order, and in the destination's."""
+        """The number of an element in the source's order and in the destination's order, for a coordinate of a tile."""
         tile = self.threads_tile
         if tile is None:
             return self.tile, self.tile
@@ -140,7 +142,7 @@ class CopyPlan(PairedElements):
         return found[0], found[1]
 
     def explain(self) -> str:
-        """Explain each line of the plan, and the reason for each choice."""
+        """Describe each line of the plan, and the reason for each choice."""
         means = {
             "boxes": "The TMA engine moves the tiles by tensor maps; threads move no data.",
             "tile": "A block reads a tile in the order of the source, and writes it from shared memory in the "
@@ -212,19 +214,20 @@ def plan_copy(
     """Plan the copy of one layout into another of the same size.
 
     Args:
-        source_layout, destination_layout: coordinate -> offset in elements; plain, or behind one swizzle. Either may
-            be a `Format`, and the destination a tuple of them: the copy quantises a layout (M, K), or dequantises.
-        dtype: element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes; of a format's other side.
-        alignment: bytes that the addresses of offset 0 of (source, destination) are multiples of, powers of two.
-        arch: the architecture to plan for; one before sm_90 has no tensor maps.
-        nibbles: of elements of 4 bits, the half of a byte that its first element is, on (source, destination): 'low'
-            (as CUDA packs them) or 'high'.
-        cast_to: element type of the destination, where it is another one. rows, into_rows: how many rows an index
-            names, of the source or of the destination.
+        source_layout, destination_layout: layouts coordinate -> offset in elements, plain or with one swizzle. Either
+            may be a `Format`, and the destination may be a tuple of formats: then the copy quantises a layout (M, K),
+            or dequantises.
+        dtype: element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes; with a format, the type of the other side.
+        alignment: the alignment in bytes of offset 0 of (source, destination), powers of two.
+        arch: the target architecture; architectures before sm_90 have no tensor maps.
+        nibbles: for elements of 4 bits, the half of a byte that holds its first element, for (source, destination):
+            'low' (as in CUDA) or 'high'.
+        cast_to: element type of the destination, if it differs. rows, into_rows: the number of rows of the source or
+            destination that an index names.
     Raises:
-        InvalidValueError: sizes differ, the destination overlaps itself, an element of another width, no such
-            architecture.
-        InvalidTypeError: not layouts of known integers. LayoutError: a composition that is not a swizzled layout.
+        InvalidValueError: sizes differ, the destination overlaps itself, the element has another width, or the
+            architecture is unknown. InvalidTypeError: an argument is not a layout of known integers. LayoutError: a
+            composition is not a swizzled layout.
 
     >>> plan = plan_copy(Layout((2048, 1024), (1024, 1)), Layout((2048, 1024)), "float32")
     >>> plan.form, plan.kernel, plan.launches
@@ -318,7 +321,7 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
     gathered = gathered_vector(refinement, element, limits[1])
     pair = (vector, vector) if vector >= gathered else (element, gathered)
     if size <= FEW * pair[0]:
-        return made("runs", 1, pair, "few vectors, each gathered by one thread")
+        return made("runs", 1, pair, "there are few vectors, and one thread gathers each")
     tile = best_tile(refinement, element, limits)
     if tile is None:
         return made("runs", 1, (vector, vector), "no tile gives each side a full sector")
@@ -350,7 +353,7 @@ def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
 
 
 def gathered_vector(refinement: Refinement, element: int, limit: int) -> int:
-    """The widest vector of the destination, in bytes, whose elements have a constant distance in the source."""
+    """The widest vector of the destination, in bytes, with a constant distance between its elements in the source."""
     first, *others = refinement.modes or (CopyMode(1, 1, 1),)
     if first.destination != 1 or refinement.swizzles[0].bits:
         return element
@@ -389,7 +392,8 @@ def box_launches(
     multiprocessors: int,
     tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches of an affine copy of elements of `width` bytes by tensor maps; addresses of the first elements.
+    """The launches of an affine copy of elements of `width` bytes by tensor maps, from the addresses of the first
+    elements.
 
     Raises:
         TmaLimitError: no tensor map describes a side.

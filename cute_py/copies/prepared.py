@@ -1,12 +1,12 @@
-"""Whole tensors on the GPU: prepared copies of arrays, and of tiles through given tensor maps.
+"""Prepared copies of whole tensors on the GPU: of arrays, and of tiles through given tensor maps.
 
     prepare_copy(a, b)                    arrays; the planner chooses the kernel and the boxes
     prepare_tiles(map, map, walk, ...)    the tiles of a regular walk: the folded kernels
     prepare_listed(map, map, coords, ..)  any tiles: unless they are a regular walk of single instructions, the
                                           coordinates go to the device in a list
 
-Preparing validates, compiles and loads; `launch` is one driver call for each kernel and never synchronises. `check`
-waits for the stream and raises if a kernel reported a barrier that did not complete.
+Preparing validates, compiles and loads. `launch` makes one driver call for each kernel and never synchronises. `check`
+waits for the stream, and raises an error if a kernel reported a barrier that did not complete.
 """
 
 from __future__ import annotations
@@ -61,22 +61,23 @@ def prepare_copy(
 ) -> PreparedCopy:
     """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
 
-    A `ScaledTensor` on either side, `cast`, and rows by an index make a `PreparedScaledCopy`: one launch that computes.
-    Several outputs of one source are a tuple of ScaledTensors.
+    With a `ScaledTensor` on either side, `cast`, or rows by an index, the result is a `PreparedScaledCopy`: one launch
+    that computes. Several outputs of one source are given as a tuple of ScaledTensors.
 
     Args:
-        source, destination: anything `array_view` takes, a `Tensor` over memory, or (memory, layout). Elements
-            correspond by coordinate, in colexicographic order where the shapes differ.
+        source, destination: an array that `array_view` accepts, a `Tensor` over memory, or a pair (memory, layout).
+            Elements correspond by coordinate, or in colexicographic order if the shapes differ.
         hints: keep read data longer in L2 than written data; faster for large copies by tensor maps, at the
             cost of the kernels that follow.
-        tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
-        dtype, nibbles, rows, into_rows, pages, fill, cast: as of `copy`. An index on the device is checked by the
-            kernel: `check` raises with its first entry that is no row; an entry that is named twice in into_rows gives
-            either row. unique: check now that into_rows names each row once.
+        tuning: fixes the form and the tiles of tensor maps. Default: the fastest measured ones for the size, or
+            threads.
+        dtype, nibbles, rows, into_rows, pages, fill, cast: as in `copy`. The kernel checks an index on the device:
+            `check` raises an error with the first entry that is not a row. If into_rows names a row twice, that row
+            gets one of the two contents. unique: check now that into_rows names each row once.
     Raises:
-        DeviceError: no device, an array that is not on it, or arrays of two devices.
-        InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, a layout leaves its
-            memory. TmaLimitError: tensor maps can't do what `tuning` asks for.
+        DeviceError: there is no device, an array is not on it, or the arrays are on two devices. InvalidValueError:
+            sizes or dtypes differ, the arrays overlap, the destination is read-only, or a layout exceeds its memory.
+            TmaLimitError: tensor maps can't provide what `tuning` requests.
     """
     options = {"rows": rows, "into_rows": into_rows, "pages": pages, "fill": fill, "cast": cast}
     if computes(source, destination, options):
@@ -120,8 +121,9 @@ def prepare_between(
     """Plan, compile and load a copy that runs on a device that reaches both sides.
 
     Args:
-        tuning: of kernels by tensor maps, which it asks for where the layouts are affine.
-        multiprocessors: that they may use; 0: all. hints, nibbles: as of `prepare_copy`. overlaps: of `PreparedCopy`.
+        tuning: the tiling of kernels with tensor maps; it requests these kernels if the layouts are affine.
+        multiprocessors: the number that the kernels may use; 0: all. hints, nibbles: as in `prepare_copy`. overlaps: as
+            in `PreparedCopy`.
     """
     plan = plan_pairing(paired(a, b, nibbles), (a.alignment, b.alignment))
     kept: Kept = (a.view, b.view)
@@ -168,10 +170,11 @@ def prepare_tiles(
         load_map, store_map: 128 bytes each; coordinates are the same in both.
         walk: the tiles, in elements of the maps.
         tile_bytes: bytes that the barrier counts for a tile. window_bytes: shared memory that a tile covers.
-        form: "once" or "ring"; by default by size. reduction: combine instead of storing (one-shot form only).
+        form: "once" or "ring"; the default depends on the size. reduction: combine instead of store (only in the
+            one-shot form).
     Raises:
-        InvalidValueError: a map is not 128 bytes, or a reduction in the ring form.
-        DeviceError: no device, or the tile does not fit into shared memory.
+        InvalidValueError: a map does not have 128 bytes, or a reduction uses the ring form. DeviceError: there is no
+            device, or the tile does not fit in shared memory.
     """
     device = as_device(device)
     size = walk.tiles * tile_bytes
@@ -179,7 +182,7 @@ def prepare_tiles(
     kernel: KernelSource
     if form == "ring":
         if reduction:
-            raise InvalidValueError(f"reduction {reduction!r} in a ring; reductions use the one-shot form")
+            raise InvalidValueError(f'reduction {reduction!r} does not work in a ring; reductions need form="once"')
         stages = min(4, (device.shared_bytes - BARRIER_BYTES) // stage_bytes(window_bytes or tile_bytes))
         if stages < 2:
             raise DeviceError(
@@ -197,7 +200,7 @@ def prepare_tiles(
 
 
 def packed(coords: IntegersLike, rank: int) -> bytes:
-    """Coordinates, (n, rank), as 32-bit words.
+    """Pack coordinates (n, rank) into 32-bit words.
 
     Raises:
         InvalidValueError: a coordinate does not fit into 32 bits, or the rows are not of this rank.
@@ -211,7 +214,7 @@ def packed(coords: IntegersLike, rank: int) -> bytes:
 
 
 def regular_walk(coords: IntegersLike, rank: int) -> TileWalk | None:
-    """The walk that visits the tiles at these coordinates in this order from the origin, or None.
+    """The regular walk from the origin that visits the tiles at these coordinates in this order, or None.
 
     >>> regular_walk([(0, 0), (8, 0), (0, 4), (8, 4), (0, 8), (8, 8)], 2)
     TileWalk(counts=(2, 3), steps=(8, 4), order=(0, 1))
@@ -251,7 +254,8 @@ def _listed(coords: IntegersLike, rank: int, per_tile: int) -> tuple[bytes, int]
     tiles, rest = divmod(len(content) // (4 * rank), per_tile)
     if rest or not tiles:
         raise InvalidValueError(
-            f"got {counted(len(content) // (4 * rank), 'coordinate')}; must be a multiple of {per_tile} per tile"
+            f"got {counted(len(content) // (4 * rank), 'coordinate')}; must be a multiple of {per_tile}, the "
+            "number per tile"
         )
     return content, tiles
 
@@ -274,12 +278,12 @@ def prepare_listed(
 
     Args:
         load_map, store_map: 128 bytes each, with the same box and swizzle.
-        coords: (tiles x len(places), rank), innermost mode first; the same in both maps. Unchecked: an unaligned inner
-            coordinate or a negative one traps.
-        places: byte offsets in a tile's window. box_bytes: bytes of one instruction. window_bytes: of a window.
+        coords: (tiles x len(places), rank), innermost mode first; the same in both maps. They are not checked: an
+            unaligned or negative inner coordinate traps.
+        places: byte offsets in a tile's window. box_bytes: bytes of one instruction. window_bytes: bytes of a window.
     Raises:
-        InvalidValueError: coordinates, places or sizes that do not fit together.
-        DeviceError: no device, or the window does not fit into shared memory.
+        InvalidValueError: coordinates, places or sizes do not fit together. DeviceError: there is no device, or the
+            window does not fit in shared memory.
     """
     device = as_device(device)
     content, tiles = _listed(coords, rank, len(places))
@@ -317,9 +321,9 @@ def load_windows(
     device: Device | None = None,
     stream: StreamLike = None,
 ) -> list[bytes]:
-    """The shared-memory windows of tiles after their loads, filled with the byte `poison` before. Waits for the loads.
+    """Load tiles, wait for the loads, and return the shared-memory windows, which the byte `poison` fills before.
 
-    Arguments and errors as `prepare_listed`; DeviceError also if a barrier did not complete.
+    The arguments and errors are those of `prepare_listed`; DeviceError also means that a barrier did not complete.
     """
     device = as_device(device)
     content, tiles = _listed(coords, rank, len(places))

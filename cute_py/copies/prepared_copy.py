@@ -31,8 +31,8 @@ Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
 class Work:
     """One kernel of a copy: the maps of source and destination as 128 bytes each (none if threads move all bytes),
     blocks, the tail that threads move one by one (source address, destination address, bytes), and the values of
-    parameters that only its kernel has. threads: if threads move all bytes, the launch from which it is made, and the
-    address of its tables."""
+    parameters that only its kernel has. threads: if threads move all bytes, the launch of the kernel, and the address
+    of its tables."""
 
     kernel: LoadedKernel
     maps: tuple[bytes, ...]
@@ -49,13 +49,13 @@ SPARE_STREAMS: Final = 16
 class PreparedCopy:
     """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
 
-    With `overlaps` its kernels are launched while the previous kernel in the stream ends, and access memory only after
-    that; edges to them in a captured graph are programmatic.
+    With `overlaps`, its kernels start while the previous kernel in the stream ends, and access memory only after that
+    kernel has ended; edges to them in a captured graph are programmatic.
 
-    `bytes` counts the copied elements; `plan` is the plan for arrays (None: given tiles), `places` the addresses of
-    their offsets 0. `keep` holds objects that must outlive the launches. Each stream gets its own parameters and tile
-    counter at the first launch on it. Counters for `SPARE_STREAMS` streams are made at once, since a stream that is
-    being captured can't allocate; `prepare` makes more.
+    `bytes` counts the copied elements; `plan` is the plan for arrays (None for given tiles), and `places` has the
+    addresses of their offsets 0. `keep` holds objects that must outlive the launches. A stream gets its own parameters
+    and tile counter at its first launch. Counters for `SPARE_STREAMS` streams are allocated in advance, because a
+    stream can't allocate during capture; `prepare` makes more.
     """
 
     def __init__(
@@ -102,6 +102,12 @@ class PreparedCopy:
         """Blocks of each kernel."""
         return tuple(work.blocks for work in self._work)
 
+    def owned(self) -> tuple[object, ...]:
+        """The kernels and the device memory of this copy, without the arrays: what a captured graph needs to run."""
+        buffers = [one for one in self._keep if isinstance(one, DeviceBuffer)]
+        records = [one for one in self._records if one is not None]
+        return (*self.kernels, *buffers, *self._memory, *records)
+
     def _more_counters(self) -> list[int]:
         """Addresses of counters at zero, each for one stream."""
         size = COUNTER_BYTES * SPARE_STREAMS
@@ -111,12 +117,13 @@ class PreparedCopy:
         return [block.address + at for at in range(0, size, COUNTER_BYTES)]
 
     def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
-        """Its launches on the emulated multiprocessor: `run_ptx(prepared, args=(source, destination))`.
+        """The launches of this copy on the emulated multiprocessor, for `run_ptx(prepared, args=(source,
+        destination))`.
 
         Args:
-            args: two arrays in host memory, laid out as those that the copy was prepared for.
+            args: two arrays in host memory with the layouts for which the copy was prepared.
         Raises:
-            InvalidValueError: other arguments, or a copy of tiles through given tensor maps.
+            InvalidValueError: the arguments are others, or the copy moves tiles through given tensor maps.
         """
         from cute_py.copies.machine_copy import machine_launches
 
@@ -126,7 +133,7 @@ class PreparedCopy:
                 "a copy of tiles through given tensor maps" if self.plan is None else counted(len(arrays), "argument")
             )
             raise InvalidValueError(
-                f"{text} does not run on the machine; it runs copies of arrays, from a source to a destination"
+                f"{text} does not run on the machine, which runs only copies of arrays from a source to a destination"
             )
         return machine_launches(arrays[0], arrays[1], tuning=Tuning() if self.plans else None)
 
@@ -171,14 +178,14 @@ class PreparedCopy:
             one.launch()
 
     def moved(self, source: Operand, destination: Operand) -> PreparedCopy:
-        """Return this copy for other memory, without planning, compiling or loading again.
+        """Return this copy for other memory without another planning, compilation or load.
 
         Args:
-            source, destination: of this copy's layouts, element type and device, at addresses that lie a multiple of 16
-                bytes from those it was prepared for.
+            source, destination: memory with this copy's layouts, element type and device. Its addresses must differ
+                from the prepared ones by multiples of 16 bytes.
         Raises:
-            InvalidValueError: another layout, element type or alignment, or a copy of given tiles; what `prepare_copy`
-            raises of its memory.
+            InvalidValueError: a layout, element type or alignment differs, or the copy moves given tiles. All errors of
+                `prepare_copy` about memory.
         """
         if self.plan is None or self._places is None:
             raise InvalidValueError("a copy of given tiles always uses the memory of its maps")
@@ -210,13 +217,15 @@ class PreparedCopy:
         """Replace nodes of an instantiated graph by the kernels of this copy; they run at the graph's next launch.
 
         Args:
-            graph: CUgraphExec as a number. nodes: CUgraphNode of the kernels, in the order of `kernels`, in the graph
-                that it was instantiated from; those that a launch of a copy left there while it was captured.
+            graph: the CUgraphExec as a number. nodes: the CUgraphNode of each kernel, in the order of `kernels`, from
+                the graph that was instantiated. A launch of a copy during capture added them.
         Raises:
-            InvalidValueError: as many nodes as there are kernels are needed. DeviceError: the driver refuses one.
+            InvalidValueError: the numbers of nodes and kernels differ. DeviceError: the driver refuses an update.
         """
         if len(nodes) != len(self._default):
-            raise InvalidValueError(f"{counted(len(nodes), 'node')} for {counted(len(self._default), 'kernel')}")
+            raise InvalidValueError(
+                f"got {counted(len(nodes), 'node')} for {counted(len(self._default), 'kernel')}; must be equal"
+            )
         for one, node in zip(self._default, nodes, strict=True):
             one.update_node(graph, node)
 

@@ -1,7 +1,7 @@
-"""Report of a copy: time, rate, share of a memcpy of the same bytes, instructions, registers, text.
+"""The report of a copy: time, rate, percentage of the memcpy rate, instructions, registers, text.
 
-Times are of CUDA events around several launches, medians; the copy and the memcpy take turns. A memcpy of the same
-number of bytes needs two buffers of its own, which are freed again.
+Times are medians of CUDA events around several launches; the copy and the memcpy take turns. The memcpy of the same
+number of bytes uses two buffers of its own, which are freed again.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ MANY = 1 << 20
 
 @record
 class KernelReport:
-    """One kernel of a copy. `bytes_per_barrier` is what one wait counts, 0 where threads move the bytes.
+    """One kernel of a copy.
 
-    Sizes in bytes; blocks on an SM by occupancy.
+    `bytes_per_barrier` is the number of bytes that one wait counts, 0 if threads move the bytes. Sizes are in bytes;
+    the blocks per SM follow from the occupancy.
     """
 
     name: str
@@ -46,7 +47,8 @@ class KernelReport:
 
 @record
 class CopyReport:
-    """A copy, measured. `gigabytes_per_second` counts bytes read plus written; percent of a memcpy's rate.
+    """The measurement of a copy. `gigabytes_per_second` counts bytes read plus written; `percent_of_memcpy` compares
+    the rate with a memcpy.
 
     >>> CopyReport(10.0, 8, 1.6, 9.0, 90.0, ()).percent_of_memcpy
     90.0
@@ -104,7 +106,8 @@ def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
 def median_times(
     device: Device, works: Sequence[Callable[[], object]], rounds: int, launches: int, stream: int = 0
 ) -> list[float]:
-    """Microseconds of one launch of each of `works`, medians of `rounds`; they take turns, `launches` at a time."""
+    """The median time in microseconds of one launch of each of `works`, over `rounds`. They take turns, `launches` at a
+    time."""
     api = driver()
     samples: list[list[float]] = [[] for _ in works]
     with device.current():
@@ -130,7 +133,7 @@ def measure_copy(
     """Launch the copy `rounds` x `launches` times, in turn with a memcpy of the same bytes.
 
     Raises:
-        DeviceError: a launch failed, or there is no memory for the memcpy's two buffers.
+        DeviceError: a launch failed, or there is no memory for the two buffers of the memcpy.
     """
     expect(prepared, PreparedCopy, "a prepared copy")
     rounds, launches = expect_integer(rounds, "rounds", 1, MANY), expect_integer(launches, "launches", 1, MANY)
@@ -155,7 +158,7 @@ def measure_copy(
 
 
 def kernel_texts(kernel: LoadedKernel) -> dict[str, str]:
-    """The kernel as ".cu", ".ptx" and ".sass" text; SASS is left out where nvdisasm is not found.
+    """The kernel as ".cu", ".ptx" and ".sass" text; SASS is omitted if nvdisasm is not found.
 
     Raises:
         DeviceError: NVRTC refuses the text.

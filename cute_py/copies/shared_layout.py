@@ -226,17 +226,20 @@ def best_swizzle(
 
 
 def find_smem_layout(writer: LayoutLike, reader: LayoutLike, dtype: DTypeLike) -> Layout | ComposedLayout:
-    """The layout of a tile in shared memory with the fewest wavefronts for two access maps.
+    """Find the layout of a tile in shared memory with the fewest wavefronts for two access maps.
 
     Args:
-        writer, reader: thread-value layouts, (thread, value) -> index of an element of the tile; of powers of two.
+        writer, reader: thread-value layouts (thread, value) -> index of an element of the tile, with sizes that are
+            powers of two. Contiguous values of a thread count as one access of up to 16 bytes. For an access to one
+            number, give a map with one value: (_32,_1):(_32,_0).
         dtype: element type of 8 bits or more.
     Returns:
-        the tile's elements in order, or behind a swizzle of element offsets: that with the fewest wavefronts of writer
-        and reader together, of equals the one of fewest bits, then lowest base, then least shift.
+        a layout with the tile's elements in order, or with a swizzle of element offsets. It has the fewest wavefronts
+        of writer and reader together; among equals, the swizzle with the fewest bits, then the lowest base, then the
+        smallest shift.
     Raises:
-        LayoutError: a map that is not linear over F2. InvalidValueError: an element whose bytes are not a power of two,
-        or a tile that no shared memory holds. InvalidTypeError: no (thread, value).
+        LayoutError: an access map is not linear over F2. InvalidValueError: the bytes of an element are not a power of
+            two, or the tile does not fit in shared memory. InvalidTypeError: an access map is not (thread, value).
 
     >>> rows = Layout((32, 32), (1, 32))                        # a warp writes rows of 32 floats, and reads columns
     >>> print(find_smem_layout(rows, Layout((32, 32), (32, 1)), "float32"))

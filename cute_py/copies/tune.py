@@ -1,7 +1,7 @@
 """`tune=True`: time a few tilings of one copy on the device and keep the fastest.
 
 The result is stored beside the kernels, under the device's name and the geometry of the copy (sizes and strides, not
-addresses). The search writes the destination, as the copy itself would.
+addresses). The search writes the destination, as the copy does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def candidate_tunings(hints: bool) -> tuple[Tuning, ...]:
 
 
 def geometry_key(prepared: PreparedCopy, source: ArrayView, hints: bool) -> str:
-    """The name under which the tuning of a copy is kept."""
+    """The key under which the tuning of a copy is stored."""
     device, refinement = prepared.device, prepared.plan.refinement if prepared.plan else None
     modes = [(mode.size, mode.source, mode.destination) for mode in refinement.modes] if refinement else []
     text = json.dumps([device.name, device.multiprocessors, modes, source.element_bytes, source.address % 16, hints])
@@ -49,7 +49,7 @@ def geometry_key(prepared: PreparedCopy, source: ArrayView, hints: bool) -> str:
 def tuned_copy(
     source: ArrayLike, destination: ArrayLike, *, hints: bool = False, rounds: int = 7, device: Device | None = None
 ) -> PreparedCopy:
-    """Prepare a copy with the fastest of a few tilings; measured once for a geometry, then taken from the store.
+    """Prepare a copy with the fastest of a few tilings, which is measured once for a geometry and then stored.
 
     Copies that have only one kernel (transposing, realigning) are prepared without a search.
 

@@ -29,6 +29,8 @@ TICKS = 48
 def draw_pipeline(timeline: Timeline) -> Picture:
     """A ring of stages over time: a row for each stage, a column for each tick, the state with its iteration.
 
+    The next minor version removes it: `draw(run.timeline())` draws a run of `run_ptx`.
+
     Args:
         timeline: what `Ring.simulate` returns.
     Raises:
@@ -39,11 +41,12 @@ def draw_pipeline(timeline: Timeline) -> Picture:
 
     >>> import numpy
     >>> import cute_py as cute
+    >>> from cute_py.tma.simulate.pipeline import Ring, RingLoad
     >>> tile = cute.tma.TensorMapTiled("int32", 4096, (4096,), (), (128,))
     >>> gmem = cute.tma.GlobalMemory()
     >>> _ = gmem.add("A", numpy.zeros(16384, numpy.uint8), 4096)
-    >>> loads = [cute.tma.RingLoad(tile, [(128 * i,) for i in range(4)])]
-    >>> ring = cute.tma.Ring(cute.tma.Emulator(), gmem, cute.tma.SharedMemory(4096), loads, depth=2)
+    >>> loads = [RingLoad(tile, [(128 * i,) for i in range(4)])]
+    >>> ring = Ring(cute.tma.Emulator(), gmem, cute.tma.SharedMemory(4096), loads, depth=2)
     >>> print(draw_pipeline(ring.simulate()).text.splitlines()[0])
     ring of 2 stages, 16 ticks: completed
     """

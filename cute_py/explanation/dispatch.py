@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
-from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
+from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, unless_refused
 from cute_py.explanation.compositions import composition_text, spelled_composition, static_lines
 from cute_py.explanation.definitions import (
     Thing,
@@ -127,9 +127,22 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 def _of_text(text: str) -> Explanation:
     """Explain a name, a term, a question about either, or the output of a program."""
     check_length(text)
-    from cute_py.explanation.rows.terms import asked, word_of
+    from cute_py.explanation.rows.terms import asked
 
     text = asked(text)
+    if _ORDER_NAME.fullmatch(text.strip().lower()):
+        from cute_py.explanation.format_pastes import order_name_text
+
+        if (order := order_name_text(text)) is not None:
+            other = unless_refused(_of_other_text, text)  # 'linear' is a function too, '8x4' a tile
+            return Explanation(order if other is None else f"{other}\n\n{order}")
+    return _of_other_text(text)
+
+
+def _of_other_text(text: str) -> Explanation:
+    """Explain a text, whether or not it also is a name of an order of scales."""
+    from cute_py.explanation.rows.terms import word_of
+
     if text.strip().upper() in ("LBO", "SBO"):
         from cute_py.atom.smem_descriptor import offset_text
 
@@ -159,6 +172,8 @@ def _of_text(text: str) -> Explanation:
 
 _OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|<cute::C<32>|Sm1xx|SfAtom", re.IGNORECASE)
 """Names, types and layouts of scales each contain at least one of these parts."""
+_ORDER_NAME: Final = re.compile(r"(?:\w*_\w*|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?")
+"""How the names of orders of scales are written."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that no term and no name of an element type has."""
 _ATOM_NAME: Final = re.compile(

@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, unless_refused
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
+from cute_py.explanation.scale_counts import scale_counts
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
-from cute_py.formats.scale_orders import ScaleOrder, scale_order, sf_atom
+from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, sf_atom
 from cute_py.layout.layout import Layout
 from cute_py.notation.parse import parse
 
@@ -71,6 +72,39 @@ def order_readings(text: str) -> Iterator[Reading]:
         order = scale_order(row["order"])
         meaning = [*_lines(order, row["block"]), *_source(order)]
         yield Reading(f"{name[0]}, the scale order {order} ({row['program']})", *name.span(), meaning)
+
+
+def order_name_text(text: str) -> str | None:
+    """The text of an order of scales, if the text is its name, with its parameters or without; None otherwise.
+
+    Raises:
+        InvalidValueError: parameters that the order does not have.
+
+    >>> print(order_name_text("triton_blackwell").splitlines()[0])
+    triton_blackwell, a scale order, also named blackwell_mx_scale
+    """
+    bare = text.strip()
+    row = NAMED_ORDERS.get(bare.partition("(")[0].strip().lower())
+    if row is None:
+        return None
+    order = scale_order(bare) if "(" in bare else unless_refused(scale_order, bare)
+    used = [(named["program"], named["block"]) for named in _ORDERS if named["order"].partition("(")[0] == row.name]
+    block = used[0][1] if used else 128 if row.name in _OF_128 else 32
+    also = [name for name in row.aliases if name != bare.lower()]
+    head = f"{order or row.name}, a scale order" + (f", also named {', '.join(also)}" if also else "")
+    if order is not None and order.is_layout:
+        lines = [*_lines(order, block)]
+    else:
+        lines = [row.formula, f"here: cute.formats.mxfp8(scales=scale_order({row.name!r}, ...)), with its parameters"]
+    if programs := list(dict.fromkeys(program for program, _ in used)):
+        lines.append(f"used by: {'; '.join(programs)}")
+    if parameters := [f"{name} ({'required' if usual is None else usual})" for name, usual in row.parameters]:
+        lines.append(f"parameters: {', '.join(parameters)}")
+    return str(Reading(head, 0, len(text), [*lines, f"source: {row.source}"]))
+
+
+_OF_128: Final = ("mn_major", "deepgemm_sm90", "deepgemm_sm100")
+"""Orders of the scales of blocks of 128 elements."""
 
 
 def scale_type_readings(text: str) -> Iterator[Reading]:
@@ -133,9 +167,17 @@ def _swapped(layout: Layout) -> Layout:
 def error_readings(text: str) -> Iterator[Reading]:
     """Error texts about scales."""
     for row, match in found(text, rows("scale_errors")):
-        meaning = [row.says(match), *filter(None, [row.noted(match)])]
-        changes = [*filter(None, [row.changed(match)])]
-        yield Reading(f"An error of {row.program} about scales", *match.span(), meaning, changes=changes)
+        kind = f"An error of {row.program} about scales"
+        meaning, changes = [row.says(match)], [*filter(None, [row.changed(match)])]
+        if row.note == "count_of_scales":
+            counts = scale_counts(text, match)
+            missing = int(match[2]) < int(match[1])
+            meaning += [] if counts.padded and (missing or counts.places) else [row.noted(match)]
+            meaning += counts.meaning
+            changes = [] if counts.padded else changes
+            for place in counts.places:
+                yield Reading(f"The sizes of the product: {counts.sizes}", *place)
+        yield Reading(kind, *match.span(), [*filter(None, meaning)], changes=changes)
 
 
 def read_formats(text: str) -> list[Reading]:

@@ -499,7 +499,7 @@ def read_waits(text: str) -> list[Reading]:
         program.add(match)
     steps, hangs = program.judged(), HANG.search(text)
     broken = _run_errors(steps, program.initialises)
-    changes = [fix for one in broken for fix in one.fixes]
+    changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))
     if broken and not changes:
         changes = list(_tried_changes(steps, program.initialises))
     if not broken and hangs and not program.unknown:

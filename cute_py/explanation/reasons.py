@@ -3,7 +3,7 @@
 A reason is found by the id of its rule, never by a text: a `Diagnostic` of a tensor map has one, a step of the verifier
 has its number, and every error of this library carries one as `.rule`. The tables below have a row for each rule: those
 of a tensor map (`descriptor.limits`, whose reasons about bits follow from the fields that the map has), the steps of
-the verifier, the conditions of the G-basis, the traps of the hardware, the races that `diagnose` sees, a barrier that
+the verifier, the conditions of the G-basis, the traps of the hardware, the races that `RaceError` names, a barrier that
 never completes, the conditions that CuTe C++ asserts in the algebra (`assertions.txt` has those on tensors, copies and
 MMAs); then one row for each class of `cute_py.errors`, which apply where no rule is known. The last table has terms
 without an object of their own: the vocabulary of TMA, and the errors that the CUDA driver returns.

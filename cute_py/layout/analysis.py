@@ -2,8 +2,8 @@
 
 Sort the strides. A mode whose stride is larger than the reach of all smaller modes together collides with nothing and
 can be removed; so can a mode that stays below the gcd of all larger strides. Two modes s0:d0, s1:d1 collide exactly if
-d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). Arrays count only the modes that neither rule removes; everything else
-takes time in proportion to the rank.
+d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). Only the modes that neither rule removes are counted with arrays;
+everything else takes time in proportion to the rank.
 
     cycles((2,2):(2,1))      [[0], [1, 2], [3]]       0 -> 0, 1 -> 2 -> 1, 3 -> 3
     contiguity((4,8):(1,8))  4                        four elements from the first on are neighbours
@@ -45,7 +45,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 MAX_COUNTED = 1 << 26
-"""Largest layout that is counted because theory does not decide it."""
+"""The most elements of a layout that are counted if its strides do not decide the answer."""
 
 Mode = tuple[int, int]
 """(size, |stride|), in elements."""
@@ -53,7 +53,8 @@ Mode = tuple[int, int]
 
 @record
 class Footprint:
-    """The offsets that a layout reaches, in elements: `lowest` and `highest` (inclusive), and how many differ.
+    """The offsets that a layout reaches, in elements: `lowest` and `highest` (inclusive), and the number of distinct
+    offsets.
 
     >>> import cute_py as cute
     >>> cute.footprint(cute.parse("(4,3):(1,8)"))
@@ -101,11 +102,11 @@ def overlapping_modes(modes: list[Mode]) -> list[Mode]:
 
 
 def _counted(layout: LayoutLike, size: int) -> Offsets:
-    """All offsets, one row each if they are coordinates."""
+    """All offsets; if they are coordinates, one row for each."""
     if size > MAX_COUNTED:
         raise LayoutError(
-            f"the layout has {size} elements and its strides alone don't decide this; at most {MAX_COUNTED} "
-            "elements are counted",
+            f"the strides of this layout don't decide the answer, and it has {size} elements; at most "
+            f"{MAX_COUNTED} elements are counted",
             {"layout": layout},
         )
     table = offsets(layout)
@@ -152,7 +153,7 @@ def _one_to_one(layout: Layout) -> bool:
 
 
 def is_injective(layout: LayoutLike) -> bool:
-    """Do no two coordinates of the domain have the same offset?
+    """Does every coordinate of the domain have an offset of its own?
 
     Args:
         layout: Layout (integer or basis strides) or ComposedLayout, known numbers.
@@ -204,10 +205,11 @@ def _ends(values: list[Any]) -> tuple[int, int]:
 
 
 def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool:
-    """Do two coordinates of one layout meet? With two layouts: does an offset of `a` equal an offset of `b` + shift?
+    """Do two coordinates of one layout have the same offset? With two layouts: does an offset of `a` equal an offset of
+    `b` + shift?
 
     Args:
-        a, b: layouts, known numbers. One layout overlaps itself exactly where it is not injective.
+        a, b: layouts, known numbers. A layout overlaps itself exactly if it is not injective.
         shift: where b starts, in elements.
 
     >>> overlaps(Layout((4, 2), (1, 3))), overlaps(Layout(4), Layout(4), shift=4)
@@ -299,7 +301,7 @@ def footprint(layout: LayoutLike) -> Footprint:
 
 
 def _whole_periods(layout: LayoutLike) -> Footprint | None:
-    """The footprint of a swizzled block without gaps, if its swizzle permutes it; None of another layout."""
+    """The footprint of a swizzled block without gaps, if its swizzle permutes it; None for another layout."""
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.outer, Swizzle):
         return None
     inner, start = layout.inner, layout.offset
@@ -337,11 +339,11 @@ def is_contiguous(layout: LayoutLike) -> bool:
 def contiguity(layout: LayoutLike) -> int:
     """How many elements, from the first on, have consecutive offsets: the widest vector access, in elements.
 
-    A mode continues the modes before it if its stride is their size. For a composition, the offsets are compared up to
-    the first that does not follow.
+    A mode continues the modes before it if its stride is their size. For a composed layout, the offsets are compared up
+    to the first one that is not the next.
 
     Raises:
-        InvalidTypeError: basis strides. LayoutError: more than 2**26 offsets of a composition follow each other.
+        InvalidTypeError: basis strides. LayoutError: more than 2**26 offsets of a composed layout are consecutive.
 
     >>> contiguity(parse("(4,8):(1,8)")), contiguity(parse("(4,8):(8,1)")), contiguity(parse("(4,8):(1,4)"))
     (4, 1, 32)
@@ -415,11 +417,11 @@ def order(layout: LayoutLike) -> int:
 
 
 MAX_BITS = 1 << 16
-"""Largest number of bits of one element, far above the largest power of two that a box can hold."""
+"""The most bits of one element, far more than any box can hold."""
 MAX_ACCESSES = 1 << 20
-"""Largest number of elements of one access; 1024 threads with more values than registers hold stay below it."""
+"""The most elements of one access. 1024 threads stay below it, even with more values than their registers hold."""
 VECTOR_BITS = (128, 64, 32, 16)
-"""Widths of one thread's access that can hold several elements, the widest first."""
+"""Widths of one thread's access in bits, widest first."""
 
 
 _ACCESSES = ("row", "column", "ldmatrix")
@@ -433,7 +435,7 @@ class TiledAccess(Protocol):
 
 
 Access: TypeAlias = str | LayoutLike | TiledAccess | None
-"""Which thread touches which element of a tile, see `accessed`."""
+"""The map of threads to the elements of a tile that they touch; see `accessed`."""
 
 
 Rows: TypeAlias = list[list[int]]
@@ -451,9 +453,9 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
     Args:
         layout: (row, column) -> offset in elements.
         access: a TiledCopy (its source side), a thread-value layout into the tile's elements, first mode fastest, or
-            'row', 'column': consecutive threads take consecutive elements along the rows, the columns, until the tile
-            is covered; 'ldmatrix': each thread gives the address of 16 bytes, eight threads those of an 8x8 matrix of
-            16-bit elements.
+            'row' or 'column': consecutive threads take consecutive elements along the rows or columns, until the tile
+            is covered; 'ldmatrix': each thread gives the address of 16 bytes, and eight threads address an 8x8 matrix
+            of 16-bit elements.
         bits: width of an element.
         vector_bits: width of one thread's access in a row or column; default the widest that is contiguous.
 
@@ -512,7 +514,7 @@ def _of_threads(layout: LayoutLike, values: list[Any]) -> Rows:
 
 
 def _matrix_rows(grid: Rows, bits: int, layout: LayoutLike) -> Rows:
-    """The rows of 16 bytes that ldmatrix takes, matrix by matrix; of a tile whose columns are contiguous, columns."""
+    """The rows of 16 bytes that ldmatrix reads, matrix by matrix; if the tile's columns are contiguous, its columns."""
     per_row = max(128 // bits, 1)
     if not all(_follow(row[:per_row]) for row in grid):
         grid = [list(column) for column in zip(*grid, strict=True)]
@@ -527,7 +529,7 @@ def _matrix_rows(grid: Rows, bits: int, layout: LayoutLike) -> Rows:
 
 
 def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, vector_bits: int | None) -> Rows:
-    """A row of element offsets for each thread; their bit addresses from byte `base` on fit in 64 bits."""
+    """A row of element offsets for each thread. Their bit addresses, counted from byte `base`, must fit in 64 bits."""
     base = expect_integer(base, "base", unit="bytes")
     expect_integer(bits, "the width of an element", 1, MAX_BITS, "bits")
     expect_integer(domain_size(layout), "a warp access", high=MAX_ACCESSES, unit="elements")
@@ -537,7 +539,7 @@ def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, v
     reach = max(max(map(abs, row)) for row in table) * bits + abs(base) * 8
     if reach >= 2**62:
         raise InvalidValueError(
-            f"the access reaches {reach} bits from address 0; must be less than 2**62 in magnitude", {"base": base}
+            f"the access reaches bit address {reach}; must be less than 2**62 in magnitude", {"base": base}
         )
     return table
 
@@ -558,7 +560,8 @@ def bank_conflicts(
             'ldmatrix'; see `accessed`.
         dtype: element type, or its bits (8 and more).
         vector_bits: width of one thread's access: 8, 16, 32, 64 or 128. Default: the widest that the values fill, at
-            most 128. More values than one access holds are several accesses, whose phases are listed in order.
+            most 128. If a thread has more values than one access holds, it makes several accesses, and their phases are
+            listed in order.
         base: byte address of offset 0.
     Raises:
         LayoutError: the elements of one access are not contiguous, or not aligned to its width.
@@ -583,14 +586,16 @@ def bank_conflicts(
         vector_bits = next((w for w in (*VECTOR_BITS, 8) if atom.num_val_src * bits % w == 0), None)
     table = _element_offsets(layout, base, bits, access, vector_bits)
     if bits % 8:
-        raise InvalidValueError(f"an element has {bits} bits; bank conflicts are counted for whole bytes only")
+        raise InvalidValueError(
+            f"an element has {bits} bits; bank conflicts are counted only for elements of whole bytes"
+        )
     threads, values = len(table), len(table[0])
     width = vector_bits
     if width is None:
         width = next((w for w in VECTOR_BITS if values * bits % w == 0 and w % bits == 0), bits)
     if width not in (8, 16, 32, 64, 128) or width % bits or values * bits % width:
         raise InvalidValueError(
-            f"an access of {width} bits can't split {values} elements of {bits} bits per thread evenly"
+            f"accesses of {width} bits can't cover the {values} elements of {bits} bits of a thread exactly"
         )
     each, size = width // bits, width // 8
     if each > 1 and not all(_in_runs(row, each) for row in table):

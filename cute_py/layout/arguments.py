@@ -1,12 +1,11 @@
 """Types of arguments and results: shapes, strides, coordinates and tilers; and `_`.
 
     IntTuple        (4,(2,3))            a shape or coordinate that an operation gives
-    Shape           (4,(2,3)), (n,4)     one that a user gives: any integers, symbols too
-    Coordinate      (1,_), 5             of a layout; with `_` or None it keeps modes
-    Tiler           (2,_), 4:2           a tile for each mode
-    Tree, Leaf      (_1@0,4)             strides, and what the algebra holds inside
+    Shape           (4,(2,3)), (n,4)     a shape that a user gives: any integers, symbols too Coordinate      (1,_), 5
+    of a layout; with `_` or None it keeps modes Tiler           (2,_), 4:2           a tile for each mode Tree, Leaf
+    (_1@0,4)             strides, and what the algebra holds inside
 
-sympy has no types of its own: to a checker that does not read its source, a symbol is anything.
+sympy has no type annotations: a type checker that does not read its source takes a symbol for `Any`.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ Value: TypeAlias = "int | sympy.Expr"
 
 
 class Leaf(Protocol):
-    """The operations that an `Int`, an int, a sympy expression and a stride of any integer module share."""
+    """The operations that `Int`, int, sympy expressions and strides of any integer module share."""
 
     def __add__(self, other: Any, /) -> Leaf: ...
     def __mul__(self, other: Any, /) -> Leaf: ...
@@ -52,7 +51,7 @@ Tree: TypeAlias = Leaf | tuple["Tree", ...]
 """A leaf, or a tuple of trees."""
 
 IntTuple: TypeAlias = int | tuple["IntTuple", ...]
-"""A shape or coordinate that an operation returns to users (a symbolic size is a sympy expression there)."""
+"""A shape or coordinate that an operation returns to users; a symbolic size is a sympy expression."""
 
 
 class Expression(Protocol):
@@ -88,7 +87,7 @@ class LayoutLike(Protocol):
 
 
 Tiler: TypeAlias = "SupportsIndex | sympy.Expr | LayoutLike | Underscore | tuple[Tiler, ...] | None"
-"""A tile by its size or layout; a tuple of them has one for each mode, `_` keeps a mode."""
+"""A tile, given by its size or layout; a tuple has one for each mode, and `_` keeps a mode."""
 
 Shaped: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | LayoutLike | tuple[Shaped, ...]"
 """An object with a shape: a layout or tensor, or the shape itself."""

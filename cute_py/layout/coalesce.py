@@ -29,21 +29,22 @@ from cute_py.layout.trees import as_tree, check_depth, is_underscore, leaves, ma
 
 
 def coalesced(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tree]:
-    """Trees -> flat shape and stride of the same function on the domain.
+    """Coalesce trees: return the flat shape and stride of the same function on the domain.
 
     Args:
-        beyond: keep the function beyond the domain too; a trailing static 1 keeps its stride as the mode that goes on
-            (CuTe's coalesce_x).
+        beyond: also keep the function beyond the domain: a trailing static 1 keeps its stride, along which the function
+            continues (CuTe's coalesce_x).
     """
     return coalesced_by_steps(shape, stride, beyond)[:2]
 
 
 CoalesceStep: TypeAlias = "tuple[str, tuple[Leaf, ...]]"
-"""A rule's name, the size and stride of the mode that it judges, and those of the front of the result."""
+"""The name of a rule, the size and stride of the mode that it applies to, and the size and stride of the result's front
+mode."""
 
 
 def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tree, list[CoalesceStep]]:
-    """As `coalesced`, with the steps, in their order."""
+    """Like `coalesced`, but also return the steps in order."""
     steps: list[CoalesceStep] = []
     shapes, strides = leaves(shape), leaves(stride)
     if not shapes:
@@ -83,7 +84,7 @@ def _follows(size: Leaf, step: Leaf, jump: Leaf) -> bool:
 
 
 def coalesce_x_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """`coalesced` beyond the domain, at the leaves of `profile`; modes beyond the profile stay."""
+    """Apply `coalesced` with `beyond` at the leaves of `profile`; modes beyond the profile stay."""
     if type(profile) is not tuple:
         return coalesced(shape, stride, True)
     shapes, strides = modes(shape), modes(stride)
@@ -110,8 +111,8 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
 
 @of_shapes
 def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple:
-    """Return the layout of the same function with as few modes as possible; with `profile`, separately at each of its
-    leaves.
+    """Return a layout of the same function with as few modes as possible. With `profile`, coalesce separately at each
+    of its leaves.
 
     Also takes a composed layout or a tensor (its layout is coalesced), or a bare shape (static neighbours multiply).
 
@@ -130,7 +131,7 @@ def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple
 
 
 def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
-    """Sizes where the guide is a static 0 become 1."""
+    """Replace sizes by 1 where the guide is a static 0."""
     if type(guide) is tuple:
         if len(modes(shape)) != len(guide):
             raise StaticAssertError("Mismatched tuple_size", {"shape": tree_text(shape), "profile": tree_text(guide)})
@@ -151,7 +152,7 @@ def _as_guide(profile: Shape) -> Tree:
 
 @of_shapes
 def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout | IntTuple:
-    """Every size with a static stride 0 becomes 1; a static 0 in `profile` makes all sizes of that mode 1, and anything
+    """Replace every size with a static stride 0 by 1. A static 0 in `profile` replaces all sizes of that mode; anything
     else in it (None, for example) keeps them. If both arguments are bare tuples, the first is the profile, as in C++.
 
     >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
@@ -197,9 +198,9 @@ def coalesced_shape(shape: Tree) -> Tree:
 
 
 def make_layout_like(layout: LayoutLike, tiler: Tiler = None) -> Layout:
-    """A compact layout of the same shape whose strides are ordered like the layout's; static stride 0 stays 0.
+    """A compact layout of the same shape whose strides have the same order; a static stride 0 stays 0.
 
-    With a tiler, the tile's shape with its strides in the layout, mode by mode.
+    With a tiler, the result has the tile's shape and, mode by mode, the layout's strides.
 
     >>> print(make_layout_like(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(42), Int(1)))))
     (_2,_3,_4):(_0,_4,_1)
@@ -213,5 +214,5 @@ def make_layout_like(layout: LayoutLike, tiler: Tiler = None) -> Layout:
     tile = tiler.shape if isinstance(tiler, Layout) else Layout(tiler).shape
     strides, wanted = leaves(inner.stride), len(leaves(tile))
     if wanted > len(strides):
-        raise StaticAssertError(f"the tile has {wanted} modes, the layout {len(strides)}", {"layout": layout})
+        raise StaticAssertError(f"the tile has {wanted} modes, and the layout has {len(strides)}", {"layout": layout})
     return make(tile, unflatten_leaves(strides[:wanted], tile))

@@ -60,7 +60,7 @@ class ComposedLayout(Immutable):
             offset = as_leaves(offset)  # which refuses anything but an offset
             if isinstance(offset, tuple) and (hasattr(type(outer), "_slice_composed") or has_integer_offsets(inner)):
                 raise InvalidTypeError(
-                    "the offset is added to integers, so it must be an integer",
+                    "offset must be an integer, because it is added to integers",
                     {"offset": given(offset), "outer": given(outer), "inner": given(inner)},
                 )
         _put_outer(self, outer)
@@ -69,7 +69,7 @@ class ComposedLayout(Immutable):
 
     @property
     def _offset(self) -> Tree:
-        """The offset as a leaf: an unset pointer is its number."""
+        """The offset as a leaf; for an unset pointer, its number."""
         return as_leaf(self.offset)  # type: ignore[no-any-return]
 
     @property
@@ -78,7 +78,7 @@ class ComposedLayout(Immutable):
         return self.inner  # type: ignore[no-any-return]
 
     def with_domain(self, inner: OffsetFunction) -> Layout | ComposedLayout:
-        """`outer o offset o inner`, which is `inner` itself where outer is a swizzle without bits."""
+        """`outer o offset o inner`, or `inner` itself if outer is a swizzle without bits."""
         return composed_of(self.outer, self.offset, inner)
 
     layout_a = property(lambda self: self.outer)
@@ -112,7 +112,8 @@ class ComposedLayout(Immutable):
         """offset + inner(coord).
 
         Raises:
-            InvalidTypeError: they can't be added: a tuple and a number, or the result of a user's function.
+            InvalidTypeError: the two can't be added: one is a tuple and one a number, or a user's function returned
+                another object.
         """
         moved = self.inner(coord)
         try:
@@ -156,7 +157,8 @@ class ComposedLayout(Immutable):
         return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
 
     def domain_offset(self, coord: Coordinate) -> tuple[ComposedLayout, int]:
-        """Return the layout as seen from `coord`: the shift goes into the offset, because outer is not linear."""
+        """Return the layout with its origin moved to `coord`. The shift goes into the offset, because outer is not
+        linear."""
         if has_underscore(coord):
             raise InvalidTypeError(
                 "domain_offset takes a coordinate without `_`",
@@ -234,7 +236,7 @@ _put_outer, _put_offset, _put_inner = [getattr(ComposedLayout, name).__set__ for
 
 
 def has_domain(inner: OffsetFunction) -> bool:
-    """Whether an inner function is a layout, so that its modes can be taken."""
+    """Whether an inner function is a layout, and so has modes."""
     return type(inner) is Layout or isinstance(inner, (Layout, ComposedLayout))
 
 
@@ -244,7 +246,8 @@ def has_integer_offsets(inner: OffsetFunction) -> bool:
 
 
 def base_of(outer: OffsetFunction) -> int:
-    """The base of a swizzle, 0 for another function: offsets that differ only in these low bits stay together."""
+    """The base of a swizzle, or 0 for another function. Offsets that differ only in this many low bits stay
+    together."""
     return outer.base if hasattr(type(outer), "_slice_composed") else 0  # type: ignore[attr-defined]
 
 
@@ -258,7 +261,8 @@ Layout._compose_with = _composed_of_layouts  # type: ignore[attr-defined]  # lay
 def composed_of(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> Layout | ComposedLayout:
     """`outer o offset o inner`, or `inner` itself if `outer` is a swizzle without bits and the offset a static 0.
 
-    C++'s composition of the three. Its operations on composed layouts end with it, except upcast and downcast.
+    This is C++'s composition of the three. C++'s operations on composed layouts end with it, except upcast and
+    downcast.
 
     >>> print(composed_of(Swizzle(0, 4, 3), Int(0), Layout(8)), composed_of(Swizzle(0, 4, 3), 0, Layout(8)))
     8:_1 Sw<0,4,3> o 0 o 8:_1
@@ -269,7 +273,7 @@ def composed_of(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> L
 
 
 def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> ComposedLayout:
-    """C++'s name for the constructor.
+    """Make a `ComposedLayout`; this is C++'s name for the constructor.
 
     >>> print(make_composed_layout(Swizzle(3, 3, 3), 0, Layout((8, 64), (64, 1))))
     Sw<3,3,3> o 0 o (8,64):(64,1)
@@ -278,7 +282,7 @@ def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunct
 
 
 Sliced: TypeAlias = tuple[Layout | ComposedLayout, int]
-"""Result of slicing: a layout, and the offset of the fixed modes."""
+"""The result of slicing: a layout, and the offset of the fixed modes."""
 
 
 def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:

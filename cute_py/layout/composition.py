@@ -1,15 +1,15 @@
 """Composition of layouts: R = A o B, so that R(i) = A(B(i)).
 
-One integer mode s:d of B at a time. A is made flat first. Then d is divided through A's shape from the left (the part
-of A that B steps over), and s is counted through what is left of it (the part of A that B walks along):
+Each integer mode s:d of B is composed by itself. First A is flattened. Then d is divided by A's shape from the left
+(the part of A that B steps over), and s is taken from the shape that remains (the part of A that B walks along):
 
     (6,2):(8,2) o 4:3      step over 3 of the 6, walk 2 of the remaining 2, then 2 of the next 2
                         -> (2,2):(24,2)
 
 Each division has a condition, which C++ asserts where both numbers are static: the stride must divide or be divided
-by the mode that it steps over ('Stride Divisibility Condition'), the size must be divided by what it takes of a mode
-('Shape Divisibility Condition'). They are not sufficient: composition((4,6,8):(2,3,5), 6:3) passes both and is not
-A(B(i)) everywhere. `strict=True` checks the function itself.
+by the mode that it steps over ('Stride Divisibility Condition'), the part that is taken from a mode must divide the
+size ('Shape Divisibility Condition'). The conditions are not sufficient: composition((4,6,8):(2,3,5), 6:3) passes both
+and is not A(B(i)) everywhere. `strict=True` checks the function itself.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
 
 
 Notes: TypeAlias = "dict[sympy.Basic, None]"
-"""Conditions on symbols that a result assumes, each once, in order of appearance."""
+"""Conditions on symbols that a result assumes, in order of appearance, without repetition."""
 
 
 def compose_trees(
@@ -95,7 +95,7 @@ def compose_trees(
         steps.append(("scale", (shape, stride, lhs_shape, lhs_stride)))
         return shape, times(stride, lhs_stride)
     if not known and not is_symbolic(stride):
-        raise InvalidTypeError(f"can't compose with the stride {stride}; must be an integer or a basis element")
+        raise InvalidTypeError(f"composition needs integer strides or basis strides in the right layout, got {stride}")
     return _walk(lhs_shape, modes(lhs_stride), shape, stride, notes, steps)
 
 
@@ -109,9 +109,9 @@ def _walk(
 ) -> tuple[Tree, Tree]:
     """C++'s last branch: a flat left side of rank > 1, an integer mode size:stride.
 
-    `n` elements are left to take, in steps of `d` elements of the current mode: bare numbers or symbols, each with a
-    flag for static. Neither grows, so that they stay in the range of leaves. C++ checks its conditions on static
-    numbers only.
+    `n` elements remain, in steps of `d` elements of the current mode. Both are bare numbers or symbols, each with a
+    flag for static. Neither grows, so both stay in the range of leaves. C++ checks its conditions on static numbers
+    only.
     """
     n, n_static = value_of(size), type(size) is Int
     d, d_static = value_of(stride), type(stride) is Int
@@ -181,9 +181,9 @@ def _stepped_over(have: Value, d: Value, over: Value, notes: Notes) -> tuple[Val
 
 
 def _walked(left: Value, n: Value, whole: Value, taken: Value, notes: Notes) -> tuple[Value, Value]:
-    """How many of n elements lie in a mode that has `left` places, and how many lie beyond it.
+    """The number of elements, of n, that lie in a mode with `left` places, and the number that lie beyond it.
 
-    `whole` elements were to be taken in all, and `taken` places lie up to here.
+    `whole` is the total number of elements to take, and `taken` the number of places up to and including this mode.
     """
     take = smaller(left, n)
     if type(take) is type(n) is int:
@@ -196,15 +196,15 @@ def _walked(left: Value, n: Value, whole: Value, taken: Value, notes: Notes) -> 
 
 
 def _magnitude(d: Value) -> tuple[Value, int]:
-    """|d| and its sign. A symbol counts as positive unless it is written with a minus: strides of unknown sign have no
-    layout in C++ either."""
+    """|d| and its sign. A symbol counts as positive unless it has a minus sign; strides of unknown sign have no layout
+    in C++ either."""
     if isinstance(d, int):
         return abs(d), (d > 0) - (d < 0)
     return abs(d), -1 if d.could_extract_minus_sign() and not d.is_positive else 1
 
 
 def _require(condition: sympy.Basic, rule: str, notes: Notes) -> None:
-    """Apply a condition of C++ to symbols: raise if it never holds, note it if their values decide."""
+    """Apply a condition of C++ to symbols: raise if it never holds, and note it if it depends on their values."""
     if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
         raise StaticAssertError(rule, {"condition": "never holds for these symbols"})
     if condition != True:  # noqa: E712
@@ -249,8 +249,8 @@ def tiler_text(tiler: Tiler) -> str:
 
 
 def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
-    """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
-    layout, or `_` for the mode as it is."""
+    """Compose a layout by mode with a tiler: a tuple of tilers (a shorter tuple drops the other modes), a size, a
+    layout, or `_`, which keeps the mode."""
     if isinstance(tiler, Layout):
         return compose_layouts(lhs, tiler)
     if type(tiler) is tuple:
@@ -274,7 +274,7 @@ Composed = TypeVar("Composed", bound=LayoutLike, covariant=True)
 
 
 class Merges(Protocol):
-    """A swizzle: two of them are one."""
+    """A swizzle, which merges with another swizzle."""
 
     def _merged(self: Merged, other: Merged, /) -> Merged: ...
 
@@ -304,12 +304,12 @@ def composition(
     With three arguments, the composed layout `composition(outer, offset, inner)` as in C++.
 
     Args:
-        lhs: what is read through.
-        rhs: what selects from it, a layout or a by-mode tiler (tuple of sizes, layouts, `_`).
-        strict: also check R(i) == lhs(rhs(i)) for every i, which C++ does not.
+        lhs: the function that is applied last: A in A(B(i)).
+        rhs: the function that is applied first: a layout, or a by-mode tiler (a tuple of sizes, layouts and `_`).
+        strict: also check that R(i) == lhs(rhs(i)) for every i; C++ does not check this.
     Raises:
-        StaticAssertError: with C++'s condition, the modes and the values.
-        CompositionMismatchError: strict, and the result is another function.
+        StaticAssertError: a condition of C++ fails; the text has the condition, the modes and the values.
+        CompositionMismatchError: `strict` is set and the result is another function.
 
     >>> print(composition(Layout((Int(4), Int(8)), (Int(8), Int(1))), Layout(Int(8), Int(2))))
     (_2,_4):(_16,_1)
@@ -343,7 +343,8 @@ def composition(
 
 @of_layouts
 def with_shape(layout: Layout, *shape: Shape) -> Layout:
-    """The layout with another shape of the same elements: its composition with the compact layout of that shape.
+    """Return the layout with another shape for the same elements: its composition with the compact layout of that
+    shape.
 
     C++'s `layout.with_shape(shape)`.
 
@@ -359,8 +360,8 @@ def with_shape(layout: Layout, *shape: Shape) -> Layout:
 
 
 def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
-    """Check element by element that the result is the composed function, for plain layouts, swizzles and composed
-    layouts."""
+    """Check element by element that the result of composing layouts, swizzles or composed layouts is the composed
+    function."""
     if isinstance(rhs, Layout) or hasattr(type(rhs), "_composed_after"):
         domain = lhs if hasattr(type(rhs), "yyy_mask") else rhs  # a swizzle has none of its own
         if hasattr(type(domain), "yyy_mask"):
@@ -369,7 +370,7 @@ def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
         count, have = (as_python_int(product_of(shape_of(x))) for x in (domain, result))
         if have != count:  # run-time sizes that do not divide: C++ drops the rest
             raise CompositionMismatchError(
-                f"the composition has {have} elements; must have {count}, as the right layout", facts
+                f"the composition has {have} elements; must have {count}, like the right layout", facts
             )
         if count > MAX_STRICT:
             raise LayoutError(

@@ -1,4 +1,4 @@
-"""Coordinates: conversion to indices and back, and the sublayouts that remain when they fix some modes.
+"""Coordinates: their conversion to indices and back, and the sublayouts that remain if a coordinate fixes some modes.
 
 crd2idx(coord, shape, stride)   inner product of the natural coordinate with the strides
 crd2idx(coord, shape)           the colexicographic index: first mode fastest
@@ -66,7 +66,7 @@ def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> In
 
 
 def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
-    """A coordinate of one shape as a coordinate of another of the same size.
+    """Convert a coordinate of one shape to a coordinate of another shape of the same size.
 
     >>> crd2crd((1, 2), (4, 6), (2, 12)), crd2crd(9, (4, 6), (8, 3))
     ((1, 2), (1, 1))
@@ -85,7 +85,7 @@ def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
 
 
 def get_flat_coord(layout: LayoutLike, index: Shape) -> IntTuple:
-    """The coordinate of an offset of a compact layout, with one integer for each mode.
+    """The coordinate at which a compact layout has an offset, with one integer for each mode.
 
     C++'s `layout.get_flat_coord(index)`. A layout of one integer mode gives an integer.
 
@@ -106,7 +106,7 @@ def slice_(coord: Coordinate, layout: Thing) -> Thing: ...
 @overload
 def slice_(coord: Coordinate, layout: Tree) -> Tree: ...
 def slice_(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
-    """The sublayout that the coordinate keeps; of a bare tuple, the kept modes.
+    """The sublayout that the coordinate keeps; for a bare tuple, the kept modes.
 
     >>> print(slice_((None, (1, None)), Layout((Int(4), (Int(2), Int(3))), (Int(1), (Int(4), Int(8))))))
     (_4,_3):(_1,_8)
@@ -129,7 +129,7 @@ def dice(coord: Coordinate, layout: Thing) -> Thing: ...
 @overload
 def dice(coord: Coordinate, layout: Tree) -> Tree: ...
 def dice(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
-    """The sublayout that the coordinate fixes; of a bare tuple, the fixed modes.
+    """The sublayout that the coordinate fixes; for a bare tuple, the fixed modes.
 
     >>> dice((None, 1), (4, 8))
     (8,)
@@ -166,7 +166,7 @@ def domain_offset(coord: IntCoordinate, thing: OffsetLayout) -> tuple[OffsetLayo
 @overload
 def domain_offset(coord: IntCoordinate, thing: Thing) -> Thing: ...
 def domain_offset(coord: IntCoordinate, thing: LayoutLike) -> LayoutLike | tuple[LayoutLike, int]:
-    """(layout, offset) as seen from `coord`; of a tensor, the tensor with its engine moved there.
+    """Move the origin to `coord`: return (layout, offset). For a tensor, return the tensor with its engine moved there.
 
     >>> layout, offset = domain_offset((1, 2), Layout((4, 8), (8, 1)))
     >>> print(layout, offset)

@@ -2,8 +2,8 @@
 
     product((2, (3, 4)))  =  24        ceil_div(100, 8)  =  13        compatible(6, (2, 3))  =  _1
 
-The public functions take what users write (`Int`, int, numpy integers, sympy), and those of a shape take layouts and
-tensors too; they return `Int` where C++ has a static result. Functions named `..._of`, and those of coordinates and
+The public functions accept `Int`, int, numpy integers and sympy expressions; functions of a shape also accept layouts
+and tensors. They return `Int` where C++ has a static result. Functions named `..._of`, and functions of coordinates and
 strides, do the same with trees of leaves (see `leaf`), for the algebra.
 """
 
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 def product_of(tree: Tree) -> Leaf:
-    """Product of all leaves; a static 1 for the empty tuple. A static 0 among them decides it."""
+    """Product of all leaves; a static 1 for the empty tuple. If one leaf is a static 0, the product is a static 0."""
     if type(tree) is not tuple:
         return tree
     number: Any = 1
@@ -85,8 +85,8 @@ def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
 
 
 def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
-    """CuTe's ceil_div: by mode, folded through a tuple, or of two integers. `exact` makes it CuTe's shape_div: of equal
-    ranks, and of two static integers one must divide the other."""
+    """CuTe's ceil_div: by mode, folded through a tuple, or for two integers. With `exact` it is CuTe's shape_div: the
+    ranks must be equal, and of two static integers one must divide the other."""
     if type(a) is tuple:
         if type(b) is tuple:
             if len(a) < len(b) or (exact and len(a) > len(b)):
@@ -105,7 +105,7 @@ def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
 
 
 def compact_left(shape: Tree, current: Leaf = STATIC_ONE, order: int = 1) -> tuple[Tree, Leaf]:
-    """Compact strides from `current` on, and the next stride; static size-1 modes get stride 0.
+    """Compact strides that begin at `current`, and the next stride; static size-1 modes get stride 0.
 
     Args:
         order: 1 is column-major, the first mode is contiguous; -1 is row-major.
@@ -142,7 +142,7 @@ def product_like(tree: Tree, guide: Tree) -> Tree:
 def compact_order(shape: Tree, order: Tree) -> Tree:
     """Compact strides whose sizes follow `order`: the mode with the smallest order is contiguous.
 
-    Run-time orders are taken as larger than every static one, left to right.
+    A run-time order counts as larger than every static one; run-time orders ascend from left to right.
     """
     reference = leaves(product_like(shape, order))
     flat = leaves(order)
@@ -276,7 +276,7 @@ def idx2crd_colex(idx: Tree, shape: Tree) -> Tree:
 
 
 def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
-    """(idx / stride) % shape at every leaf; right for compact layouts only."""
+    """(idx / stride) % shape at every leaf; correct only for compact layouts."""
     if type(idx) is tuple:
         if type(shape) is not tuple or not len(idx) == len(shape) == len(modes(stride)):
             raise CoordinateError("Mismatched Ranks", {"index": tree_text(idx), "shape": tree_text(shape)})
@@ -300,11 +300,11 @@ def _shape_of(thing: Shaped, depth: int = 0) -> Tree:
         return thing
     if type(thing) is tuple:
         if depth > MAX_DEPTH:
-            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+            raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
         return tuple([x if are_numbers(x) else _shape_of(x, depth + 1) for x in thing])
-    if hasattr(type(thing), "_sliced") or hasattr(type(thing), "domain"):
+    if hasattr(type(thing), "_sliced"):
         return thing.shape  # type: ignore[union-attr]
-    return coordinate(thing)
+    return coordinate(thing.shape if hasattr(type(thing), "domain") else thing)  # type: ignore[union-attr]
 
 
 def shape(thing: Shaped, *mode: int) -> IntTuple:
@@ -337,7 +337,7 @@ def rank(thing: Shaped, *mode: int) -> Int:
 
 
 def depth(thing: Shaped, *mode: int) -> Int:
-    """How deep tuples are nested; 0 for an integer.
+    """The depth of nested tuples; 0 for an integer.
 
     >>> print(depth((4, (2, 3))))
     _2
@@ -405,7 +405,7 @@ def _paired(a: Tree, b: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:
-    """Divide shapes, rounding up; of static integers one must divide the other.
+    """Divide shapes, rounding up. Of two static integers, one must divide the other.
 
     Raises:
         StaticAssertError: 'Divisibility Condition'.
@@ -439,7 +439,7 @@ def round_up(a: Shape, b: Shape) -> IntTuple:
 
 
 def elem_scale(a: Tree, b: Tree) -> IntTuple:
-    """The profile of a, each leaf times the product of b's mode at its place.
+    """Multiply each leaf of a by the product of b's mode at the same place.
 
     >>> elem_scale((2, 3), (4, (5, 6)))
     (8, 90)
@@ -483,18 +483,18 @@ Verdict: TypeAlias = tuple[bool, bool]
 """(known at compile time?, true?)"""
 
 _FALSE: Final = (True, False)
-"""Known at compile time, as profiles are."""
+"""A false that is known at compile time, as profiles are."""
 
 
 def _verdict(test: Callable[[Tree, Tree], Verdict], a: Shaped, b: Shaped) -> Int | bool:
-    """A test of two shapes: a static bool (prints `_1` or `_0`, true or false to Python) where it is known at compile
-    time."""
+    """The result of a test of two shapes: a static bool (it prints `_1` or `_0`, and is true or false in Python) if the
+    result is known at compile time."""
     static, true = test(_shape_of(a), _shape_of(b))
     return Int(int(true)) if static else true
 
 
 def _decided(relation: sympy.Basic | bool) -> bool:
-    """A relation of numbers as a bool; a relation of symbols must hold, or fail, for all of their values."""
+    """A relation of numbers as a bool. A relation of symbols must hold for all of their values, or fail for all."""
     verdict = str(relation)
     if verdict not in ("True", "False"):
         raise LayoutError(
@@ -524,7 +524,7 @@ def _all(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _at_leaves_of_a(test: Callable[[Leaf, Leaf], Verdict]) -> Callable[[Tree, Tree], Verdict]:
-    """Extend a test of sizes to shapes: apply it at every leaf of the first and its counterpart in the second."""
+    """Extend a test of sizes to shapes: apply it to every leaf of the first shape and its counterpart in the second."""
 
     def both(x: Tree, y: Tree) -> Verdict:
         if type(x) is not tuple:
@@ -544,7 +544,7 @@ def compatible(a: Shaped, b: Shaped) -> Int | bool:
 
 
 def weakly_compatible(a: Shaped, b: Shaped) -> Int | bool:
-    """As compatible, but b's size need only be a multiple of a's at every leaf of a.
+    """Like `compatible`, but at every leaf of a, b's size need only be a multiple of a's.
 
     >>> print(weakly_compatible(Int(4), (Int(2), Int(4))))
     _1
@@ -575,7 +575,7 @@ def elem_less(a: Shaped, b: Shaped) -> Int | bool:
         try:
             less = _decided(value_of(x) < value_of(y))
         except TypeError:  # a stride
-            raise InvalidTypeError("elem_less compares integers only only", {"a": a, "b": b}) from None
+            raise InvalidTypeError("elem_less compares only integers", {"a": a, "b": b}) from None
         return type(x) is type(y) is Int, less
 
     return _verdict(test, a, b)

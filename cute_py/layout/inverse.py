@@ -1,12 +1,12 @@
 """Inverses: from offsets back to coordinates.
 
-    right_inverse(L)   L(R(i)) == i            as far as the offsets 0, 1, 2, ... are reached without a gap
-    left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain, where filter(L) is one-to-one
+    right_inverse(L)   L(R(i)) == i            while L reaches the offsets 0, 1, 2, ... without a gap left_inverse(L)
+    L(R(L(i))) == L(i)      for every i in the domain, where filter(L) is one-to-one
 
-Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is where the last
-one ended. The result's strides are the indices of L's domain at which each of them starts. Only static strides take
-part. As in CuTe C++, a run-time size that turns out to be 1 counts as a mode with its stride. If that stride exceeds
-the stride of a later mode, as in (1,4):(_12,_6), the law does not hold.
+Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is the end of the
+mode before it. The result's strides are the indices of L's domain at which these modes start. Only static strides are
+used. As in CuTe C++, a run-time size with the value 1 counts as a mode with its stride. If that stride exceeds the
+stride of a later mode, as in (1,4):(_12,_6), the law does not hold.
 
 With modes that move along basis strides (which C++ does not compile) each codomain axis is inverted by itself: mode i
 of the result maps coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
@@ -50,7 +50,7 @@ from cute_py.layout.leaf import (
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
 
 Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
-"""The name of a rule, and its leaves; `steps` has a sentence for each rule."""
+"""The name of a rule, and the leaves that it used; `steps` has a sentence for each rule."""
 
 Inverse: TypeAlias = "tuple[Tree, Tree, list[Step]]"
 """Shape, stride and steps."""
@@ -76,7 +76,7 @@ def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
 
 
 def right_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
-    """shape:stride with integer strides -> its right inverse."""
+    """The right inverse of shape:stride with integer strides, with the steps."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
     starts = _starts(shapes)
@@ -111,7 +111,7 @@ def _static_hint(shape: Tree, stride: Tree) -> str | None:
 
 
 def left_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
-    """shape:stride with integer strides -> its quasi-inverse."""
+    """The left inverse of shape:stride with integer strides, with the steps."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
     if not all(type(d) is Int for d in strides):
@@ -192,7 +192,8 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
 
 @of_layouts
 def right_inverse(layout: Layout) -> Layout:
-    """R with layout(R(i)) == i for all i < size(R): as many contiguous offsets from 0 as the layout reaches.
+    """The layout R with layout(R(i)) == i for all i < size(R). size(R) is the number of contiguous offsets from 0 that
+    the layout reaches.
 
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)
@@ -202,9 +203,9 @@ def right_inverse(layout: Layout) -> Layout:
 
 @of_layouts
 def left_inverse(layout: Layout) -> Layout:
-    """R with layout(R(layout(i))) == layout(i) for all i in the domain, if the modes that move are one-to-one;
-    R(layout(i)) is i if the layout is one-to-one. For other layouts it is the result of the same steps, as in C++:
-    _2:_2 of (_2,_2):(_1,_1).
+    """The layout R with layout(R(layout(i))) == layout(i) for all i in the domain, if the modes that move are
+    one-to-one. If the layout is one-to-one, R(layout(i)) is i. For other layouts R is the result of the same steps, as
+    in C++: _2:_2 for (_2,_2):(_1,_1).
 
     Raises:
         StaticAssertError: 'Left inverse divisibility condition', 'Left inverse requires static strides.'
@@ -216,7 +217,7 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def nullspace(layout: LayoutLike) -> Layout:
-    """The layout of the domain's indices that a layout maps to 0 by its static stride-0 modes.
+    """The layout of the domain's indices that the static stride-0 modes of a layout map to 0.
 
     >>> print(nullspace(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     _8:_4
@@ -233,7 +234,7 @@ def nullspace(layout: LayoutLike) -> Layout:
 
 
 def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
-    """The layout of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
+    """The layout R of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
 
     For tensors: `_1:_0` if their element types differ, or if one of them is an iterator without data.
 

@@ -126,7 +126,7 @@ class Layout(Immutable):
     shape: IntTuple
     stride: Tree
     assumptions: Assumptions
-    """Conditions on symbols that this result rests on, as sympy relations; empty for known numbers."""
+    """Conditions on symbols that this result assumes, as sympy relations; empty for known numbers."""
 
     def __new__(cls, shape: Shape, stride: Stride = None) -> Layout:
         if stride is None or isinstance(stride, Major):
@@ -190,8 +190,8 @@ class Layout(Immutable):
         return f"Layout({self.shape!r}, {self.stride!r})"
 
     def subs(self, values: dict[sympy.Expr, Value]) -> Layout:
-        """The layout with sympy symbols replaced by values (plain ints stay run-time ints; leaves that depend on `Int`
-        values only become static).
+        """Replace sympy symbols by values. Plain ints stay run-time ints; leaves that depend only on `Int` values
+        become static.
 
         Raises:
             InvalidTypeError: not a dict, or a value that is neither a number nor an expression.
@@ -277,7 +277,8 @@ _put_shape, _put_stride, _put_assumptions = [
 
 
 def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
-    """A layout of trees of leaves, unchecked: for the algebra, whose results are congruent by construction."""
+    """Make a layout from trees of leaves without a check, for operations whose results are congruent by
+    construction."""
     layout = _new(Layout)
     _put_shape(layout, shape)
     _put_stride(layout, stride)
@@ -296,11 +297,11 @@ def regrouped(layout: Layout, change: Callable[[Tree], Tree]) -> Layout:
 
 
 def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) -> Layout:
-    """Make a layout as C++ does: from a shape, from a shape and a stride (or `LayoutLeft` / `LayoutRight`), or from
-    layouts to join as modes.
+    """Make a layout from a shape, from a shape and a stride (or `LayoutLeft` / `LayoutRight`), or from layouts, which
+    become its modes.
 
     Args:
-        stride: the stride, if it is not the second of the parts.
+        stride: the stride, if it is not given as the second part.
 
     >>> print(make_layout((4, 8), LayoutRight), make_layout(Layout(Int(4)), Layout(Int(2), Int(8))))
     (4,8):(8,_1) (_4,_2):(_1,_8)
@@ -347,7 +348,7 @@ def static(tree: Layout) -> Layout: ...
 @overload
 def static(tree: Shape) -> IntTuple: ...
 def static(tree: Layout | Shape) -> Layout | IntTuple:
-    """Every plain int of a tuple or layout made static: `static((4, 8))` is `(Int(4), Int(8))`.
+    """Make every plain int of a tuple or layout static: `static((4, 8))` is `(Int(4), Int(8))`.
 
     >>> print(static(Layout((4, 8), (8, 1))))
     (_4,_8):(_8,_1)
@@ -382,12 +383,12 @@ class OfShapes(Protocol[Rest]):
 
 
 def of_layouts(operation: Callable[Concatenate[Layout, Rest], Layout]) -> OfLayouts[Rest]:
-    """For type checkers: an operation that is written for layouts, and calls `apply_to_inner` for the others."""
+    """Declare the type of an operation that is written for layouts and calls `apply_to_inner` for other objects."""
     return operation  # type: ignore[return-value]
 
 
 def of_shapes(operation: Callable[Concatenate[Layout | Shape, Rest], Layout | IntTuple]) -> OfShapes[Rest]:
-    """For type checkers, as `of_layouts`: an operation that takes bare shapes too."""
+    """Like `of_layouts`, for an operation that also accepts bare shapes."""
     return operation  # type: ignore[return-value]
 
 
@@ -444,14 +445,14 @@ def axis_paths(profile: Tree) -> list[tuple[int, ...]]:
 
 
 def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
-    """Basis strides -> integer strides: the movement along one axis, 0 where a mode moves along another."""
+    """Convert basis strides to integer strides along one axis; a mode that moves along another axis gets 0."""
     if type(stride) is tuple:
         return tuple([along_axis(d, path) for d in stride])
     return stride.value if getattr(stride, "modes", ()) == path else STATIC_ZERO  # type: ignore
 
 
 def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
-    """Integer strides -> basis strides along the axis at `path`, of the module of the strides `like`."""
+    """Convert integer strides to basis strides along the axis at `path`, in the module of the strides `like`."""
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
     def basis(d: Leaf) -> Tree:
@@ -461,12 +462,12 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
 
 
 MOST_MODES: Final = 4096
-"""Largest mode number, far above any tuple of C++. A coordinate has an entry for every mode, so mode numbers must be
-small."""
+"""The largest mode number, far above any tuple of C++. A coordinate has an entry for every mode, so mode numbers must
+be small."""
 
 
 def coprofile_of(stride: Tree) -> Tree:
-    """Strides -> tree of zeros: the profile that the offsets have."""
+    """The profile of the offsets that the strides give, as a tree of zeros."""
     if type(stride) is Int or (type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride))):
         return STATIC_ZERO
     named: list[Any] = [d for d in leaves(stride) if type(d) not in KNOWN_KINDS and getattr(d, "modes", None)]
@@ -486,14 +487,14 @@ def coprofile_of(stride: Tree) -> Tree:
 
 
 Axes: TypeAlias = dict[int, "Axes"]
-"""Modes that strides name -> the modes within each of them."""
+"""Maps each mode that strides name to the modes within it."""
 
 
 def _zeros(node: Axes) -> Tree:
     if not node:
         return STATIC_ZERO
     if max(node) >= MOST_MODES:
-        raise LayoutError(f"a stride moves mode {max(node)}; a coordinate has at most {MOST_MODES} modes")
+        raise LayoutError(f"a stride moves along mode {max(node)}; a coordinate has at most {MOST_MODES} modes")
     return tuple([_zeros(node.get(i, {})) for i in range(max(node) + 1)])
 
 
@@ -529,7 +530,7 @@ def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
         if type(d) not in KNOWN_KINDS:
             if not is_symbolic(d):
                 facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
-                raise LayoutError(f"the layout has no cosize, because the stride {d} has no order", facts)
+                raise LayoutError(f"the layout has no cosize, because strides such as {d} have no order", facts)
             steps.append(abs(d))
         else:
             steps.append(d if d >= 0 else -d)
@@ -538,7 +539,8 @@ def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
 
 
 def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
-    """The smallest shape that holds every offset, of the layout or of one of its modes: one size per codomain mode.
+    """The smallest shape that contains every offset of the layout, or of one of its modes. It has one size per codomain
+    mode.
 
     >>> print(coshape(Layout((4, 8), (8, 1))))
     32
@@ -550,8 +552,8 @@ def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
 def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     """The product of the coshape: for integer strides, 1 + the largest offset.
 
-    Negative strides count with their absolute values, as in C++. A layout with a size of 0 has cosize 0 if the stride
-    of that mode is 1.
+    Negative strides count with their absolute values, as in C++. A layout with a mode of size 0 has cosize 0 if the
+    stride of that mode is 1.
 
     >>> from cute_py.layout.leaf import Int
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))

@@ -11,8 +11,8 @@ A leaf has the same form everywhere, in a layout and inside the algebra:
     symbolic size        sympy expression     the expression
     any other stride     the object itself    (E(0) prints _1@0)
 
-`as_leaf` and `as_tree_of_leaves` read what users write (numpy integers, subclasses) into these forms. An operation
-computes on bare numbers: `value_of(leaf)` is an int or a sympy expression, on which Python's operators work alike, and
+`as_leaf` and `as_tree_of_leaves` read user input (numpy integers, subclasses) into these forms. An operation computes
+on bare numbers: `value_of(leaf)` is an int or a sympy expression, on which Python's operators work alike, and
 `is_static(leaf)` says whether C++ knows it. `times`, `plus`, `trunc_div` and `trunc_mod` do both steps for single
 leaves, with CuTe's rules for mixed operands: the result is static if both operands are, and a static 0 times anything
 is a static 0. `same(a, b)` is equality as C++ can know it: a run-time number is the same as no other. So coalesce
@@ -20,8 +20,8 @@ merges (_4,_2):(_1,_4) to _8:_1, and keeps both modes of (4,_2):(_1,4).
 
 sympy simplifies each expression that it builds, which takes time in proportion to its size. For a function (`floor`,
 `Min`, `Mod`) of another one it takes a millisecond or more and finds nothing. Every mode that a composition steps over
-wraps the expression of the mode before. It therefore simplifies only sums, products and powers of symbols, of up to
-`MOST_SIMPLIFIED` operations; other expressions are built unchanged.
+wraps the expression of the mode before. This module therefore simplifies only sums, products and powers of symbols with
+up to `MOST_SIMPLIFIED` operations; other expressions are built unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def never_an_integer(x: sympy.Basic) -> bool:
-    """Is a sympy object something that can't be an integer: a fraction, an infinity, nan, a relation, a matrix?
+    """Is a sympy object a fraction, an infinity, nan, a relation, a matrix, or another object that can't be an integer?
 
     >>> import sympy
     >>> never_an_integer(sympy.Rational(1, 2)), never_an_integer(sympy.oo), never_an_integer(sympy.Symbol("n"))
@@ -72,14 +72,14 @@ def largest_integers(x: sympy.Basic) -> tuple[int, ...]:
 
 
 MOST_SIMPLIFIED = 14
-"""Most operations in all operands together for which sympy simplifies a result."""
+"""The most operations, in all operands together, for which sympy simplifies a result."""
 
 _NODES_OF_AN_OPERATION = 5
 
 
 def is_short(*operands: Value) -> bool:
-    """May sympy simplify an expression of these? It may if they have few sums, products and powers; a bounded part of
-    them is inspected.
+    """May sympy simplify an expression of these operands? It may if they have few sums, products and powers. Only a
+    bounded part of them is inspected.
 
     >>> import sympy
     >>> m, n = sympy.symbols("m n")
@@ -103,7 +103,7 @@ def is_short(*operands: Value) -> bool:
 
 
 def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> Value:
-    """x // y or x % y, as `operation` says; at least one of them a symbol.
+    """x // y or x % y, as `operation` says; x or y is a symbol.
 
     Raises:
         LayoutError: y is 0; InvalidTypeError: a stride of another module.
@@ -138,7 +138,7 @@ def smaller(x: Value, y: Value) -> Value:
 
 
 def divides(y: Value, x: Value) -> sympy.Basic:
-    """The relation x % y == 0. If y has symbols that x lacks, sympy finds nothing simpler."""
+    """The relation x % y == 0. It is not simplified if y has symbols and shares none with x."""
     import sympy
 
     simple = is_short(x, y) and (isinstance(y, int) or not y.free_symbols.isdisjoint(sympy.sympify(x).free_symbols))
@@ -161,7 +161,7 @@ def substituted(
     sometimes wrongly.
 
     Args:
-        known: parts already replaced by these values; new ones are added.
+        known: parts that were already replaced by these values; the function adds new ones.
     """
     import sympy
 
@@ -188,15 +188,15 @@ MAX_RESULT = 1 << 256
 MIN_RESULT = -MAX_RESULT
 
 MAX_DEPTH = 64
-"""Deepest nesting of tuples that is accepted; real layouts stay below 8."""
+"""The deepest nesting of tuples that is accepted; real layouts stay below 8."""
 
 
 @runtime_checkable
 class IntegerModule(Protocol):
     """Interface of a stride: integer * stride, stride + stride, and str().
 
-    Two optional attributes: `modes`, the hierarchical position of a basis element (with `value`, its
-    scale), and `is_static` (False where equality of two objects is known only at run time).
+    Two optional attributes: `modes`, the hierarchical position of a basis element (with `value`, its scale), and
+    `is_static` (False if the equality of two objects is known only at run time).
 
     >>> from cute_py.arith_tuple import E
     >>> isinstance(E(0), IntegerModule), 3 * E(0) + 2 * E(1)
@@ -282,7 +282,7 @@ class Int(int):
 
 
 Int.__repr__ = lru_cache(maxsize=4096)(Int.__repr__)  # type: ignore[method-assign]
-"""A cache of printed numbers: a few numbers repeat, and a lookup takes half of the time of writing one."""
+"""A cache of printed numbers, because a few numbers repeat, and a lookup takes half the time of printing one."""
 
 KNOWN: Final = (int, Int)
 """The types of known numbers."""
@@ -301,7 +301,7 @@ def check_result(number: int) -> int:
 
 
 class _Statics(dict[int, Int]):
-    """Plain integers -> `Int`. Common sizes and strides are made once, because a lookup is faster; the others are made
+    """Maps plain integers to `Int`. Common sizes and strides are made once, because a lookup is faster; others are made
     each time."""
 
     def __missing__(self, number: int) -> Int:
@@ -351,7 +351,8 @@ def is_symbolic_kind(kind: type) -> bool:
 
 
 def is_symbolic_size(x: object) -> bool:
-    """Is it a sympy expression that can be a size or stride unchanged: possibly an integer, and not a known number?
+    """Is it a sympy expression that can be a size or stride without conversion: possibly an integer, and not a known
+    number?
 
     >>> import sympy
     >>> is_symbolic_size(sympy.Symbol("n")), is_symbolic_size(sympy.Integer(4)), is_symbolic_size(sympy.Rational(1, 2))
@@ -369,7 +370,7 @@ def _is_size(x: sympy.Basic) -> bool:
 
 
 def is_taken(leaf: Any) -> bool:
-    """Is a public leaf a symbol that the algebra takes unchanged? (Or a known number, 0 or more.)"""
+    """Can the algebra use a public leaf without conversion: a symbol, or a known number of at least 0?"""
     kind = type(leaf)
     if kind is int or kind is Int:
         return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
@@ -378,7 +379,7 @@ def is_taken(leaf: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_symbol_kind(kind: type) -> bool:
-    """Is it a class of sympy's bare symbols, which are sizes unless declared otherwise?"""
+    """Is it a class of sympy's bare symbols? They count as sizes unless they are declared otherwise."""
     return is_symbolic_kind(kind) and bool(getattr(kind, "is_Symbol", False))
 
 
@@ -397,7 +398,7 @@ def is_static(leaf: Leaf) -> bool:
 
 
 def value_of(leaf: Tree) -> Any:
-    """The bare number in a leaf: an int or a sympy expression. A stride of another module is its own value.
+    """The bare number in a leaf: an int or a sympy expression. A stride of another module is returned unchanged.
 
     >>> value_of(Int(4)), value_of(4)
     (4, 4)
@@ -406,7 +407,7 @@ def value_of(leaf: Tree) -> Any:
 
 
 def leaf_of(number: Value, static: bool) -> Leaf:
-    """A bare number as a leaf; the inverse of `value_of` and `is_static`.
+    """Make a leaf of a bare number and a flag for static: the inverse of `value_of` and `is_static`.
 
     Raises:
         LayoutError: the number is beyond `MAX_RESULT`.
@@ -432,7 +433,7 @@ def is_one(leaf: Tree) -> bool:
 
 
 def times(n: Leaf, leaf: Leaf) -> Leaf:
-    """`n * leaf` of a size and any stride: static if both are, or if one is a static 0."""
+    """`n * leaf` for a size and any stride. The result is static if both are, or if one is a static 0."""
     if type(n) is Int and type(leaf) is Int:
         return STATIC[(n | 0) * (leaf | 0)]
     if type(n) is int and type(leaf) is int:
@@ -457,7 +458,7 @@ def plus(a: Leaf, b: Leaf) -> Leaf:
 
 
 def same(a: Leaf, b: Leaf) -> bool:
-    """Equal, and known to be so at compile time."""
+    """Whether two leaves are equal, and known to be so at compile time."""
     if type(a) is Int or type(b) is Int:
         return type(a) is type(b) and a == b
     return type(a) is type(b) and is_static(a) and is_static(b) and bool(a == b)
@@ -501,7 +502,7 @@ def quotient(x: Value, y: Value) -> Value:
 
 
 def as_python_int(leaf: Leaf) -> int:
-    """The int in a leaf; symbols are refused."""
+    """The int in a leaf; a symbol is refused."""
     if not isinstance(leaf, int):
         raise CoordinateError(f"this operation needs a known number, got {leaf}")
     return int(leaf)
@@ -509,7 +510,7 @@ def as_python_int(leaf: Leaf) -> int:
 
 @lru_cache(maxsize=4096)
 def _is_index_kind(kind: type) -> bool:
-    """Is it a class of integers, such as numpy's, that count as run-time ones?"""
+    """Is it a class of integers, such as numpy's, that count as run-time integers?"""
     return issubclass(kind, Integral) and hasattr(kind, "__index__") and not issubclass(kind, (bool, Int))
 
 
@@ -548,7 +549,7 @@ def as_leaf(x: Any) -> Any:
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)
     if hasattr(kind, "__rmul__") and hasattr(kind, "__add__"):  # an `IntegerModule`, whatever `__getattr__` makes up
         return x
-    raise InvalidTypeError(f"{kind.__name__} can't be a stride; a stride needs int * x and x + x")
+    raise InvalidTypeError(f"{kind.__name__} can't be a stride, because a stride x needs int * x and x + x")
 
 
 def _as_symbol(x: sympy.Expr) -> Value:
@@ -565,7 +566,7 @@ def _as_symbol(x: sympy.Expr) -> Value:
 
 
 def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
-    """Is it a flat, plain tuple of known numbers in the range of sizes? Most shapes and coordinates are.
+    """Is it a flat, plain tuple of known numbers in the range of sizes? This is the common case.
 
     >>> are_numbers((4, Int(8))), are_numbers((4, (2, 4)))
     (True, False)
@@ -591,14 +592,14 @@ def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
         return tree
     if isinstance(tree, tuple):  # a named tuple and a shape of PyTorch are tuples too
         if depth > MAX_DEPTH:
-            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+            raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
         return tuple([as_leaves(x, depth + 1) if isinstance(x, tuple) else as_leaf(x) for x in tree])
     return as_leaf(tree)  # type: ignore[no-any-return]
 
 
 def coordinate(tree: Shaped | Coordinate) -> Tree:
-    """A coordinate as a tree of leaves. An element of a coordinate tensor (anything with `as_tuple`) is the tuple of
-    its numbers, at any depth."""
+    """A coordinate as a tree of leaves. An element of a coordinate tensor (any object with `as_tuple`), at any depth,
+    becomes the tuple of its numbers."""
     if are_numbers(tree):
         return tree
     if hasattr(type(tree), "as_tuple"):
@@ -609,7 +610,7 @@ def coordinate(tree: Shaped | Coordinate) -> Tree:
 
 
 class _StaticTexts(dict[int, str]):
-    """Static integers -> their texts; those of `STATIC` are prepared."""
+    """Maps static integers to their texts; the texts of `STATIC` are prepared."""
 
     def __missing__(self, number: int) -> str:
         return f"_{number.real}"

@@ -1,4 +1,4 @@
-"""The F2 view: a layout whose offset bits are XORs of its coordinate bits.
+"""The F2 view of a layout, in which the offset bits are XORs of the coordinate bits.
 
     (4,8):(8,1)     offset = i0*8 ^ i1*16 ^ j0*1 ^ j1*2 ^ j2*4        one column per coordinate bit, lowest first
 
@@ -90,7 +90,7 @@ class LinearLayout:
         expect(other, LinearLayout, "the inner map")
         if any(c >> len(self.columns) for c in (*other.columns, other.origin)):
             raise LayoutError(
-                "the inner map has values outside the domain of the outer map", {"bits": len(self.columns)}
+                "values of the inner map lie outside the domain of the outer map", {"bits": len(self.columns)}
             )
         columns = tuple([combined(self.columns, c) for c in other.columns])
         return LinearLayout(other.shape, columns, combined(self.columns, other.origin) ^ self.origin)
@@ -149,7 +149,7 @@ class LinearLayout:
 
 
 def _swizzles(bits: int) -> list[Swizzle]:
-    """Every swizzle within so many bits, the smallest first."""
+    """All swizzles within a number of bits, the smallest first."""
     return [
         Swizzle(b, m, s)
         for b in range(1, bits + 1)
@@ -178,7 +178,7 @@ def combined(columns: Sequence[int], bits: int) -> int:
 
 
 def independent(candidates: Iterable[int], besides: Iterable[int] = ()) -> tuple[int, ...]:
-    """The candidates, in order, that neither `besides` nor earlier candidates span over F2.
+    """The candidates, in order, that are not in the span over F2 of `besides` and the earlier candidates.
 
     >>> independent((1, 2, 3, 4), besides=(2,))
     (1, 4)
@@ -208,7 +208,7 @@ def linear(layout: Layout | ComposedLayout) -> LinearLayout:
     """
     view = _view(layout)
     if isinstance(view, str):
-        raise LayoutError(f"this function has no F2 view: {view}", {"layout": layout})
+        raise LayoutError(f"this function has no F2 view, because {view}", {"layout": layout})
     return view
 
 
@@ -267,15 +267,15 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     """Do two layouts give the same offset for every integer coordinate of the same domain size?
 
     The answer is exact. Plain layouts, and layouts under the same swizzle, are compared by their normal form
-    (coalesced, in time proportional to the rank; basis strides axis by axis); F2-linear ones by their columns; all
-    others by arrays, up to the first difference. Shapes may differ in profile; static and run-time numbers count alike.
-    Layouts with symbols are compared for all positive sizes: equal normal forms decide that they are the same, and a
-    size at which they differ decides that they are not.
+    (coalesced, in time proportional to the rank; basis strides axis by axis). F2-linear functions are compared by their
+    columns, and all others by arrays, up to the first difference. The profiles of the shapes may differ, and static and
+    run-time numbers count alike. Layouts with symbols are compared for all positive sizes: they are the same if their
+    normal forms are equal, and different if the search finds a size at which they differ.
 
     Raises:
-        InvalidTypeError: a symbol in anything but two plain layouts. LayoutError: neither decides two layouts with
-            symbols. InvalidValueError: the first 2**28 offsets of two layouts are equal, there are more, and none of
-            these rules decides.
+        InvalidTypeError: there is a symbol, and one operand is not a plain layout. LayoutError: neither rule decides
+            two layouts with symbols. InvalidValueError: no rule decides, and the first 2**28 offsets of two larger
+            layouts are equal.
 
     >>> same_function(Layout((2, 4), (1, 2)), Layout(8))
     True
@@ -330,9 +330,9 @@ def _merged(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
 
 
 TRIED: Final = (1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64, 100, 127, 128, 129, 130, 256, 257, 300)
-"""Values that symbols get, to find a size at which two layouts differ."""
+"""Values that are tried for symbols, to find a size at which two layouts differ."""
 COMPARED: Final = 1 << 16
-"""Elements of a layout that is compared for one choice of values."""
+"""The most elements of a layout that is compared for one choice of values."""
 
 
 def symbols_of(layout: Layout) -> set[Any]:
@@ -346,7 +346,7 @@ def symbols_of(layout: Layout) -> set[Any]:
 
 
 def _for_all_sizes(a: Layout, b: Layout) -> bool:
-    """Normal forms that are equal as expressions, or a choice of values at which the layouts differ."""
+    """True if the normal forms are equal as expressions, False if the layouts differ for some choice of values."""
     one, other = (_symbolic_normal(thing) for thing in (a, b))
     if len(one) == len(other) and all(
         _equal(x, y) for p, q in zip(one, other, strict=True) for x, y in zip(p, q, strict=True)
@@ -363,8 +363,8 @@ def _for_all_sizes(a: Layout, b: Layout) -> bool:
                 if not same_function(left, right):
                     return False
     raise LayoutError(
-        f"same_function can't decide this for all sizes; the layouts were equal for all {tried} choices of sizes "
-        "that it tried",
+        "same_function can't decide whether the layouts are equal for all sizes; they were equal for all "
+        f"{tried} choices of sizes that it tried",
         {"a": a, "b": b, "symbols": ", ".join(map(str, symbols))},
     ).of_rule("undecided")
 

@@ -1,6 +1,6 @@
 """Operations on the list of modes: group, take, select, append, replace, flatten.
 
-They change the profile and never the numbers. All take layouts, composed layouts, tensors and bare tuples. For an
+They change the profile, never the numbers. All accept layouts, composed layouts, tensors and bare tuples. For an
 arithmetic tuple they return a plain tuple, as in C++.
 """
 
@@ -17,7 +17,7 @@ from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO
 from cute_py.layout.trees import as_tree, check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
-"""Most modes that are accepted: far above any real layout, and few enough to fit in memory."""
+"""The most modes that are accepted: far above any real layout, and few enough to fit in memory."""
 
 
 def _bare(thing: Any) -> Any:
@@ -56,7 +56,7 @@ def _grouped(parts: tuple[Tree, ...], begin: int, end: int) -> tuple[Tree, ...]:
     check_mode(end)
     last = end + len(parts) + 1 if end < 0 else end
     if not 0 <= begin <= last <= len(parts):
-        raise CoordinateError(f"the group [{begin},{last}) lies outside the rank {len(parts)}")
+        raise CoordinateError(f"the group [{begin},{last}) lies outside the {len(parts)} modes")
     return parts if begin == last else (*parts[:begin], parts[begin:last], *parts[last:])
 
 
@@ -75,7 +75,7 @@ def flatten(thing: Layout | Shape) -> Layout | IntTuple:
 
 @of_shapes
 def unflatten(thing: Layout | Shape, profile: Shape) -> Layout | IntTuple:
-    """A flat layout or tuple arranged in the profile of `profile`.
+    """Arrange a flat layout or tuple in the profile of `profile`.
 
     >>> unflatten((1, 2, 3), ((0, 0), 0))
     ((1, 2), 3)
@@ -86,7 +86,7 @@ def unflatten(thing: Layout | Shape, profile: Shape) -> Layout | IntTuple:
 
 @of_shapes
 def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
-    """Modes [begin, end). A bare tuple may be left empty, and end -1 is its end.
+    """Modes [begin, end). The result may be an empty tuple if the argument is a bare tuple; its end may be given as -1.
 
     >>> print(take(Layout((Int(2), Int(3), Int(4))), 1, 3))
     (_3,_4):(_2,_6)
@@ -140,7 +140,7 @@ def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
     count = 1 if up_to_rank is None else up_to_rank - len(parts)
     if count < 0:
         raise StaticAssertError(
-            f"the rank {len(parts)} is already more than up_to_rank = {up_to_rank}", {"modes": tree}
+            f"the rank is {len(parts)}, already more than up_to_rank = {up_to_rank}", {"modes": tree}
         )
     if count == 0:
         return tree
@@ -161,7 +161,7 @@ def _extended(
     if type(thing) is Layout:
         extra = make(STATIC_ONE, STATIC_ZERO) if x is None else x
         if type(extra) is not Layout:
-            raise InvalidTypeError(f"append and prepend add a layout to a layout, got {given(x)}")
+            raise InvalidTypeError(f"append and prepend can add only a layout to a layout, got {given(x)}")
         return make(
             _padded(thing.shape, extra.shape, up_to_rank, front),
             _padded(thing.stride, extra.stride, up_to_rank, front),
@@ -174,7 +174,7 @@ def _extended(
 
 @of_shapes
 def append(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: int | None = None) -> Layout | IntTuple:
-    """One more mode at the end (default 1:0), or as many as make the rank `up_to_rank`.
+    """Add a mode at the end (default 1:0), repeated until the rank is `up_to_rank` if that is given.
 
     >>> print(append(Layout(Int(4)), Layout(Int(2), Int(9))))
     (_4,_2):(_1,_9)
@@ -184,7 +184,7 @@ def append(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: i
 
 @of_shapes
 def prepend(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: int | None = None) -> Layout | IntTuple:
-    """One more mode at the front (default 1:0), or as many as make the rank `up_to_rank`.
+    """Add a mode at the front (default 1:0), repeated until the rank is `up_to_rank` if that is given.
 
     >>> print(prepend(Layout(Int(4)), Layout(Int(2), Int(9))))
     (_2,_4):(_9,_1)
@@ -194,7 +194,7 @@ def prepend(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: 
 
 @of_shapes
 def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | IntTuple:
-    """Mode number `mode` replaced by x.
+    """Replace mode number `mode` by x.
 
     >>> print(replace(Layout((Int(4), Int(8))), 0, Layout(Int(2), Int(9))))
     (_2,_8):(_9,_4)
@@ -211,7 +211,7 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
 
     if type(thing) is Layout:
         if type(x) is not Layout:
-            raise InvalidTypeError(f"replace puts a layout into a layout, got {given(x)}")
+            raise InvalidTypeError(f"replace can put only a layout into a layout, got {given(x)}")
         return make(put(thing.shape, x.shape), put(thing.stride, x.stride), assumed((thing, x)))
     if isinstance(thing, (tuple, int)):
         return put(as_tree(thing), as_tree(x))  # type: ignore[return-value]

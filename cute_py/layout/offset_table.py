@@ -1,4 +1,4 @@
-"""Offsets as a list of Python numbers, without numpy: what pictures, pages and counts of small layouts need.
+"""Offsets as a list of Python numbers, without numpy, for pictures, pages and counts of small layouts.
 
     offset_table((2,3):(3,1))   [0, 3, 1, 4, 2, 5]       entry i is the offset of coordinate i, the first mode fastest
 
@@ -26,7 +26,7 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
 
 MOST_LISTED: Final = 4096
-"""Elements of a layout that are listed one by one; more are computed as an array."""
+"""The most elements of a layout that are listed one by one; larger tables are computed as an array."""
 
 
 def offset_table(layout: LayoutLike, *, of: str = "memory") -> list[Any]:
@@ -36,9 +36,9 @@ def offset_table(layout: LayoutLike, *, of: str = "memory") -> list[Any]:
         layout: Layout, ComposedLayout or tensor, known numbers, at most 4,096 elements.
         of: which function of a swizzle on bytes, as in `offsets`.
     Returns:
-        ints; of basis strides a tuple for each element, the flattened coordinate; of other modules their elements.
+        ints; for basis strides, a tuple for each element: the flattened coordinate; for other modules, their elements.
     Raises:
-        InvalidValueError: more elements. InvalidTypeError: symbols.
+        InvalidValueError: the layout has more elements. InvalidTypeError: it has symbols.
 
     >>> offset_table(Layout((2, 3), (3, 1)))
     [0, 3, 1, 4, 2, 5]

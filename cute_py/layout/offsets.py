@@ -8,10 +8,10 @@ A layout is a sum of one term per mode, so its array is the outer sum of one vec
 touches every element. A swizzle is linear over F2: where the bits that the modes reach do not overlap, it is applied
 to the vectors and the outer sum becomes an outer XOR.
 
-At given coordinates every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an integer
-where the shape has a tuple is split colexicographically, the last mode takes what is left, and division rounds toward
-zero. Basis strides are evaluated one codomain axis at a time. numpy has no numbers for strides of any other integer
-module; their offsets are objects, made one by one:
+At given coordinates every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an integer for
+a tuple of the shape is split colexicographically, the last mode takes the remainder, and division rounds toward zero.
+Basis strides are evaluated one codomain axis at a time. For strides of any other integer module numpy has no numbers;
+their offsets are objects, made one by one:
 
     offsets((2,2):(^01,^11))  =  [[^00, ^11], [^01, ^10]]        strides of bits under XOR
 
@@ -79,7 +79,7 @@ def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
     if isinstance(coords, list) and coords and isinstance(coords[0], tuple):
         width = len(coords[0])
         if any(not isinstance(c, tuple) or len(c) != width for c in coords):
-            raise CoordinateError("the coordinates in a list must all have the same profile", {"first": coords[0]})
+            raise CoordinateError("all coordinates of a list must have the same profile", {"first": coords[0]})
         return tuple([coordinate_arrays([c[i] for c in coords], kind) for i in range(width)])
     return _array(coords, kind)
 
@@ -87,7 +87,7 @@ def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
 def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
     """(c / size, c % size) as C++ computes them."""
     if size == 0:
-        raise LayoutError("the coordinate can't be divided among the modes, because a mode has size 0")
+        raise LayoutError("the coordinate can't be split over the modes, because a mode has size 0")
     if not signed and size & (size - 1) == 0 and c.dtype.kind != "O":  # a third of the time of a division
         return c >> (size.bit_length() - 1), c & (size - 1)
     if c.dtype.kind != "O":
@@ -103,7 +103,7 @@ def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, 
     `out` is given, it receives the result; then all arrays must have one shape."""
     total: Any = None
     owned = False
-    """Whether `total` is an array of our own, and not one of the coordinates."""
+    """Whether `total` is a new array, and not one of the coordinates."""
     for term, step in _terms(coord, shape, stride, signed):
         if total is None and out is not None:
             total, owned = np.multiply(term, step, out=out), True
@@ -138,8 +138,8 @@ def _terms(coord: Arrays, shape: Tree, stride: Tree, signed: bool) -> Iterator[t
 
 
 def reach(coord: Arrays, shape: Tree, stride: Tree) -> tuple[int, bool]:
-    """A bound on the magnitude of every number that `index_arrays` computes, in exact Python ints (no part of a
-    coordinate is larger than the coordinate), and whether any coordinate is negative."""
+    """Return a bound on the magnitude of every number that `index_arrays` computes, as an exact Python int, and whether
+    any coordinate is negative. No part of a coordinate is larger than the coordinate."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             return 0, False  # refused later, by its own rule
@@ -227,7 +227,7 @@ def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -
 
 
 def apply_function(layout: ComposedLayout, inner: Offsets, kind: IntType) -> Offsets:
-    """outer(offset + inner) for an array of what the inner function gives."""
+    """outer(offset + inner) for an array of the values of the inner function."""
     outer, profile = layout.outer, _value_profile(layout.inner)
     start: Any = value_of(layout._offset)
     moved: Any
@@ -239,7 +239,7 @@ def apply_function(layout: ComposedLayout, inner: Offsets, kind: IntType) -> Off
             raise InvalidTypeError(
                 text,
                 {"offset": start, "layout": layout},
-                "use a layout as the outer function, and an offset with as many modes",
+                "use a layout as the outer function, and an offset with the same number of modes",
             )
         moved = unflatten_leaves([inner[..., i] + n for i, n in enumerate(first)], profile)
     elif type(start) is int:
@@ -276,7 +276,8 @@ def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.
 
 
 MAX_ELEMENTS = 1 << 28
-"""More elements than this (2 GiB of 64-bit offsets) are refused; evaluate such a layout at given coordinates."""
+"""The most elements that are evaluated at once (2 GiB of 64-bit offsets); evaluate a larger layout at given
+coordinates."""
 
 
 def numbers(layout: Layout) -> tuple[Tree, Tree]:
@@ -328,14 +329,14 @@ def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
 
 
 def _value_profile(layout: OffsetFunction) -> Tree:
-    """0 where the values are integers, else the profile of the coordinates that basis strides give."""
+    """0 if the values are integers, otherwise the profile of the coordinates that basis strides give."""
     while isinstance(layout, ComposedLayout):
         layout = layout.outer
     return coprofile_of(layout.stride) if isinstance(layout, Layout) else 0
 
 
 def offset_bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
-    """(lowest, highest) offset of bare integer trees; exact, of any size.
+    """The (lowest, highest) offset of bare integer trees, exact for numbers of any size.
 
     >>> offset_bounds((4, 8), (-1, 4))
     (-3, 28)
@@ -360,7 +361,7 @@ def domain_size(thing: LayoutLike) -> int:
 
 
 def _vectors(shape: Tree, stride: Tree, kind: IntType) -> list[Offsets]:
-    """The offsets of each mode of integer trees: their outer sum is those of all."""
+    """The offsets of each mode of integer trees. Their outer sum gives the offsets of all elements."""
     return [_vector(size, step, kind) for size, step in zip(modes(shape), modes(stride), strict=True)]
 
 
@@ -383,7 +384,8 @@ def _run(size: int, step: int, kind: IntType) -> Offsets:
 
 
 _EXACT = 1 << 52
-"""numpy counts the numbers of a range in floating point; a range without a product takes a third of the time."""
+"""The largest range that numpy counts exactly, because it uses floating point. A range without a product takes a third
+of the time."""
 
 
 def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
@@ -454,21 +456,22 @@ def offsets(
     """All offsets of a layout, or those at given coordinates, as a numpy array.
 
     Args:
-        layout: Layout, ComposedLayout (swizzled or not), or a tensor, whose layout is taken. Known numbers only.
+        layout: a Layout, a ComposedLayout (swizzled or not), or a tensor, whose layout is used. Its numbers must be
+            known.
         coords: None for the domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
             or a tuple with an integer or an array per mode (nested where the shape is), which broadcast.
         dtype: integer type of the result, default int64; `object` gives exact Python ints.
-        of: selects one of the two functions of a swizzle on bytes (an offset that is `smem_ptr_flag`, a swizzled
-            shared-memory pointer): "memory", the elements that an access reaches, so that `tile[offsets(layout)]` is
-            the tile; or "call", what `layout(coord)` gives, as in C++.
+        of: selects one of the two functions of a swizzle on bytes, which has `smem_ptr_flag` as its offset or belongs
+            to a swizzled shared-memory pointer. "memory" gives the elements that an access reaches, so that
+            `tile[offsets(layout)]` is the tile; "call" gives the value of `layout(coord)`, as in C++.
     Returns:
         Without coords, shape (size<0>, size<1>, ...), in elements. With coords, their broadcast shape. Basis strides
         add one trailing axis: the flattened coordinate, one entry per codomain axis. Strides of any other module give
         an array of objects.
     Raises:
         InvalidTypeError: symbols, booleans, floats; InvalidValueError: an offset that dtype can't hold, or more than
-            2**28 elements; CoordinateError: coords that do not fit the shape; LayoutError: a swizzled pointer whose
-        address is not where its swizzle's pattern starts.
+            2**28 elements; CoordinateError: coords do not fit the shape; LayoutError: the address of a swizzled pointer
+            is not a start of its swizzle's pattern.
 
     >>> offsets(Layout((2, 3), (3, 1))).tolist()
     [[0, 1, 2], [3, 4, 5]]
@@ -512,7 +515,7 @@ def _composed(layout: ComposedLayout, kind: IntType) -> Offsets:
 
 
 MAX_SEARCHED = 1 << 26
-"""Largest layout that is searched because its strides do not decompose an offset."""
+"""The most elements of a layout that is searched if its strides do not decompose an offset."""
 
 
 def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
@@ -530,18 +533,18 @@ def is_stride_separable(flat: list[tuple[int, int]]) -> bool:
 
 
 def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") -> Offsets:
-    """The coordinate at which a layout has each of the given offsets.
+    """For each of the given offsets, the coordinate at which a layout has it.
 
     Args:
         layout: an injective Layout or ComposedLayout with known numbers.
-        values: integer array of offsets; for basis strides with one trailing axis of codomain coordinates.
-        of: which function of a swizzle on bytes, as in `offsets`.
+        values: integer array of offsets. For basis strides it has one trailing axis of codomain coordinates.
+        of: selects the function of a swizzle on bytes, as in `offsets`.
     Returns:
         int64 array with one trailing axis: one integer per mode of the layout (colexicographic within a nested one),
         so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` gives `values` back; for a layout whose shape
         is a number, `offsets(layout, result[..., 0])`.
     Raises:
-        LayoutError: the layout is not injective, or an offset is not reached.
+        LayoutError: the layout is not injective, or it does not reach an offset.
 
     >>> coordinates(Layout((4, (2, 3)), (6, (3, 1))), [0, 11, 23]).tolist()
     [[0, 0], [1, 5], [3, 5]]
@@ -571,7 +574,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
         for shape, stride in axes:
             if any(abs(n) >= 1 << 62 for n in (offset_bounds(shape, stride)[0], *leaves(shape), *leaves(stride))):
                 raise LayoutError(
-                    "coordinates() computes in 64 bits, and this layout reaches beyond them", {"layout": layout}
+                    "coordinates() computes in 64 bits, and offsets of this layout need more", {"layout": layout}
                 )
         sizes = leaves(axes[0][0])
         steps = [leaves(stride) for _, stride in axes]
@@ -630,7 +633,7 @@ def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
     count = domain_size(layout)
     if count > MAX_SEARCHED:
         raise LayoutError(
-            f"the layout has {count} elements; the search for an offset takes at most {MAX_SEARCHED}",
+            f"the layout has {count} elements; coordinates() searches at most {MAX_SEARCHED}",
             {"layout": layout},
         )
     keys = offsets(layout)

@@ -1,11 +1,11 @@
-"""Recast: the same bytes counted in other units; and swizzles, which act on bytes or on elements.
+"""Recast: count the same bytes in other units. Also swizzles, which act on bytes or on elements.
 
 upcast(L, n)     units n times as large: the contiguous mode gets n times shorter, other strides n times smaller
 downcast(L, n)   units n times as small
 recast_layout    from one element type to another; for widths like 6 and 8 bits, up by 3 parts, then down by 4
 
-The hardware XORs bits of a byte address. CuTe writes such a swizzle with a placeholder for the pointer that is not set
-yet; if the tile starts where the swizzle's pattern starts, the same function counts elements:
+The hardware XORs bits of a byte address. CuTe writes such a swizzle with a placeholder for a pointer that is not set
+yet. If the tile starts at the start of the swizzle's pattern, the same function can count elements:
 
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes, as the pointer does it
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on elements of 16 bits: one bit less stays
@@ -57,8 +57,8 @@ OneLayout = TypeVar("OneLayout", bound=Layout | ComposedLayout)
 def _recast(
     rule: Callable[[Leaf, Leaf, Int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: Int
 ) -> tuple[Tree, Tree]:
-    """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; of a basis stride, to its
-    value."""
+    """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; for a basis stride, to
+    its value."""
     if type(shape) is tuple:
         pairs = [_recast(rule, s, d, n) for s, d in zip(shape, modes(stride), strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
@@ -89,7 +89,7 @@ def upcast(layout: Recast, n: SupportsIndex) -> Recast: ...
 @overload
 def upcast(layout: int, n: SupportsIndex) -> int: ...
 def upcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike | Swizzle | int:
-    """In units of n elements.
+    """The layout counted in units of n elements.
 
     Raises:
         StaticAssertError: 'Divisibility condition': a static stride neither divides n nor is divided by it.
@@ -117,10 +117,10 @@ def downcast(layout: Recast, n: SupportsIndex) -> Recast: ...
 @overload
 def downcast(layout: int, n: SupportsIndex) -> int: ...
 def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike | Swizzle | int:
-    """In units of 1/n elements.
+    """The layout counted in units of 1/n element.
 
     Raises:
-        StaticAssertError: 'Downcast requires adjacent elements': no static stride 1.
+        StaticAssertError: 'Downcast requires adjacent elements': no stride is a static 1.
 
     >>> print(downcast(Layout((Int(8), Int(64)), (Int(64), Int(1))), 2))
     (_8,_128):(_128,_1)
@@ -139,7 +139,7 @@ def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike
 def _recast_composed(
     operation: Callable[..., LayoutLike | Swizzle | int], layout: LayoutLike | Swizzle, n: int
 ) -> Swizzle | ComposedLayout:
-    """Up- or downcast of a swizzle, by its own method, or of the parts of a composed layout."""
+    """Upcast or downcast a swizzle by its own method, or the parts of a composed layout."""
     name = operation.__name__
     if isinstance(layout, Swizzle):
         return layout.upcast(n) if operation is upcast else layout.downcast(n)
@@ -196,8 +196,8 @@ BYTE = 8
 class SmemPtrFlag(Int):
     """C++'s smem_ptr_flag_bits<B>: a static 0 in place of a shared-memory pointer that is not set yet.
 
-    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. The flag's value is where a tile starts
-    within the swizzle's pattern, in elements; C++, whose tiles keep their pointer, has no such text.
+    In `Sw<B,M,S> o smem_ptr_flag(bits) o layout` the swizzle acts on bytes. The flag's value is the start of a tile
+    within the swizzle's pattern, in elements. C++ has no such text, because its tiles keep their pointer.
 
     >>> print(smem_ptr_flag(16), smem_ptr_flag(16, 64))
     smem_ptr[16b](unset) smem_ptr[16b](unset)+64
@@ -234,7 +234,7 @@ class SmemPtrFlag(Int):
 
 
 def smem_ptr_flag(bits: int, offset: int = 0) -> SmemPtrFlag:
-    """An unset shared-memory pointer to elements of `bits` bits, `offset` elements behind its start.
+    """An unset shared-memory pointer to elements of `bits` bits, moved by `offset` elements.
 
     >>> print(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), static(Layout((8, 64), (64, 1)))))
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
@@ -251,7 +251,7 @@ def element_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
     """The swizzle of element offsets that moves elements as `swizzle` moves the bytes of their addresses.
 
     Args:
-        swizzle: on bytes, as on a shared-memory pointer.
+        swizzle: a swizzle on bytes, as on a shared-memory pointer.
         dtype: the element type, or its bits: a power of two.
     Raises:
         StaticAssertError: the width is not a power of two.
@@ -267,7 +267,7 @@ def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
     """The swizzle of byte addresses that moves elements as `swizzle` moves their offsets.
 
     Args:
-        swizzle: on element offsets, as in `Sw<B,M,S> o 0 o layout`.
+        swizzle: a swizzle on element offsets, as in `Sw<B,M,S> o 0 o layout`.
         dtype: the element type, or its bits: a power of two.
     Raises:
         StaticAssertError: the width is not a power of two.
@@ -284,15 +284,13 @@ def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, 
     found: Swizzle = recast_layout(expect(swizzle, Swizzle, f"a swizzle of {units}"), bits, new_bits)
     if swizzle.bits and found.bits != swizzle.bits:
         facts = {f"swizzle, on {units}": swizzle, "element": f"{bits_of(dtype)} bits"}
-        raise LayoutError(
-            f"the swizzle moves {units} within {within}, so it can't be expressed in the new units", facts
-        )
+        raise LayoutError(f"the swizzle moves {units} within {within}, which the new units can't express", facts)
     return found
 
 
 def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
-    """A flagged layout counted in elements, for a tile that starts where the swizzle's pattern starts; any other
-    layout as it is.
+    """A flagged layout counted in elements, for a tile that starts at the start of the swizzle's pattern. Any other
+    layout is returned unchanged.
 
     >>> tile = static(Layout((8, 64), (64, 1)))
     >>> print(as_position_independent_swizzle_layout(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), tile)))
@@ -308,7 +306,7 @@ def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLay
     """The layout that an access to memory uses; with `of="call"`, the layout that a call uses.
 
     Raises:
-        LayoutError: a swizzled pointer that does not start where its swizzle's pattern starts.
+        LayoutError: a swizzled pointer does not start at the start of its swizzle's pattern.
     """
     expect_choice(of, ("memory", "call"), "of")
     engine: Any = getattr(thing, "engine", None)
@@ -321,8 +319,8 @@ def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLay
     period = 1 << (swizzle.yyy_mask | swizzle.zzz_mask).bit_length()
     if engine.address % period:
         raise LayoutError(
-            f"the pointer's address is {engine.address:#x}; must be a multiple of {period} bytes, "
-            "where its swizzle's pattern starts",
+            f"the pointer's address is {engine.address:#x}; must be a multiple of {period} bytes, the period of "
+            "its swizzle's pattern",
             {"tensor": thing},
             'offsets(..., of="call") evaluates the layout without the pointer\'s swizzle',
         )
@@ -330,12 +328,12 @@ def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLay
 
 
 def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
-    """Slice of a flagged layout as memory, with the modes that `coord` fixes: the flag holds the offset of the fixed
-    part modulo the swizzle's pattern. Complete patterns are dropped, as slicing a layout drops its offset."""
+    """Slice a flagged layout as memory. The flag holds the offset of the modes that `coord` fixes, modulo the swizzle's
+    pattern. Complete patterns are dropped, as slicing a layout drops its offset."""
     kept, fixed = slice_parts(coord, layout.inner)
     if not isinstance(fixed, int):
         raise InvalidTypeError(
-            f"slicing slicing a swizzled tile needs a known offset, got {fixed}",
+            f"slicing a swizzled tile needs a known offset, got {fixed}",
             {"layout": layout},
             "replace the symbols by numbers with layout.subs({...})",
         )

@@ -2,7 +2,7 @@
 
     for step in steps(composition, A, B): print(step)
 
-The operations give the numbers: the loop of each returns its decisions, step by step, with its result (see
+The operations supply the numbers: the loop of an operation returns its decisions step by step with its result (see
 `composed_by_steps`). This module turns the numbers into sentences; `_SENTENCES` has one for each rule. Tilers, divides
 and products are split into modes as the operations split them. The last step's `result` is the operation's own result.
 """
@@ -106,7 +106,7 @@ def _keep_apart(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
 
 def _scale(size: Leaf, step: Leaf, s: Leaf, d: Leaf) -> Sentence:
     product = f"{leaf_text(step)} * {leaf_text(d)} = {leaf_text(times(step, d))}"
-    text = f"{mode_text(size, step)} steps along the only mode {mode_text(s, d)}: stride {product}"
+    text = f"{mode_text(size, step)} steps along the only mode {mode_text(s, d)} with stride {product}"
     return text, _named(size=size, step=step)
 
 
@@ -154,7 +154,7 @@ def _rest(i: int, s: Leaf, d: Leaf, step: Leaf, size: Leaf) -> Sentence:
 
 
 def _gap(s: Leaf, d: Leaf, gap: Leaf, end: Leaf) -> Sentence:
-    text = f"before stride {leaf_text(d)}, {leaf_text(gap)} copies fit at stride {leaf_text(end)}"
+    text = f"{leaf_text(gap)} copies at stride {leaf_text(end)} fit below stride {leaf_text(d)}"
     return text, {**_named(size=gap, step=end), "mode": mode_text(s, d)}
 
 
@@ -196,7 +196,7 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
         "follow right": _of_mode("mode {0} continues at offset {1}; it starts at index {3}"),
         "skip right": _of_mode("mode {0} has stride {1}, but the offsets so far end at {2}, so it is skipped"),
         "follow left": _follow_left,
-        "skip left": _of_mode("mode {0} does not move, so it is skipped, so it is skipped"),
+        "skip left": _of_mode("mode {0} does not move, so it is skipped"),
     }
 )
 
@@ -224,8 +224,8 @@ def _composition_steps(_: Operation, left: LayoutLike, right: Tiler) -> list[Ste
     if not isinstance(left, Layout):
         inner: Layout | None = getattr(left, "domain", None)
         if inner is None:
-            return [_step("result", f"{left} o {right} stays as it is: {result}", result)]
-        out = [_step("domain", f"the composition changes only the layout that has the domain, {inner}")]
+            return [_step("result", f"{left} o {right} = {result}", result)]
+        out = [_step("domain", f"the composition changes only the inner layout, {inner}")]
         return [*out, *_composition_steps(composition, inner, right)[:-1], _step("result", f"{result}", result)]
     if type(right) is tuple:
         for i, t in enumerate(right):
@@ -356,10 +356,10 @@ def explained() -> tuple[Operation, ...]:
 
 
 def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ...]:
-    """The steps of `operation(*operands)`; the last one's `result` is its result.
+    """The steps of `operation(*operands)`. The `result` of the last step is the result of the operation.
 
     Raises:
-        InvalidTypeError: an operation without steps. Errors of the operation itself pass through.
+        InvalidTypeError: the operation has no recorded steps. Errors of the operation itself pass through.
 
     >>> for step in steps(coalesce, Layout((Int(2), (Int(1), Int(6))), (Int(1), (Int(6), Int(2))))):
     ...     print(step)
@@ -369,9 +369,7 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
     """
     if not callable(operation) or operation not in explained():
         name = getattr(operation, "__name__", given(operation))
-        raise InvalidTypeError(
-            f"no steps are known of {name}", {"explained": ", ".join(o.__name__ for o in explained())}
-        )
+        raise InvalidTypeError(f"steps does not know {name}", {"explained": ", ".join(o.__name__ for o in explained())})
     if not operands:
         raise InvalidTypeError(f"{operation.__name__} needs operands")
     of = _STEPS[operation]

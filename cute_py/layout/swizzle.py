@@ -1,14 +1,14 @@
-"""Swizzle<B,M,S>: XOR B bits of an offset with the B bits that lie S above them.
+"""Swizzle<B,M,S>: XOR B bits of an offset with the B bits that lie S positions above them.
 
     0b xxx YYY xxx ZZZ xxxx        M = 4 low bits stay (Sw<3,4,3>: ZZZ = bits 4..6, YYY = bits 7..9)
                    ^^^             Z ^= Y; applying it twice gives the offset back
 
-A swizzle is linear over F2. Alone it is not a layout; `composition(swizzle, layout)` gives the composed layout
+A swizzle is linear over F2. By itself it is not a layout; `composition(swizzle, layout)` gives the composed layout
 `Sw<B,M,S> o 0 o layout`.
 
 Slicing a swizzled layout fixes some of its modes. If the kept modes move no pair of bits that are swizzled together,
 the swizzle only adds or subtracts constants: it decays to a plain layout whose strides have signs that depend on the
-fixed part. Otherwise the swizzle stays, and the fixed part goes into the offset between.
+fixed part. Otherwise the swizzle stays, and the fixed part is added to the middle offset.
 
     Sw<2,0,3> o 0 o (8,8):(8,1)  at row 3   ->   ((4,2)):((-1,4)), offset 27
 
@@ -65,8 +65,8 @@ def active_bits(swizzle: Swizzle, layout: Layout) -> int:
 
 
 def _mixed_offset(only: Layout, coord: Tree) -> tuple[int, int]:
-    """(value, mask of the bits that are known only at run time) of a diced coordinate. Each mode gives the bits that
-    it can have; a coordinate beyond the shape loses the others, as in C++."""
+    """The value of a diced coordinate, and a mask of the bits that are known only at run time. Each mode contributes
+    the bits that it can have; a coordinate beyond the shape loses its other bits, as in C++."""
     value = mask = 0
     natural = leaves(idx2crd_colex(coord, only.shape))
     for c, s, d in zip(natural, leaves(only.shape), leaves(only.stride), strict=True):
@@ -102,11 +102,11 @@ def _most(modes: Sequence[tuple[int, int]], bits: int) -> int:
 
 
 def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, decays: bool) -> bool:
-    """Does the swizzle treat the bits of `value` and of `sliced` independently?
+    """Does the swizzle act independently on the bits of `value` and of `sliced`?
 
-    C++ slices this way: the swizzle reads the part `value` of the fixed modes, and the rest, `passed`, goes around it.
-    C++ does not check whether a sum carries from one bit field to the next, which makes the slice another function.
-    This check is sufficient; it refuses more than necessary only if bits meet without effect.
+    In C++ the swizzle reads the part `value` of the fixed modes, and the rest, `passed`, is added afterwards. C++ does
+    not check whether a sum carries from one bit field to the next; a carry makes the slice another function. This check
+    is sufficient, but refuses some harmless overlaps of bits.
     """
     known = zip(*([value_of(x) for x in leaves(tree)] for tree in (sliced.shape, sliced.stride)), strict=True)
     moving = [(s, d) for s, d in known if s > 1 and d]
@@ -135,7 +135,7 @@ def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, d
 
 
 _MOST_FOLDED = 4096
-"""Most elements of a kept mode that are checked one by one; the swizzle stays on longer modes."""
+"""The most elements of a kept mode that are checked one by one; on longer modes the swizzle stays."""
 
 
 def _folds(plain: Layout, sliced: Layout) -> bool:
@@ -200,7 +200,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Lay
         mask = ~0
 
     def known(bit_value: int, bits: int) -> Leaf:
-        """Static where no run-time bit decides it."""
+        """A static number if no run-time bit affects it."""
         return leaf_of(bit_value, not mask & bits)
 
     if not decays:
@@ -223,7 +223,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Lay
 
 
 MAX_BITS = 128
-"""Bits of the largest accepted offset (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
+"""Bits of the largest accepted offset (`argument_checks.MAX_INTEGER`); no swizzle reaches further."""
 
 
 def _checked_swizzle(bits: SupportsIndex, base: SupportsIndex, shift: SupportsIndex) -> tuple[int, int, int]:
@@ -247,7 +247,8 @@ class Swizzle:
     Args:
         bits: B, how many bits are XORed; 0 is the identity.
         base: M, how many low bits stay.
-        shift: S, how far the Y bits lie above the Z bits; negative: below. At least B in magnitude. Default B.
+        shift: S, the distance from the Z bits up to the Y bits; if negative, Y lies below Z. At least B in magnitude.
+            Default B.
     Raises:
         StaticAssertError: negative bits or base, or |shift| < bits.
 
@@ -360,7 +361,7 @@ class Swizzle:
         return composed_of(self, STATIC_ZERO if offset is None else offset, other)  # type: ignore[arg-type]
 
     def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
-        """`layout o self` as `Sw' o layout`: the same bits after the layout, if a Swizzle can express them."""
+        """`layout o self` as `Sw' o layout`, if a Swizzle can express the bits after the layout."""
         y, z = as_leaf(layout(Int(self.yyy_mask))), as_leaf(layout(Int(self.zzz_mask)))
         if not (is_integer(y) and is_integer(z)):
             raise InvalidTypeError(
@@ -378,7 +379,7 @@ class Swizzle:
         return slice_swizzled(self, coord, offset, inner)
 
     def _product_with(self, block: Layout, tiler: ComposedLayout) -> Layout | ComposedLayout:
-        """`logical_product(block, self o 0 o inner)`: the copies are swizzled as self swizzles the tiler's offsets."""
+        """`logical_product(block, self o 0 o inner)`: self swizzles the copies as it swizzles the tiler's offsets."""
         if not (isinstance(tiler.offset, Int) and tiler.offset == 0):
             raise StaticAssertError("Require Swizzle offset == 0.", {"tiler": tiler})
         layout = logical_product(block, tiler.inner)
@@ -395,12 +396,12 @@ class Swizzle:
     left_inverse = right_inverse
 
     def upcast(self, n: int) -> Swizzle:
-        """Count in units n times as large."""
+        """The swizzle of offsets that are counted in units n times as large."""
         base = self.base - _log2(n)
         return Swizzle(self.bits, base, self.shift) if base >= 0 else Swizzle(max(self.bits + base, 0), 0, self.shift)
 
     def downcast(self, n: int) -> Swizzle:
-        """Count in units n times as small."""
+        """The swizzle of offsets that are counted in units 1/n as large."""
         return Swizzle(self.bits, self.base + _log2(n), self.shift)
 
     def __eq__(self, other: object) -> bool:

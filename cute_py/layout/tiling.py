@@ -1,19 +1,20 @@
-"""Tiling: divides split a layout into tiles and their arrangement, products repeat a layout (the block) over another.
-Both use the complement: the layout of the offsets that another layout leaves out.
+"""Tiling: divides split a layout into tiles and the arrangement of the tiles; products repeat a layout (the block) over
+another layout. Both use the complement: the layout of the offsets that another layout does not reach.
 
-    complement(4:2, 24)  ->  (2,3):(1,8)       4:2 visits 0 2 4 6; the copies of it start at 0 1 8 9 16 17
+    complement(4:2, 24)  ->  (2,3):(1,8)       4:2 visits 0 2 4 6; its copies start at 0 1 8 9 16 17
 
 Guarantee: (filter(L), complement(L, n)) visits no offset twice, and the strides of the complement ascend. If every
 stride of L is a multiple of the end (stride * size) of the modes below it, every offset is visited up to the first
-multiple of the last end that holds n. Otherwise the offsets between are left out, as in C++: 32 by (2,3):(1,33).
+multiple of the last end that holds n. Otherwise some offsets in between are never visited, as in C++: (2,3):(1,33)
+never visits 32.
 
     logical_divide(L, tiler)   ((tile,rest), ...)         by mode where the tiler is a tuple
     zipped_divide              ((tile,tile),(rest,rest))
     tiled_divide               ((tile,tile),rest,rest)
     flat_divide                (tile,tile,rest,rest)
 
-logical_divide(A, B) = A o (B, complement(B, size(A))): first within a tile, then from tile to tile. If a tile does not
-divide the size, the count rounds up: the last tiles extend past the end.
+logical_divide(A, B) = A o (B, complement(B, size(A))): the first mode moves within a tile, the second from tile to
+tile. If a tile does not divide the size, the count rounds up: the last tiles extend past the end.
 
     logical_product(B, T)      (B, T')     T' = complement(B, size(B)*cosize(T)) o T: T's steps, over copies of B
     zipped, tiled, flat_product            the same with other profiles
@@ -83,11 +84,11 @@ from cute_py.layout.trees import (
 )
 
 Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
-"""The name of a rule, and its leaves; `steps` has a sentence for each rule."""
+"""The name of a rule, and the leaves that it used; `steps` has a sentence for each rule."""
 
 
 def _ascending(shape: Tree, stride: Tree) -> list[tuple[Any, Any]] | None:
-    """(stride, size) of the modes that move, the smallest stride first; None where strides have no order."""
+    """(stride, size) of the modes that move, the smallest stride first; None if the strides have no order."""
     moving = [
         (d, s)
         for s, d in zip(leaves(shape), leaves(stride), strict=True)
@@ -106,7 +107,7 @@ def complement_of(layout: Layout, target: Tree) -> Layout:
 
 
 def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step]]:
-    """As `complement_of`, with the steps."""
+    """Like `complement_of`, but also return the steps."""
     steps: list[Step] = []
     moving = _ascending(layout.shape, layout.stride)
     if moving is None or type(target) is not Int:
@@ -179,8 +180,8 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
         StaticAssertError: 'Non-injective Layout detected in complement.', 'Dynamic-stride complement only for rank-1
             layouts'.
 
-    With modes that move along basis strides (which C++ does not compile) each codomain axis is complemented by itself,
-    `cotarget` being a size per axis; the result's mode i moves along axis i.
+    If modes move along basis strides (which C++ does not compile), each codomain axis is complemented by itself. Then
+    `cotarget` has a size per axis, and mode i of the result moves along axis i.
 
     >>> print(complement(Layout(Int(4), Int(2)), Int(24)))
     (_2,_3):(_1,_8)
@@ -203,7 +204,7 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
 
 
 def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
-    """The operation on each mode that the tiler has; the others stay."""
+    """Apply the operation to each mode that the tiler has; the other modes stay."""
     parts = modes_of(layout)
     if len(tiler) > len(parts):
         raise StaticAssertError(
@@ -214,7 +215,7 @@ def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler
 
 @of_layouts
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
-    """Every mode that the tiler names becomes (tile, rest).
+    """Split every mode that the tiler names into (tile, rest).
 
     >>> print(logical_divide(Layout((Int(8), Int(8)), (Int(8), Int(1))), (Int(2), Int(4))))
     ((_2,_4),(_4,_2)):((_8,_16),(_1,_4))
@@ -231,7 +232,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def _sized(tiler: Tiler) -> Layout:
-    """The layout of a size. A named tuple would be one of its modes; a plain tuple tiles by mode."""
+    """A tiler as a layout. A named tuple is refused, because only a plain tuple tiles by mode."""
     if isinstance(tiler, tuple):
         raise wrong_type("a tiler must be a plain tuple, a size, a layout or `_`", tiler, hint="pass tuple(tiler)")
     return Layout(tiler)
@@ -293,8 +294,8 @@ def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def ceil_div(a: Shaped, b: Shaped) -> Tree:
-    """(a + b - 1) / b of integers, by mode of tuples, b folded through a tuple; where b has a layout, the shape of the
-    tiles that cover a.
+    """(a + b - 1) / b for integers; by mode for tuples; if only a is a tuple, an integer b is divided through its
+    modes. If b has a layout, the shape of the tiles that cover a.
 
     >>> print(ceil_div((Int(10), Int(7)), (Int(4), Int(7))), ceil_div(100, 8))
     (Int(3), Int(1)) 13
@@ -316,7 +317,7 @@ def ceil_div(a: Shaped, b: Shaped) -> Tree:
 
 
 def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
-    """Does the tiler, of sizes and layouts, divide the shape a without remainder?
+    """Does a tiler of sizes and layouts divide the shape a without remainder?
 
     >>> print(evenly_divides((Int(12), Int(8)), (Int(4), Layout(Int(2), Int(5)))), evenly_divides(Int(10), Int(5)))
     _0 _1
@@ -334,7 +335,8 @@ def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
 
 
 def _of_block(operation: Callable[..., Any], block: LayoutLike, *args: Any) -> Layout:
-    """A product of a composed layout. A tensor is refused, as in C++: copies of it lie outside its memory."""
+    """Compute a product of a composed layout. A tensor is refused, as in C++, because its copies would lie outside its
+    memory."""
     if hasattr(type(block), "engine"):
         raise wrong_type(
             f"{operation.__name__} takes a layout", block, hint="pass tensor.layout to get the product as a layout"
@@ -344,7 +346,8 @@ def _of_block(operation: Callable[..., Any], block: LayoutLike, *args: Any) -> L
 
 @of_layouts
 def logical_product(block: Layout, tiler: Tiler) -> Layout:
-    """(block, copies): mode 1 gives the offsets at which the copies start, in the order of the tiler.
+    """Repeat a block: the result is (block, copies), and mode 1 gives the offsets at which the copies start, in the
+    order of the tiler.
 
     Raises:
         StaticAssertError: the block is not injective, or the tiler does not compose with its complement.
@@ -404,7 +407,7 @@ def flat_product(block: Layout, tiler: Tiler) -> Layout:
 
 
 def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
-    """Mode i joins mode i of the two halves of the logical product at one rank, half number `first` first."""
+    """Pair mode i of the two halves of the logical product, padded to one rank; half number `first` comes first."""
     tiles = getattr(tiler, "layout", tiler)
     tiler = domain_of(tiles)
     if tiles is not tiler:
@@ -422,7 +425,7 @@ def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
 
 @of_layouts
 def blocked_product(block: Layout, tiler: LayoutLike) -> Layout:
-    """Mode i is (block's mode i, tiler's mode i): blocks stay together.
+    """Repeat a block as whole blocks: mode i of the result is (block's mode i, tiler's mode i).
 
     >>> print(blocked_product(Layout(Int(2), Int(1)), Layout((Int(3), Int(4)))))
     ((_2,_3),(_1,_4)):((_1,_2),(_0,_6))
@@ -434,7 +437,7 @@ def blocked_product(block: Layout, tiler: LayoutLike) -> Layout:
 
 @of_layouts
 def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
-    """Mode i is (tiler's mode i, block's mode i): blocks are interleaved.
+    """Repeat a block with its elements interleaved: mode i of the result is (tiler's mode i, block's mode i).
 
     >>> print(raked_product(Layout(Int(2), Int(1)), Layout(Int(3))))
     ((_3,_2)):((_2,_1))
@@ -446,7 +449,7 @@ def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
 
 @of_layouts
 def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> Layout:
-    """The block repeated until the result has `shape`; `order` is the order of the modes.
+    """Repeat the block until the result has `shape`; `order` is the order of the modes.
 
     Raises:
         StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' if both are static;
@@ -490,7 +493,7 @@ def _check_division(mode: int, target: Leaf, block: Leaf, with_static: Callable[
 
 
 def domain_distribute(shape: Shaped, size: SupportsIndex) -> Layout:
-    """A layout of `size` elements spread over a shape; `size` need not divide the shape mode by mode.
+    """Spread a layout of `size` elements over a shape; `size` need not divide the shape mode by mode.
 
     >>> print(domain_distribute((Int(15), Int(14)), Int(6)))
     (_3,_2):(_1,_15)

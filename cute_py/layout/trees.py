@@ -1,6 +1,6 @@
-"""Trees of tuples: take them apart and put them together, with any leaves.
+"""Trees of tuples with any leaves: functions that split and rebuild them.
 
-A tree is a leaf or a tuple of trees. Its profile is what remains when every leaf is forgotten: `((2,4),3)` and
+A tree is a leaf or a tuple of trees. Its profile is its nesting without the values of the leaves: `((2,4),3)` and
 `((a,b),c)` have the profile `((*,*),*)`.
 """
 
@@ -23,10 +23,10 @@ from cute_py.layout.leaf import (
 
 
 def check_depth(tree: object) -> None:
-    """Refuse a tree nested deeper than any real layout, before a recursion meets it.
+    """Refuse a tree that is nested deeper than any real layout, before a recursion reaches it.
 
     Raises:
-        InvalidValueError: more than `MAX_DEPTH` levels.
+        InvalidValueError: the tree has more than `MAX_DEPTH` levels.
     """
     if type(tree) is not tuple or tuple not in map(type, tree):
         return
@@ -35,14 +35,14 @@ def check_depth(tree: object) -> None:
         level = [x for t in level if type(t) is tuple for x in t if type(x) is tuple]
         if not level:
             return
-    raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+    raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
 
 
 def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
-    """A bare tuple that a function of modes takes; tuples of other classes become plain, leaves stay unchanged.
+    """Convert an argument of a function of modes to a tree of plain tuples; leaves stay unchanged.
 
     Raises:
-        InvalidTypeError: a leaf that is neither an integer or a stride nor a layout, a tensor or `_`.
+        InvalidTypeError: a leaf is not an integer, a stride, a layout, a tensor or `_`.
         InvalidValueError: more than `MAX_DEPTH` levels.
 
     >>> as_tree((4, [2, 3]))
@@ -53,7 +53,7 @@ def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
     """
     if isinstance(tree, tuple):
         if depth > MAX_DEPTH:
-            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+            raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
         return tuple([as_tree(x, depth + 1) for x in tree])
     kind = type(tree)
     if kind not in KNOWN and not (is_underscore(tree) or hasattr(kind, "_sliced") or hasattr(kind, "domain")):
@@ -86,7 +86,7 @@ def modes(tree: Tree) -> tuple[Any, ...]:
 
 
 def unwrap(items: Sequence[Tree]) -> Tree:
-    """A sequence of one element is that element, else a tuple."""
+    """The only element of a sequence of one, or a tuple of all elements."""
     return items[0] if len(items) == 1 else tuple(items)
 
 
@@ -99,7 +99,7 @@ def depth_of(tree: Tree) -> int:
 
 
 def map_leaves(f: Callable[..., Tree], tree: Tree, *others: Tree) -> Tree:
-    """Apply `f` to every leaf of `tree` and the items of `others` at the same places."""
+    """Apply `f` to every leaf of `tree` together with the items of `others` at the same places."""
     if type(tree) is tuple:
         return tuple([map_leaves(f, *group) for group in zip(tree, *others, strict=True)])
     return f(tree, *others)
@@ -121,7 +121,7 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
 
 
 def check_mode(mode: SupportsIndex) -> None:
-    """Refuse anything but a mode number."""
+    """Refuse a value that is not a mode number."""
     if type(mode) is not int or not MIN_INTEGER <= mode <= MAX_INTEGER:
         expect_integer(mode, "a mode")
 
@@ -146,7 +146,7 @@ def at(tree: Tree, path: Sequence[int]) -> Tree:
 
 
 def unflatten_leaves(items: Sequence[Tree], profile: Tree) -> Tree:
-    """The leaves `items` arranged in `profile`; there must be as many as the profile has."""
+    """Arrange the leaves `items` in `profile`, which must have the same number of leaves."""
     rest = list(items)
 
     def fill(p: Tree) -> Tree:
@@ -154,14 +154,14 @@ def unflatten_leaves(items: Sequence[Tree], profile: Tree) -> Tree:
             return tuple([fill(x) for x in p])
         if not rest:
             raise CoordinateError(
-                "the profile has more leaves than were given", {"leaves": tuple(items), "profile": profile}
+                "the profile has more leaves than the tuple or layout", {"leaves": tuple(items), "profile": profile}
             )
         return rest.pop(0)
 
     result = fill(profile)
     if rest:
         raise CoordinateError(
-            "the profile has fewer leaves than were given", {"leaves": tuple(items), "profile": profile}
+            "the profile has fewer leaves than the tuple or layout", {"leaves": tuple(items), "profile": profile}
         )
     return result
 
@@ -178,7 +178,7 @@ def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
     """
     if type(coord) is tuple:
         if depth > MAX_DEPTH:
-            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+            raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
         for x in coord:
             if x is None or (has_underscore(x, depth + 1) if type(x) is tuple else isinstance(x, Underscore)):
                 return True
@@ -203,7 +203,7 @@ def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
 
 
 def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -> tuple[Tree, ...]:
-    """The kept modes as a tuple with one level per kept `_`: CuTe's lift."""
+    """The kept modes as a tuple with one level for each kept `_` (CuTe's lift)."""
     if type(coord) is tuple:
         if type(tree) is not tuple or len(coord) != len(tree):
             facts = {"coordinate": _shown(coord), "rank of coordinate": len(coord), "addresses": _shown(tree)}
@@ -237,7 +237,7 @@ def dice_tree(coord: Coordinate, tree: Tree) -> Tree:
 
 
 def wholes(rank: int) -> Coordinate:
-    """A coordinate that keeps `rank` modes; a single mode is kept unchanged, not unpacked."""
+    """A coordinate that keeps `rank` modes; a single mode stays as it is and is not unpacked."""
     return None if rank == 1 else (None,) * rank
 
 
@@ -251,7 +251,7 @@ def zip_pairs(a: Tree, b: Tree) -> Tree:
 
 
 def profile_of(tree: Tiler) -> Tree:
-    """Tuples as tuples, everything else a leaf."""
+    """The profile of a value: tuples stay tuples, and everything else is a leaf."""
     return tuple([profile_of(x) for x in tree]) if type(tree) is tuple else 0
 
 
@@ -273,9 +273,8 @@ def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
 
 
 def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
-    """Can two trees be the shape and stride of a layout: one profile, no negative size, all numbers in range?
-
-    Also False if only a full check decides, as for strides of another module.
+    """Can two trees be the shape and stride of a layout: one profile, no negative size, all numbers in range? The
+    answer is also False if only a full check can tell, as for strides of another module.
     """
     if type(shape) is not tuple:
         shape, stride = (shape,), (stride,)

@@ -40,10 +40,12 @@ if typing.TYPE_CHECKING:
     from cute_py.machine.run import PtxError as PtxError
     from cute_py.machine.run import PtxRun as PtxRun
     from cute_py.machine.run import run_ptx as run_ptx
+    from cute_py.machine.tensor_memory.umma_operands import UmmaOperands as UmmaOperands
     from cute_py.machine.warps import Warps as Warps
 
 _LATER = {
     **dict.fromkeys(("Count", "PtxError", "PtxRun", "run_ptx"), "cute_py.machine.run"),
+    "UmmaOperands": "cute_py.machine.tensor_memory.umma_operands",
     "Warps": "cute_py.machine.warps",
 }
 """The engine is loaded when it is used, because the facts of tensor memory beside it need no numpy."""

@@ -8,6 +8,7 @@ call (`instructions/calls.py`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,6 +20,7 @@ from cute_py.machine.call_graph import called_functions
 from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.threads import Control, Run
+from cute_py.ptx.locations import source_text
 from cute_py.ptx.parse import WrittenOperand
 from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of
 
@@ -95,6 +97,12 @@ class Code:
         self._lay_out()
         self.blocks: list[Stretch | None] = [None] * (len(self.instructions) + 1)
         self.start = self.entry_of[kernel.name]
+
+    @functools.cached_property
+    def sources(self) -> dict[int, str]:
+        """Line of the text -> line of the source, where a `.loc` says it."""
+        said = {one.line: source_text(one.loc, self.files) for one in self.instructions}
+        return {line: source for line, source in said.items() if source}
 
     # ---- functions and registers -------------------------------------------------------------------------------------
 

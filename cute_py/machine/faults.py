@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import shortened
+from cute_py.ptx.locations import line_text, source_file, source_text
 
 if TYPE_CHECKING:
     from cute_py.ptx.source import SourceInstruction
@@ -29,14 +30,7 @@ class Refused(Exception):
 
 def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
     """Where an instruction stands: its line, and the line of the source that it came from."""
-    if one.loc is None or one.loc[1] == 0:
-        return f"line {one.line}"
-    return f"line {one.line} ({source_file(one.loc[0], files)}:{one.loc[1]})"
-
-
-def source_file(number: int, files: Mapping[int, str]) -> str:
-    """The name of a source file, without its folders."""
-    return files.get(number, f"file {number}").rsplit("/", 1)[-1]
+    return line_text(one.line, source_text(one.loc, files))
 
 
 def finding(
@@ -56,6 +50,7 @@ def finding(
         said = {"line": one.line, "instruction": shortened(one.text, 160)}
         if one.loc is not None:
             said["source_line"] = one.loc[1]
+            said["source_file"] = source_file(one.loc[0], files or {})
     return Diagnostic(
         rule, text=text, source=source and ISA + source, severity=severity, facts={**said, **(facts or {})}
     )

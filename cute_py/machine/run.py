@@ -16,7 +16,7 @@ from cute_py.diagnostics import Diagnostic, Scope, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
-from cute_py.machine.faults import Fault, finding, source_file
+from cute_py.machine.faults import Fault, finding
 from cute_py.machine.judgement.judge import REASONS, judges
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.story import story
@@ -27,9 +27,12 @@ from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, tr
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
+from cute_py.machine.tensor_memory.products import Product
+from cute_py.machine.tensor_memory.umma_operands import UmmaOperands
 from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
 from cute_py.ptx.flow import lines_text
+from cute_py.ptx.locations import source_file
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
 
@@ -89,7 +92,7 @@ class PtxRun:
         kernel: its name. diagnostics: what was found. printed: the texts of vprintf.
         counts: executions of each instruction that was executed. instructions: all executions by threads.
         approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
-        schedules: those that ran.
+        schedules: those that ran. not_run: those that were asked for, but an error ended the run before them.
 
     >>> import cute_py as cute
     >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
@@ -105,6 +108,7 @@ class PtxRun:
     instructions: int
     approximate: tuple[str, ...]
     schedules: tuple[str, ...]
+    not_run: tuple[str, ...] = ()
     _trace: Any = field(default=(), repr=False, compare=False)
     _code: Any = field(default=None, repr=False, compare=False)
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
@@ -120,11 +124,16 @@ class PtxRun:
         instructions = () if self._code is None else self._code.instructions
         rest = [one.line for one in instructions if one.line not in ran]
         unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
-        left = [*self._left, *([unreached + lines_text(rest)] if rest else [])]
-        if any("tensormap" in one.opcode for one in instructions):
-            left.append("fences of changed tensor maps: a run takes them for granted")
+        left = [*self._left, *([unreached + lines_text(rest, self.sources)] if rest else [])]
+        if any(one.opcode.startswith("tensormap.") for one in instructions):
+            left.append("tensor maps that ordinary stores change: a run takes their fences for granted")
         left.append("other launches: other sizes, arguments and contents of memory were not run")
         return Scope((steps,), tuple(left))
+
+    @property
+    def sources(self) -> Mapping[int, str]:
+        """Line of the PTX -> line of the source, such as 'ring.cu:21', where the PTX says so."""
+        return {} if self._code is None else self._code.sources
 
     @property
     def ok(self) -> bool:
@@ -180,7 +189,7 @@ class PtxRun:
         """
         if self._tensor is None:
             raise InvalidValueError("this run has no tensor memory; its kernel executed no tcgen05 instruction")
-        cells, written = self._tensor
+        cells, written, _ = self._tensor
         place = expect_integer(cta, "cta", 0, len(cells) - 1)
         code: Code = self._code
         line_of = np.array([NOTHING, *(one.line for one in code.instructions)])
@@ -188,13 +197,39 @@ class PtxRun:
         title = f"{self.kernel}: tensor memory of CTA {place}, 128 lanes of 512 columns of 4 bytes"
         return TensorContents(title, cells[place], line_of[written[place]], texts)
 
+    def umma_operands(self, line: int, cta: int = 0) -> UmmaOperands:
+        """The operands of the first product that a tcgen05.mma computed for a CTA.
+
+        `print` shows how it read them, `cute_py.draw.draw` makes a picture of it.
+
+        Args:
+            line: of the instruction, in the PTX. cta: number in the grid, x fastest; of a pair either CTA.
+        Raises:
+            InvalidValueError: no product of that line was computed for the CTA; the facts have the lines.
+        """
+        place = expect_integer(cta, "cta", 0)
+        held = {} if self._tensor is None else self._tensor[2]
+        wanted = expect_integer(line, "line", 0)
+        pair = held.get((place & ~1, wanted))
+        found = held.get((place, wanted)) or (pair if pair is not None and pair.ctas == 2 else None)
+        if found is None:
+            lines = sorted({at for of, at in held if of in (place, place & ~1)})
+            facts = {"lines of tcgen05.mma": lines_text(lines) if lines else "none"}
+            raise InvalidValueError(f"CTA {place} computed no product at line {wanted}", facts)
+        return UmmaOperands.of(found)
+
     def explain(self) -> str:
         """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
         schedules = ", ".join(self.schedules) or "none"
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
         texts = {} if code is None else {one.line: one.text for one in code.instructions}
-        lines = story(head, self.diagnostics, texts, REASONS)
+        lines = story(head, self.diagnostics, texts, REASONS, self.sources)
+        for one in self.not_run:
+            lines += [
+                "",
+                f"not run: the schedule {one}, which may find more; schedule={one!r} (--schedule {one}) runs it",
+            ]
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)
@@ -350,7 +385,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     if judge and _worth_trying(diagnostics, first.totals.steps):
         after = arguments.bytes_of()
         diagnostics = with_changes(
-            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first)
+            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first), code.sources
         )
         arguments.restore(after)
     if len(modes) > 1 and not first.failed and first.asynchronous:
@@ -363,7 +398,10 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         arguments.restore(eager)
     left = [] if judge else ["races, fences and barriers: judge=False was asked for"]
     left += ["the rest of the run: an error ended it"] if first.failed else []
-    return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran), _left=tuple(left))
+    not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
+    left += [f"the schedule {mode}: an error ended the run before it" for mode in not_run]
+    made = tuple(diagnostics)
+    return replace(result, diagnostics=made, schedules=tuple(ran), not_run=not_run, _left=tuple(left))
 
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
@@ -492,8 +530,8 @@ class _Execution:
             self.observer = together(beside) if beside else Observer()
         self.totals = Totals()
         self.failed = False
-        self.tensor: tuple[Array, Array] | None = None
-        """Cells and writers of the tensor memory of the CTAs that ran first."""
+        self.tensor: tuple[Array, Array, dict[tuple[int, int], Product]] | None = None
+        """Cells, writers and products of the tensor memory of the CTAs that ran first."""
         self.asynchronous = False
         self.resident = self._resident()
         for block in code.blocks:
@@ -539,7 +577,7 @@ class _Execution:
             self.observer.ended(machine, self.failed)
             held = machine.state.get("tcgen05")
             if held is not None and self.tensor is None:
-                self.tensor = held.cells, held.written
+                self.tensor = held.cells, held.written, held.products
             self.asynchronous |= machine.asynchronous
             memory.forget()
             if self.failed:
@@ -560,8 +598,8 @@ class _Execution:
         trace = tuple(self.totals.trace)
         return PtxRun(
             code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,
-            tuple(sorted(code.approximate)), ran, trace, code, wave, tuple(self.recorder.events),
-            _tensor=self.tensor,
+            tuple(sorted(code.approximate)), ran, _trace=trace, _code=code, _wave=wave,
+            _events=tuple(self.recorder.events), _tensor=self.tensor,
         )  # fmt: skip
 
     def _count(self, number: int, warps: int, threads: int) -> Count:

@@ -15,6 +15,7 @@ from cute_py.machine.instructions import (
     floats,
     fragments,
     integers,
+    kind_matrices,
     lanes,
     launch_control,
     matrices,
@@ -41,8 +42,8 @@ def _by_type(name: str) -> Builder:
 
 
 _FAMILIES: Final = (
-    integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices, fragments,
-    tensor_matrices, launch_control,
+    integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices, kind_matrices,
+    fragments, tensor_matrices, launch_control,
 )  # fmt: skip
 _SHARED: Final = tuple(name for name in integers.TABLE if name in floats.TABLE)
 

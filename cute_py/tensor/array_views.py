@@ -1,8 +1,8 @@
 """Arrays and streams of other libraries, as plain numbers.
 
-An array is read through DLPack, else through `__cuda_array_interface__`. A numpy array is read through its own
-attributes; it is on the host. Nothing is synchronised: the caller orders the work on the stream that it passes. Shapes
-are in the array's own order (the last mode innermost for row-major arrays), strides in elements.
+An array is read through DLPack, or otherwise through `__cuda_array_interface__`. A numpy array is on the host and is
+read through its own attributes. Nothing is synchronised: the caller orders the work on the stream that it passes.
+Shapes are in the array's own order (the last mode innermost for row-major arrays), strides in elements.
 
 Nothing here calls a driver: `gpu.arrays` reads arrays in the memory of a device.
 
@@ -111,7 +111,7 @@ class DlTensor(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class ArrayView:
-    """Location of an array: address of its first element, shape, strides in elements, element type, device.
+    """The location of an array: the address of its first element, shape, strides in elements, element type, device.
 
     `device` is None for host memory. `owner` keeps the memory alive.
     """
@@ -129,7 +129,7 @@ class ArrayView:
         """Bytes of one element. Raises InvalidValueError for elements narrower than a byte."""
         if self.dtype.bits % 8:
             raise InvalidValueError(
-                f"{self.dtype} has {self.dtype.bits} bits per element; a copy moves whole bytes",
+                f"{self.dtype} has {self.dtype.bits} bits per element, but a copy moves whole bytes",
                 hint="pass a view of dtype uint8",
             )
         return self.dtype.bits // 8
@@ -150,13 +150,13 @@ def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
     if (lanes, bits, DLPACK_KINDS.get(code)) == (PAIRS_LANES, 4, "float4_e2m1fn"):
         return as_dtype("uint8")  # a byte with two elements, as `formats` packs them
     if lanes != 1:
-        raise InvalidTypeError(f"the DLPack elements have {lanes} lanes; must have 1")
+        raise InvalidTypeError(f"each DLPack element has {lanes} lanes; must have 1")
     if code == 6:
         return as_dtype("bool")
     if code in DLPACK_KINDS:
         return as_dtype(DLPACK_KINDS[code])
     if code not in DLPACK_FAMILIES:
-        raise InvalidTypeError(f"DLPack element code {code} with {bits} bits is not known")
+        raise InvalidTypeError(f"DLPack element code {code} with {bits} bits is unknown")
     return as_dtype(f"{DLPACK_FAMILIES[code]}{bits}")
 
 
@@ -172,10 +172,10 @@ def _typestr_dtype(text: str) -> DType:
 
 
 def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
-    """The view of an array that exports its memory by DLPack; options: of `__dlpack__`.
+    """The view of an array that exports its memory by DLPack; `options` are passed to `__dlpack__`.
 
     Raises:
-        InvalidValueError: the array exports nothing.
+        InvalidValueError: the array does not export its memory.
     """
     try:
         capsule = array.__dlpack__(**options)
@@ -205,8 +205,8 @@ def interface_view(
     """The view of an array interface.
 
     Args:
-        table: `__array_interface__` or `__cuda_array_interface__`. host_dtype: element type, if the table's text does
-            not name it. device: of an address.
+        table: `__array_interface__` or `__cuda_array_interface__`. host_dtype: the element type, if the table's text
+            does not name it. device: the device of the address.
     """
     shape = tuple(int(size) for size in table["shape"])
     dtype = host_dtype or _typestr_dtype(table["typestr"])
@@ -218,7 +218,7 @@ def interface_view(
     for stride in table["strides"]:
         if stride % view.element_bytes:
             raise InvalidValueError.of_value(
-                "stride", stride, f"be a multiple of the element, {view.element_bytes} bytes", "bytes"
+                "stride", stride, f"be a multiple of the element size, {view.element_bytes} bytes", "bytes"
             )
     return replace(view, strides=tuple(int(stride) // view.element_bytes for stride in table["strides"]))
 
@@ -227,9 +227,9 @@ def host_view(array: ArrayLike) -> ArrayView | None:
     """Location of an array in host memory; None for an array on a device, which `gpu.arrays.array_view` reads.
 
     Args:
-        array: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
+        array: an object with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
     Raises:
-        InvalidTypeError: another object, or an element type without a row in `cute_py.dtypes`.
+        InvalidTypeError: the object is none of these, or `cute_py.dtypes` has no row for the element type.
         InvalidValueError: the array does not export its memory (it needs a gradient, is not dense), is big-endian, or
             has strides that are not a multiple of an element.
 
@@ -260,13 +260,13 @@ def _handle(value: object) -> int:
 
 
 def stream_handle(stream: StreamLike) -> int:
-    """The CUstream of `stream`: None is the legacy default stream; an int; or an object with `__cuda_stream__`, as
+    """The CUstream of `stream`: None (the legacy default stream), an int, or an object with `__cuda_stream__`, such as
     cuda-core's Stream.
 
     PyTorch's `.cuda_stream` and CuPy's `.ptr` are accepted too.
 
     Raises:
-        InvalidTypeError: none of these.
+        InvalidTypeError: the object is none of these.
     """
     if stream is None:
         return 0

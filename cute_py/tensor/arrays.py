@@ -1,4 +1,4 @@
-"""Sources of arrays: numpy, `__dlpack__`, `__cuda_array_interface__`; no copy is ever made.
+"""Sources of arrays: numpy, `__dlpack__` and `__cuda_array_interface__`, without a copy.
 
     source                                    engine                         elements can be
     numpy array, __array_interface__          ArrayEngine over its memory    read and written
@@ -62,9 +62,9 @@ class Interface(TypedDict, total=False):
 class ArrayEngine:
     """Elements of an array: read with `engine[offset]`, written with `engine.store(offset, value)`.
 
-    `flat` is a one-dimensional view that reaches from the lowest to the highest element; `origin` is the index of
-    the element at offset 0 (above 0 where a stride is negative). `dtype` is the element type, if the array's own type
-    differs (a tfloat32 is stored as float32). The view keeps the memory alive.
+    `flat` is a one-dimensional view from the lowest to the highest element; `origin` is the index of the element at
+    offset 0 (above 0 if a stride is negative). `dtype` is the element type, if the array's own type differs (a tfloat32
+    is stored as float32). The view keeps the memory alive.
 
     >>> engine = ArrayEngine(numpy.arange(10), 4)
     >>> engine[0], engine[-2]
@@ -116,15 +116,17 @@ class ArrayEngine:
         return value
 
     def store(self, offset: SupportsIndex, value: Cell) -> None:
-        """Write the element at an offset to the array that the engine was made of.
+        """Write the element at an offset into the engine's array.
 
         Raises:
-            TensorAccessError: the array is read-only, the offset outside it, or the value not of its type; numbers
-                beyond the type's range are refused, neither wrapped nor made infinite.
+            TensorAccessError: the array is read-only, the offset lies outside it, or the value is not of its type. A
+                number beyond the type's range is refused; it is not wrapped or made infinite.
         """
         refuse_mask(value, "the element")
         if value is None or isinstance(value, (str, bytes)):  # numpy reads numbers from texts, and NaN from None
-            raise TensorAccessError(f"{given(value)} is not a valid {self.dtype}: must be a number", {"engine": self})
+            raise TensorAccessError(
+                f"{given(value)} is not a valid {self.dtype}; it must be a number", {"engine": self}
+            )
         if not self.flat.flags.writeable:
             raise TensorAccessError("the array is read-only", {"engine": self, "value": value})
         index = self._index(offset)
@@ -143,15 +145,17 @@ class ArrayEngine:
 
     def __add__(self, offset: SupportsIndex) -> ArrayEngine:
         if not is_integer(offset):
-            raise InvalidTypeError(f"an array engine moves by integers, got {_shown(offset)}", {"engine": self})
+            raise InvalidTypeError(
+                f"an array engine can be moved only by an integer, got {_shown(offset)}", {"engine": self}
+            )
         return ArrayEngine(self.flat, self.origin + operator.index(offset), self.dtype)
 
     def recast(self, dtype: DTypeLike) -> ArrayEngine:
         """Return the same bytes as elements of another type, through a numpy view.
 
         Raises:
-            InvalidTypeError: a type narrower than a byte (numpy keeps one element a byte, memory packs them).
-            InvalidValueError: no complete new element lies behind offset 0.
+            InvalidTypeError: a type is narrower than a byte (numpy stores one element per byte, GPU memory packs them).
+            InvalidValueError: the memory from offset 0 on holds no complete new element.
         """
         new = as_dtype(dtype)
         for kind in (self.dtype, new):
@@ -167,7 +171,7 @@ class ArrayEngine:
         count = (len(octets) - phase) // size
         if count < 1:
             raise InvalidValueError(
-                f"the array of {len(octets)} bytes has no room for an element of {new.bits} bits from byte {phase} on",
+                f"the array of {len(octets)} bytes has no room for an element of {new.bits} bits at byte {phase}",
                 {"engine": self, "element type": new},
             )
         return ArrayEngine(octets[phase : phase + count * size].view(new.numpy), (start - phase) // size, new)
@@ -235,7 +239,8 @@ def _float_range(dtype: DType) -> tuple[float, float]:
 
 
 def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], int]:
-    """(one-dimensional view over all memory between the array's lowest and highest element, index of its first)."""
+    """Return a one-dimensional view over all memory between the array's lowest and highest element, and the index of
+    its first element."""
     size = array.dtype.itemsize
     if array.size == 0:
         return numpy.empty(0, array.dtype), 0
@@ -250,12 +255,12 @@ def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], in
 
 
 def array_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
-    """Run-time sizes; a unit stride is static, as in C++'s LayoutLeft and LayoutRight."""
+    """The layout of an array, with run-time sizes. A unit stride is static, as in C++'s LayoutLeft and LayoutRight."""
     return Layout(tuple([int(n) for n in shape]), tuple([Int(1) if d == 1 else int(d) for d in steps]))
 
 
 def host_engine(array: NDArray[numpy.generic], dtype: DType | None = None) -> tuple[ArrayEngine, Layout]:
-    """Engine and layout of a numpy array; `dtype` if the array's own type is not the element type."""
+    """The engine and layout of a numpy array. `dtype` is the element type, if the array's own type differs."""
     kind = as_dtype(array.dtype) if dtype is None else dtype
     if array.dtype.itemsize != kind.numpy.itemsize:
         raise InvalidTypeError(
@@ -281,8 +286,8 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
         source: numpy array, or an object with `__dlpack__`, `__cuda_array_interface__` or `__array_interface__`.
         dtype: element type, if the object's own type differs (bfloat16 as '<V2', tfloat32 as float32).
     Raises:
-        InvalidTypeError: not an array, an element type that GPUs lack, or device memory without an address.
-        InvalidValueError: big-endian elements, or strides that are not multiples of the element.
+        InvalidTypeError: the source is not an array, GPUs lack its element type, or its device memory has no address.
+        InvalidValueError: the elements are big-endian, or a stride is not a multiple of the element size.
     """
     refuse_mask(source, "the array")
     if isinstance(source, numpy.ndarray):
@@ -311,7 +316,7 @@ def _describes_an_array(kind: str, table: str) -> Iterator[None]:
         raise
     except Exception as problem:
         raise InvalidTypeError(
-            f"{kind} has a {table} that does not describe an array",
+            f"the {table} of this {kind} does not describe an array",
             {"cause": str(problem).partition("\n")[0]},
         ) from None
 
@@ -364,7 +369,7 @@ def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointe
         if getattr(source, asked, bool)():
             raise InvalidTypeError(
                 f"{type(source).__name__} is a lazy view, so its values differ from those in memory ({asked})",
-                hint=f"pass {fix}() of it",
+                hint=f"call its {fix}() and pass the result",
             )
     if device in HOST_DEVICES:
         try:
@@ -377,7 +382,7 @@ def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointe
         kind = _named(source.dtype) if dtype is None else dtype
         shape = tuple(int(n) for n in source.shape)
         return _device(source, int(source.data_ptr()), kind, shape, tuple(int(d) for d in source.stride()))
-    raise InvalidTypeError(f"device memory of DLPack type {device} can't be addressed from here")
+    raise InvalidTypeError(f"cute_py can't address device memory of DLPack type {device}")
 
 
 def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:

@@ -1,4 +1,4 @@
-"""Arrays for other libraries: the memory of a numpy array by DLPack, with the types that numpy itself does not export.
+"""Export the memory of a numpy array to other libraries by DLPack, including types that numpy itself does not export.
 
     torch.from_dlpack(DlpackArray(array))        float8_e4m3fn, float8_e8m0fnu, bfloat16, ... of ml_dtypes
     DlpackArray(packed, "float4_e2m1fn")         uint8 with two e2m1 a byte: torch.float4_e2m1fn_x2
@@ -60,9 +60,11 @@ class DlpackArray:
     """A numpy array that exports its memory by DLPack.
 
     Args:
-        array: the elements. dtype: their type, of the same size, if numpy's is another; e2m1 of bytes with two each.
+        array: the elements. dtype: their type, if numpy's type differs; it must have the same size. For bytes of two
+            elements each it is e2m1.
     Raises:
-        InvalidTypeError: no array, or a type of another size. InvalidValueError: a read-only array.
+        InvalidTypeError: the object is no numpy array, or the type has another size. InvalidValueError: the array is
+            read-only.
 
     >>> DlpackArray(np.zeros((2, 3), np.float32)).__dlpack_device__()
     (1, 0)

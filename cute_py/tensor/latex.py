@@ -6,8 +6,8 @@ Source: cute/util/print_latex.hpp.
 
 print_layout: the offsets of a rank-2 layout as a table.
 
-A column is as wide as the cosize, printed as a 32-bit number. Negative offsets may overflow it, and offsets of 2**31
-and more wrap around, because C++ prints an `int`.
+A column is as wide as the cosize when printed as a 32-bit number. Negative offsets may overflow it, and offsets of
+2**31 and more wrap around, because C++ prints an `int`.
 Source: cute/util/print_tensor.hpp.
 """
 
@@ -41,10 +41,10 @@ MAX_CELLS = 1 << 20
 
 
 def text_file(file: TextIO | None) -> TextIO:
-    """The file that a text is printed to: standard output, or the given one.
+    """The file for printed text: standard output, or the given file.
 
     Raises:
-        InvalidTypeError: it has no method `write`.
+        InvalidTypeError: the object has no method `write`.
     """
     if file is None:
         return sys.stdout
@@ -63,14 +63,14 @@ def check_cells(
     """
     if prod(max(n, 1) for n in sizes) > most:
         shown = " x ".join(map(integer_text, sizes))
-        raise InvalidValueError(f"{operation} of {shown} cells; at most {most} are shown", facts, hint)
+        raise InvalidValueError(f"{operation} would print {shown} cells; must be at most {most}", facts, hint)
 
 
 def table_sizes(layout: LayoutLike, operation: str) -> tuple[int, int]:
     """(rows, columns) of the table of a layout of rank 2.
 
     Raises:
-        InvalidTypeError: a symbolic size; InvalidValueError: more than `MAX_CELLS` cells.
+        InvalidTypeError: a size is symbolic; InvalidValueError: the table has more than `MAX_CELLS` cells.
     """
     sizes = [size(layout, 0), size(layout, 1)]
     for n in sizes:
@@ -86,11 +86,11 @@ def table_sizes(layout: LayoutLike, operation: str) -> tuple[int, int]:
 
 
 def check_integer_offsets(layout: LayoutLike, operation: str) -> None:
-    """Refuse layouts whose offsets are coordinates: C++ does not compile them here."""
+    """Refuse layouts whose offsets are coordinates, which do not compile in C++ either."""
     strides = [d for d in leaves(domain_of(layout).stride) if getattr(d, "modes", None)]
     if strides:
         raise InvalidTypeError(
-            f"{operation} shows integer offsets, but the offsets of this layout are coordinates",
+            f"{operation} needs integer offsets, but the offsets of this layout are coordinates",
             {"layout": layout, "stride": strides[0]},
             "use print_tensor(make_coord_tensor(layout))",
         )
@@ -101,7 +101,7 @@ def format_layout(layout: Layout | ComposedLayout) -> str:
 
     Raises:
         StaticAssertError: the rank is not 2; InvalidTypeError: the offsets are coordinates, or symbols.
-        InvalidValueError: more than 2**20 cells; a tile of the layout can be printed.
+        InvalidValueError: the table has more than 2**20 cells. Print a tile of the layout instead.
 
     >>> for line in format_layout(Layout((Int(2), Int(3)))).splitlines():
     ...     print(line.rstrip())
@@ -210,10 +210,10 @@ def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = 
     Args:
         layout: layout or composed layout with integer offsets; rank 1 is one column. A tiled MMA or copy is shown as
             threads and values.
-        color: offset -> TikZ colour; of a tiled operation, (thread, value) -> TikZ colour.
+        color: a function offset -> TikZ colour; for a tiled operation, (thread, value) -> TikZ colour.
     Raises:
-        StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates, or symbols.
-        InvalidValueError: more than 2**20 cells.
+        StaticAssertError: the rank is above 2; InvalidTypeError: the offsets are coordinates or symbols.
+            InvalidValueError: the picture has more than 2**20 cells.
 
     >>> print(format_latex(Layout((Int(2), Int(3)))).splitlines()[0])
     % Layout: (_2,_3):(_1,_2)
@@ -273,13 +273,13 @@ def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable
     """The text of print_latex_tv: the thread and the value of each element of a tile.
 
     Args:
-        layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n), or -> index m + M*n, as the
-            `get_layoutC_TV` of tiled operations returns it; the first to claim a cell is shown.
+        layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n), or -> index m + M*n, such as
+            `get_layoutC_TV` of a tiled operation returns. If several threads have a cell, the first one is shown.
         tile_mn: (M, N), shape of the tile; modes may be nested.
         color: (thread, value) -> TikZ colour.
     Raises:
         StaticAssertError: layout_tv is not of rank 2; InvalidTypeError: its elements are not such pairs or indices;
-        InvalidValueError: a pair lies outside the tile, or more than 2**20 cells or pairs.
+        InvalidValueError: a pair lies outside the tile, or there are more than 2**20 cells or pairs.
 
     >>> text = format_latex_tv(Layout((4, 2), (E(1), E(0))), (2, 4))
     >>> print([line for line in text.splitlines() if "T3" in line][0])
@@ -305,7 +305,7 @@ def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable
                 continue
             if not (0 <= m < rows and 0 <= n < columns):
                 raise InvalidValueError(
-                    f"thread {thread}, value {value} is at ({m},{n}); must be inside the tile",
+                    f"value {value} of thread {thread} is at ({m},{n}); must be inside the tile",
                     {"layout_tv": layout_tv, "tile": f"({rows},{columns})"},
                 )
             filled.add((m, n))
@@ -321,7 +321,7 @@ def tv_cell(layout_tv: Layout | Tensor, thread: int, value: int, rows: int) -> t
     Args:
         layout_tv: (thread, value) -> (m, n), or -> m + rows * n.
     Raises:
-        InvalidTypeError: something else.
+        InvalidTypeError: the layout gives something else.
 
     >>> tv_cell(Layout((4, 2), (E(1), E(0))), 3, 1, 2), tv_cell(Layout((4, 2), (2, 1)), 3, 1, 2)
     ((1, 3), (1, 3))
@@ -335,7 +335,7 @@ def element_cell(
     """The cell (m, n) of an element that `layout_tv` gives for a thread's value: an index, or a coordinate.
 
     Raises:
-        InvalidTypeError: neither.
+        InvalidTypeError: the element is neither.
     """
     if is_integer(found) or getattr(found, "free_symbols", None):
         column, row = divmod(known_integer(found, "an index in the tile"), rows)  # type: ignore[arg-type]
@@ -343,7 +343,7 @@ def element_cell(
     where: Any = as_arith_tuple(found)
     if not isinstance(where, ArithTuple) or len(where) != 2 or any(isinstance(x, ArithTuple) for x in where):
         raise InvalidTypeError(
-            f"the picture needs coordinates (m,n) or indices; thread {thread}, value {value} is at {where}",
+            f"the picture needs coordinates (m,n) or indices; value {value} of thread {thread} is at {where}",
             {"layout_tv": layout_tv},
         )
     m, n = (known_integer(x, "a coordinate") for x in where)

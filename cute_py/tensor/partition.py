@@ -1,10 +1,10 @@
-"""Partition: the tile of each CTA, the elements of each thread.
+"""Partitioning: the tile of each CTA, and the elements of each thread.
 
     inner_partition(T, tiler, coord)   the tile number `coord`                     (the part of a CTA: local_tile)
     outer_partition(T, tiler, coord)   from every tile the element at `coord`     (the part of a thread:
     local_partition)
 
-Both divide by the tiler and slice one half. Modes beyond a shorter coordinate are kept.
+Both divide by the tiler and slice one half. If the coordinate is shorter, the other modes are kept.
 
 A thread that holds several elements of a tile is described by a thread-value layout:
 
@@ -70,7 +70,8 @@ def outer_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
 
 
 def local_tile(thing: Thing, tiler: Tiler, coord: Coordinate, proj: Coordinate = None) -> Thing:
-    """The tile of a CTA; `proj` selects modes of tiler and coordinate first (1 or X keeps, None drops, as dice).
+    """The tile of a CTA. `proj` first selects modes of the tiler and the coordinate: 1 or X keeps a mode, and None
+    drops it, as in dice.
 
     >>> print(local_tile(Layout((Int(256), Int(128))), (Int(128), Int(64)), (0, None)))
     (_128,_64,_2):(_1,_256,_16384)
@@ -94,7 +95,8 @@ def local_partition(thing: Thing, tile: Layout, index: Shape, proj: Coordinate =
 
 
 def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], Layout]:
-    """(tile shape, layout (thread, value) -> index in the tile, colexicographic).
+    """Make a thread-value layout: return the tile shape and the layout (thread, value) -> colexicographic index in the
+    tile.
 
     Args:
         threads: thread coordinates -> thread number, compact.

@@ -1,4 +1,4 @@
-"""Pointers: an address in a memory space with an element type. They can be offset and printed, never read.
+"""Pointers: an address in a memory space with an element type. They can be offset and printed, but not read.
 
     gmem_ptr[16b](0x1000)         global memory, 16-bit elements
     smem_ptr[16b]((nil))          shared memory at address 0
@@ -44,7 +44,8 @@ def pointer_text(address: int, dtype: DType) -> str:
 class Pointer:
     """An address in `space` ('gmem', 'smem', 'rmem' or 'generic').
 
-    `address` is in bytes, `bit` the bits beyond it (elements narrower than a byte); offsets are in elements.
+    `address` is in bytes. `bit` is the position within the byte, for elements narrower than a byte. Offsets are in
+    elements.
 
     >>> print(make_gmem_ptr(0x1000, "float16") + 4)
     gmem_ptr[16b](0x1008)
@@ -87,7 +88,7 @@ class Pointer:
         """Return a pointer to the same address with elements of another type.
 
         Raises:
-            InvalidValueError: the pointer is inside a byte, and the new elements are bytes.
+            InvalidValueError: the pointer points inside a byte, and the new elements are bytes.
         """
         new = as_dtype(dtype)
         if self.bit and new.bits % 8 == 0:
@@ -99,7 +100,7 @@ class Pointer:
 
     def __getitem__(self, offset: SupportsIndex) -> Never:
         raise TensorAccessError(
-            "the elements behind a pointer can't be read from here",
+            "the memory of a pointer can't be read, because cute_py holds no GPU memory",
             {"pointer": self, "offset": given(offset)},
             "make the tensor from a numpy array, or an object with __dlpack__, to read its elements",
         )
@@ -157,7 +158,7 @@ class TmemPointer:
 
     def __getitem__(self, offset: SupportsIndex) -> Never:
         raise TensorAccessError(
-            "the elements behind a tensor-memory pointer can't be read from here",
+            "the memory of a tensor-memory pointer can't be read, because cute_py holds no GPU memory",
             {"pointer": self, "offset": given(offset)},
         )
 
@@ -187,7 +188,7 @@ def make_smem_ptr(address: int, dtype: DTypeLike, swizzle: Swizzle | None = None
 
 
 def make_rmem_ptr(address: int, dtype: DTypeLike) -> Pointer:
-    """A pointer to registers; prints as a plain pointer, as C++'s does.
+    """A pointer to registers; it prints as a plain pointer, as in C++.
 
     >>> print(make_rmem_ptr(0, 'float32'))
     ptr[32b]((nil))
@@ -205,7 +206,7 @@ def make_ptr(address: int, dtype: DTypeLike) -> Pointer:
 
 
 def make_tmem_ptr(address: int, dtype: DTypeLike) -> TmemPointer:
-    """A pointer to tensor memory; `address` (32 bits) has the lane in its upper 16 bits, the column in its lower.
+    """A pointer to tensor memory; the upper 16 bits of `address` hold the lane, the lower 16 bits the column.
 
     >>> print(make_tmem_ptr(0, "float16") + 3)
     tmem_[16b](0x8000.0001)

@@ -23,7 +23,7 @@ type of the table in `cells`.
     1 |   0    4    8
 
 Modes beyond the first two are slabs with a title each. A long mode is shortened to its first and last indices, and the
-text states how many were left out.
+text states how many are omitted.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def ostream_text(value: Any) -> str:
     """A layout, tensor, basis element, tuple, number, pointer or iterator as `std::cout << x` shows it.
 
     Raises:
-        TensorAccessError: a tensor whose elements can't be read; `std::cout` prints them.
+        TensorAccessError: the elements of a tensor can't be read, and `std::cout` would print them.
 
     >>> ostream_text(Layout((4, Int(6)), (ratio(1, 2) * E(0), E(1))))
     '(4,_6):(__1/_2@0,_1@1)'
@@ -248,7 +248,7 @@ def python_tensor(tensor: Tensor, header: bool = True) -> str:
     try:
         out += _elements(tensor, rank, sizes)
     except TensorAccessError:
-        out.append("elements not shown: they lie behind a pointer and can't be read from here")
+        out.append("elements not shown: the memory of a pointer can't be read")
     return "\n".join(out) + "\n"
 
 
@@ -313,12 +313,13 @@ def format_tensor(tensor: Tensor, header: bool = True, style: str = "cute") -> s
     """The text of print_tensor.
 
     Args:
-        tensor: a tensor of coordinates, integers or array elements; a bare pointer has no elements to show.
-        header: whether to print the first line, engine and layout (in style "ostream" the layout).
+        tensor: a tensor of coordinates, integers or array elements. The elements of a bare pointer can't be shown.
+        header: whether to print the first line: engine and layout (in style "ostream" only the layout).
         style: "cute", "ostream" or "python".
     Raises:
-        InvalidTypeError: not a tensor, or symbols. TensorAccessError: the engine can't be read.
-        InvalidValueError: unknown style, or more than 2**18 cells; style "python" shortens.
+        InvalidTypeError: the object is not a tensor, or has symbols. TensorAccessError: the engine can't be read.
+            InvalidValueError: the style is unknown, or the tensor has more than 2**18 cells, except in style "python",
+            which shortens.
 
     >>> print(format_tensor(make_tensor(counting_iterator(42), (4, 5))), end="")
     counting_iter(42) o (4,5):(_1,4):

@@ -1,4 +1,4 @@
-"""Tensor: an engine and a layout. The layout turns a coordinate into an offset, the engine is offset and read.
+"""Tensor: an engine and a layout. The layout turns a coordinate into an offset; then the engine is offset and read.
 
     counting_iter(42) o (4,5):(_1,4)         ArithTuple(0,0) o (4,5):(_1@0,_1@1)         gmem_ptr[16b](0x1000) o ...
 
@@ -42,7 +42,7 @@ class Engine(Protocol):
 
 
 class Tensor(Immutable):
-    """`engine o layout`, immutable; `tensor(coord)` is an element, or a subtensor where the coordinate has `_`.
+    """`engine o layout`, immutable. `tensor(coord)` is an element, or a subtensor if the coordinate has `_`.
 
     All operations on a layout's domain (coalesce, group_modes, zipped_divide, local_tile, ...) take tensors.
 
@@ -65,7 +65,7 @@ class Tensor(Immutable):
             raise InvalidTypeError("an array is not an engine", hint="use make_tensor(array, layout)")
         plain = isinstance(engine, (str, bytes, tuple, list))
         if plain or not hasattr(engine, "__add__") or not hasattr(engine, "__getitem__"):
-            raise InvalidTypeError(f"{given(engine)} is not an engine: it can't be offset and read")
+            raise InvalidTypeError(f"{given(engine)} is not an engine; an engine can be offset and read")
         object.__setattr__(self, "engine", engine)
         object.__setattr__(self, "layout", layout)
 
@@ -146,13 +146,13 @@ class Tensor(Immutable):
     def _max_alignment(self) -> Int:
         """Alignment in bits; the address itself is a run-time number, unknown to C++."""
         if not isinstance(self.engine, (Pointer, ArrayEngine)):
-            raise InvalidTypeError("max_alignment takes tensors of addressable memory", {"tensor": self})
+            raise InvalidTypeError("max_alignment needs a tensor in addressable memory", {"tensor": self})
         bits = int(max_alignment(self.layout)) * self.engine.element_type.bits
         swizzle = getattr(self.engine, "swizzle", None)
         return Int(bits if swizzle is None else math.gcd(bits, 8 * int(max_alignment(swizzle))))
 
     def domain_offset(self, coord: IntCoordinate) -> Tensor:
-        """Return the tensor as seen from `coord` on."""
+        """Return the tensor with its origin moved to `coord`."""
         layout, offset = domain_offset(coord, self.layout)
         return Tensor(_moved(self.engine, offset), layout)
 
@@ -180,7 +180,7 @@ def make_tensor(
     *,
     dtype: DTypeLike | None = None,
 ) -> Tensor:
-    """A tensor of an engine and a layout.
+    """Make a tensor from an engine and a layout.
 
     Args:
         engine: an iterator (`counting_iterator`, `make_inttuple_iter`), a pointer (`make_gmem_ptr`, ...), a numpy
@@ -189,8 +189,8 @@ def make_tensor(
             layout; a given layout addresses the array's elements from the first one on.
         dtype: element type of an array, if the array's own differs (tfloat32 stored as float32).
     Raises:
-        InvalidTypeError: not an engine.
-        InvalidValueError: a flagged layout whose element width is not the pointer's.
+        InvalidTypeError: the object is not an engine.
+        InvalidValueError: the element width of a flagged layout is not the pointer's.
 
     >>> print(make_tensor(make_inttuple_iter(0, 0), (4, 5), (E(0), E(1))))
     ArithTuple(0,0) o (4,5):(_1@0,_1@1)
@@ -265,17 +265,19 @@ def make_identity_tensor(shape: Shape | LayoutLike) -> Tensor:
 
 
 def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
-    """Return a tensor over the same memory with elements of another type: engine and layout count in its width.
+    """Return a tensor over the same memory with elements of another type. The engine and the layout then count in the
+    new width.
 
-    For an array with static negative strides, the first new element begins at the lowest old one that it covers. A
-    pointer moves further, as in C++: by the stride times the number of elements that the mode lost.
+    For an array with static negative strides, a new element begins at the lowest old element that it covers. A pointer
+    moves further, as in C++: by the stride times the number of elements that the mode lost.
 
     Args:
-        tensor: of a pointer, or of an array (then through a numpy view, without a copy).
+        tensor: a tensor of a pointer, or of an array (through a numpy view, without a copy).
         dtype: the new element type.
     Raises:
-        InvalidTypeError: an engine without memory (an iterator), or an array of elements narrower than a byte.
-        InvalidValueError: a pointer inside a byte, with new elements of bytes; or an array that holds no new element.
+        InvalidTypeError: the engine has no memory (an iterator), or the elements of an array are narrower than a byte.
+        InvalidValueError: a pointer points inside a byte, and the new elements are bytes; or an array holds no complete
+            new element.
         StaticAssertError: the layout can't be counted in the new width.
 
     >>> print(recast(make_tensor(make_gmem_ptr(4096, "float16"), (Int(8), Int(4))), "float32"))
@@ -286,7 +288,7 @@ def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
     engine: Any = tensor.engine
     if not isinstance(engine, (Pointer, TmemPointer, ArrayEngine)):
         raise InvalidTypeError(
-            "recast takes tensors of memory, but this engine computes its elements",
+            "recast needs a tensor in memory, but this engine computes its elements",
             {"tensor": tensor, "new type": dtype},
         )
     old, new = engine.element_type, as_dtype(dtype)
@@ -316,6 +318,6 @@ def _first_element(old: Layout, new: Layout) -> int:
 
 
 def swizzle_of(tensor: Tensor) -> Swizzle:
-    """The byte swizzle of a shared-memory tensor: the pointer's, or the identity."""
+    """The byte swizzle of a shared-memory tensor: the pointer's swizzle, or the identity."""
     found = getattr(tensor.engine, "swizzle", None)
     return found if isinstance(found, Swizzle) else Swizzle(0, 4, 3)

@@ -124,9 +124,9 @@ def test_a_static_integer_is_refused_as_in_cpp(integer: Any) -> None:
 
 @pytest.mark.parametrize("integer", [1, 0, np.int32(4), sympy.Symbol("n")])
 def test_a_run_time_integer_is_refused(integer: Any) -> None:
-    with pytest.raises(LayoutError, match="a basis element adds no number but a static 0, the zero of"):
+    with pytest.raises(LayoutError, match="a static 0, the zero of all modes, is the only number that can be added"):
         ArithTuple(1, 2) + integer
-    with pytest.raises(LayoutError, match="a basis element adds no number but a static 0, the zero of"):
+    with pytest.raises(LayoutError, match="a static 0, the zero of all modes, is the only number that can be added"):
         integer + ArithTuple(1, 2)
 
 

@@ -114,11 +114,11 @@ def test_registers_and_memory_of_as_many_values_are_a_permutation() -> None:
 
 def test_refusals() -> None:
     copy = make_tiled_copy(copy_atom("UniversalCopy<uint32_t>", "half"), Layout((8, 4), (4, 1)), Layout((1, 2)))
-    with pytest.raises(InvalidTypeError, match="src has elements of 32 bits; the copy moves 16 bits"):
+    with pytest.raises(InvalidTypeError, match="src has elements of 32 bits, but the copy moves 16 bits"):
         copy_tiled(copy, np.zeros((8, 8), np.float32))
     with pytest.raises(InvalidTypeError, match="dst must be an array of shape"):
         copy_tiled(copy, np.zeros((8, 8), np.float16), np.zeros((8, 4), np.float16))
-    with pytest.raises(InvalidValueError, match="src has 1 modes; must have 2, as the tile of this copy"):
+    with pytest.raises(InvalidValueError, match="src has 1 modes; must have 2, like the tile of this copy"):
         copy_tiled(copy, np.zeros(8, np.float16))
     with pytest.raises(InvalidValueError, match="registers have the shape"):
         copy_registers(copy_atom("SM75_U32x1_LDSM_N", "half"), np.zeros((31, 8)))

@@ -118,17 +118,19 @@ SPARSE = mma_atom("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS")
 
 def test_refusals() -> None:
     mma = make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
-    with pytest.raises(InvalidValueError, match="A has K = 16, B has K = 8; must be equal"):
+    with pytest.raises(InvalidValueError, match="A has K = 16 and B has K = 8; must be equal"):
         gemm(mma, np.zeros((16, 16)), np.zeros((8, 8)))
     with pytest.raises(InvalidTypeError, match=r"A must be a matrix of numbers, got shape \(16,\) of float64"):
         gemm(mma, np.zeros(16), np.zeros((8, 8)))
     with pytest.raises(InvalidTypeError, match="the MMA takes int8"):
         gemm(make_tiled_mma("SM80_16x8x32_S32S8S8S32_TN"), np.zeros((16, 32)), np.zeros((8, 32)))
-    with pytest.raises(InvalidValueError, match="int8 holds -128 to 127"):
+    with pytest.raises(InvalidValueError, match="int8 holds only -128 to 127"):
         gemm(make_tiled_mma("SM80_16x8x32_S32S8S8S32_TN"), np.full((16, 32), 128), np.zeros((8, 32), int))
     with pytest.raises(InvalidTypeError, match="needs its metadata"):
         gemm(make_tiled_mma(SPARSE), np.zeros((64, 16)), np.zeros((8, 32)))
-    with pytest.raises(InvalidTypeError, match="SM80_16x8x16_F32F16F16F32_TN takes a dense A; gemm takes no metadata"):
+    with pytest.raises(
+        InvalidTypeError, match="SM80_16x8x16_F32F16F16F32_TN takes a dense A, so gemm takes no metadata"
+    ):
         gemm(mma, np.zeros((16, 16)), np.zeros((8, 16)), metadata=np.zeros((16, 8)))
     with pytest.raises(InvalidValueError, match="a group of A has 3 nonzero runs; must have at most 2 of 4"):
         compress(SPARSE, [[1, 1, 1, 0]])

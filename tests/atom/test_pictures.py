@@ -46,7 +46,7 @@ def test_an_atom_is_shown_as_a_tiled_mma_of_it(name: str) -> None:
 
 def test_refusals() -> None:
     line = make_tiled_copy(copy_atom("UniversalCopy<uint32_t>", "half"), Layout(32), Layout(2))
-    with pytest.raises(InvalidTypeError, match="the tile has 1 modes; a picture needs 2"):
+    with pytest.raises(InvalidTypeError, match="the tile has 1 modes; must have 2 for a picture"):
         line.latex()
-    with pytest.raises(InvalidValueError, match="the picture would have 4194304 cells; at most 1048576 are drawn"):
+    with pytest.raises(InvalidValueError, match="the picture would have 4194304 cells; must be at most 1048576"):
         make_tiled_mma("SM90_64x256x16_F32F16F16_SS", (2, 4, 1)).svg()

@@ -72,7 +72,7 @@ def test_fields_are_encoded_and_decoded() -> None:
         (
             lambda: gmma_layout("K_SW127", "half"),
             InvalidValueError,
-            "'K_SW127': no such swizzle\n  known : INTER, SW32",
+            "the swizzle of 'K_SW127' does not exist\n  known : INTER, SW32",
         ),
         (lambda: umma_layout("N_SW128", "half"), InvalidValueError, "'N_SW128'"),
         (lambda: gmma_layout("K_SW128", "hal"), InvalidValueError, "unknown element type 'hal'"),

@@ -86,7 +86,7 @@ def test_what_does_not_fit() -> None:
     assert len(caught.value.facts) == 2
     with pytest.raises(TmemError, match="a wgmma descriptor has no code for the swizzle B128_ATOM32"):
         SmemDescriptor(0, 0, 0, SmemSwizzle.B128_ATOM32, DescriptorKind.WGMMA)
-    with pytest.raises(TmemError, match="swizzle 5"):
+    with pytest.raises(TmemError, match="swizzle = 5; must be 0"):
         encode_matrix_descriptor(0, 0, 0, 5)
     with pytest.raises(TmemError, match="multiple of 16 bytes"):
         encode_matrix_descriptor(8, 0, 0, 0)

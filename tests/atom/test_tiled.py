@@ -150,7 +150,7 @@ def test_a_cotiled_copy_takes_what_is_contiguous() -> None:
             InvalidValueError,
             "thread 32 does not exist; this tiled MMA has threads 0 to 31",
         ),
-        (lambda: make_tiled_mma(MMA).get_slice(-1), InvalidValueError, "a thread index = -1; must be at least 0"),
+        (lambda: make_tiled_mma(MMA).get_slice(-1), InvalidValueError, "a thread index is -1; must be at least 0"),
         (lambda: make_tiled_mma(MMA).get_slice("a"), InvalidTypeError, "a thread index must be an integer"),
         (lambda: make_tiled_mma(MMA).partition_shape_C((16,)), StaticAssertError, "rank(tensor) >= Int<2>"),
         (

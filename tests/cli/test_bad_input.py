@@ -56,8 +56,8 @@ def array(tmp_path: Path) -> str:
         ("(99999999999, 99999999999)", "truncated: its header asks for 39999999999200000000004 bytes"),
         ("(-4, 4)", "shape (-4, 4) has a negative size"),
         ("(4.5, 4)", "shape is not valid"),
-        ("(2**62,)", "its header makes no sense"),
-        ("(True, 4)", "its header makes no sense"),
+        ("(2**62,)", "its header is malformed"),
+        ("(True, 4)", "its header is malformed"),
         ("(" * 3000 + ")" * 3000, "can't be read as a numpy file"),
         ("4" * 9000, "can't be read as a numpy file"),
     ],
@@ -270,6 +270,29 @@ def test_output_that_goes_nowhere(redirection: str, status: int | None) -> None:
     assert done.returncode in ((0, 141) if status is None else (status,))
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") == (1 if status == 2 else 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["print", "(4,8):(8,1)"], False),
+        (["explain", "UNKNOWN", "--json"], True),
+        (["print", "(4,8):(8,1)", "--jsn", "--json"], False),
+    ],
+    ids=["answer", "refusal", "usage"],
+)
+def test_a_reader_that_went_away_is_status_141(words: list[str], said: bool) -> None:
+    """Also where a refusal is printed as JSON: its text is on standard error, without a traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, "-m", "cute_py", *words]
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    finally:
+        os.close(writer)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+    assert ("no explanation of str 'UNKNOWN'" in done.stderr) == said
 
 
 def test_a_file_that_fails_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:

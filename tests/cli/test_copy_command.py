@@ -76,7 +76,7 @@ def test_npz_with_several_arrays(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert copy(capsys, path, "--key", "b", "--tile", "4x8")[0] == 0
     status, out, err = copy(capsys, path, "--tile", "4x8")
     assert (status, out) == (2, "")
-    assert err == f"cute-py: error: {path}: holds 2 arrays; choose one with --key: a, b\n"
+    assert err == f"cute-py: error: {path}: the file holds 2 arrays; choose one with --key: a, b\n"
 
 
 def test_out_is_whole_or_absent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +199,7 @@ def test_missing_and_unknown_files(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "unknown file type .txt" in copy(capsys, str(tmp_path / "x.txt"), "--tile", "4")[2]
     path = tmp_path / "x.safetensors"
     write_array(str(path), np.zeros(4, np.float32), "w")
-    assert "no array 'q'; there are: w" in copy(capsys, str(path), "--key", "q", "--tile", "4")[2]
+    assert "the file has no array 'q'; it holds w" in copy(capsys, str(path), "--key", "q", "--tile", "4")[2]
 
 
 def test_demo_ends_with_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

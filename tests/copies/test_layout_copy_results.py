@@ -146,7 +146,10 @@ def test_a_copy_of_one_element_by_the_emulator_is_made_by_threads() -> None:
     x, y = on_a_boundary(8).view(np.float64), on_a_boundary(8).view(np.float64)
     with pytest.raises(InvalidValueError) as caught:
         cute.copy(x, y, backend="emulator")
-    assert caught.value.headline == "backend 'emulator' runs tensor maps, but threads make a part of this copy (edges)"
+    assert (
+        caught.value.headline
+        == "backend 'emulator' runs only tensor maps, but a part of this copy needs threads (edges)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -233,7 +236,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
         "part of an element": (
             lambda: cute.copy((np.zeros(6, np.uint8), Layout(1)), (np.zeros(8, np.uint8), Layout(1)), dtype="int32"),
             value,
-            "the memory of the source = 6 bytes; must be a multiple of 32 bits, one int32",
+            "the memory of the source is 6 bytes; must be a multiple of 32 bits, one int32",
         ),
         "reach": (
             lambda: cute.copy((x, Layout(12, 2)), y),
@@ -253,12 +256,12 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
         "overlap": (
             lambda: cute.copy(memory[:12], memory[11:23]),
             value,
-            "the source and the destination overlap; the copy order of their elements is not defined",
+            "the source and the destination overlap, but a copy has no defined order of elements",
         ),
         "overlap from below": (
             lambda: cute.copy(memory[11:23], memory[:12]),
             value,
-            "the source and the destination overlap; the copy order of their elements is not defined",
+            "the source and the destination overlap, but a copy has no defined order of elements",
         ),
         "backend": (
             lambda: cute.copy(x, y, backend="gpu"),
@@ -270,12 +273,12 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
         "report of the host": (
             lambda: cute.copy(x, y, report=True),
             value,
-            "report=True measures a GPU, but the backend is 'host'",
+            "report=True needs a GPU, but the backend is 'host'",
         ),
         "report of the emulator": (
             lambda: cute.copy(x, y, report=True, backend="emulator"),
             value,
-            "report=True measures a GPU, but the backend is 'emulator'",
+            "report=True needs a GPU, but the backend is 'emulator'",
         ),
         "report of a format": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), report=True),
@@ -290,12 +293,12 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
         "emulated format": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), backend="emulator"),
             value,
-            "backend = 'emulator' for a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'",
+            "backend = 'emulator'; must be 'auto', 'host' or 'cuda' for a copy with a format, an index or a cast",
         ),
         "format of both": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), backend="both"),
             value,
-            "backend = 'both' for a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'",
+            "backend = 'both'; must be 'auto', 'host' or 'cuda' for a copy with a format, an index or a cast",
         ),
         "stream of a format": (
             lambda: cute.copy(x.reshape(1, 12), cute.formats.mxfp8(), stream=3),

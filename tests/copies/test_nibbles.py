@@ -92,7 +92,7 @@ def test_what_is_refused() -> None:
     ):
         cute.copy((x, Layout(17)), (np.zeros(9, np.uint8), Layout(17)), dtype="int4")
     with pytest.raises(
-        InvalidValueError, match="the memory of the source = 6 bytes; must be a multiple of 32 bits, one float32"
+        InvalidValueError, match="the memory of the source is 6 bytes; must be a multiple of 32 bits, one float32"
     ):
         cute.copy((x[:6], Layout(1)), (x[:6].copy(), Layout(1)), dtype="float32")
     for few in ((), ("low",), ("low", "low", "high")):

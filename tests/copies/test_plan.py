@@ -301,7 +301,7 @@ destination stride = 122 bytes; must be a multiple of 16
         view("float16", (8, 7), (64, 1), DESTINATION),
         """\
 row = 14 bytes (7 elements x 2 bytes); must be at least 16
-  source : a store writes units of 16 bytes, so it would overwrite the bytes behind each row""",
+  source : a store writes units of 16 bytes, so it would overwrite the bytes after each row""",
     ),
     (
         "source rows between boundaries",

@@ -239,13 +239,13 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         *(form, None, (40, 96)),
     )
     value, kind, cast = InvalidValueError, InvalidTypeError, "cast=True converts"
-    both = "rows and pages were both given; a table of pages is already an index of rows"
+    both = "rows and pages can't be combined, because a table of pages is already an index of rows"
     return {
         "backend": (
             lambda: scaled_copy(x, form, "emulator"),
             *(
                 value,
-                "backend = 'emulator' for a copy with a format, an index or a cast; must be 'auto' or 'host'",
+                "backend = 'emulator'; must be 'auto' or 'host' for a copy with a format, an index or a cast",
                 None,
             ),
             None,
@@ -274,11 +274,11 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "overlap": (
             lambda: scaled_copy(x, x[:3], "host", rows=[0, 1, 2]),
-            *(value, "the source and the destination overlap; this copy does not work in place", "overlap", None),
+            *(value, "the source and the destination overlap, but this copy does not work in place", "overlap", None),
         ),
         "overlap of scales": (
             lambda: scaled_copy(scaled, ScaledTensor(target.data, scaled.scales, form, None, (40, 96)), "host"),
-            *(value, "the source and the destination overlap; this copy does not work in place", "overlap", None),
+            *(value, "the source and the destination overlap, but this copy does not work in place", "overlap", None),
         ),
         "overlap within": (
             lambda: scaled_copy(x, own, "host"),
@@ -302,7 +302,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "rows of two modes": (
             lambda: scaled_copy(x, other, "host", rows=[[0]]),
-            *(value, "rows has 2 modes; must be a list of rows", None, None),
+            *(value, "rows has 2 modes; must have 1, a list of rows", None, None),
         ),
         "pages of a scaled tensor": (
             lambda: scaled_copy(scaled, form, "host", pages=[0]),
@@ -311,19 +311,19 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         "rows of blocks": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(axis=0)), form, "host", rows=[0]),
             value,
-            "rows of a ScaledTensor with blocks of 32 rows; must be (M, K) with one row per block, not transposed",
+            "rows can't index a ScaledTensor with blocks of 32 rows; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of a transposed one": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(transposed=True)), form, "host", rows=[0]),
             value,
-            "rows of a ScaledTensor with blocks of 1 rows; must be (M, K) with one row per block, not transposed",
+            "rows can't index a ScaledTensor with blocks of 1 rows; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of a batch": (
             lambda: scaled_copy(cute.copy(numbers((2, 40, 96)), form), form, "host", rows=[0]),
             value,
-            "rows of a ScaledTensor with blocks of 1 rows; must be (M, K) with one row per block, not transposed",
+            "rows can't index a ScaledTensor with blocks of 1 rows; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of an order of its size": (
@@ -339,12 +339,12 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         "into rows of blocks": (
             lambda: scaled_copy(x, cute.copy(x, formats.mxfp8(axis=0)), "host", into_rows=[0]),
             value,
-            "into_rows of a ScaledTensor with blocks of 32 rows; must be (M, K) with one row per block, not transposed",
+            "into_rows can't index a ScaledTensor with blocks of 32 rows; must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "shape": (
             lambda: scaled_copy(x[:5], target, "host"),
-            *(value, "the source has the shape (5, 96), the destination (40, 96); must be equal", None, None),
+            *(value, "the source has the shape (5, 96) and the destination (40, 96); must be equal", None, None),
         ),
         "scattered shape": (
             lambda: scaled_copy(x[:5], target, "host", into_rows=[0, 1]),
@@ -365,7 +365,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         "tensor scale": (
             lambda: scaled_copy(nv, ScaledTensor(nv.data.copy(), nv.scales.copy(), nv.format, 2.0, (40, 96)), "host"),
             value,
-            f"the source has the tensor scale {nv.tensor_scale}, the destination 2.0; must be equal",
+            f"the source has the tensor scale {nv.tensor_scale} and the destination 2.0; must be equal",
             *("tensor_scale", "copy(source, format) makes a ScaledTensor with its own tensor scale"),
         ),
         "dtype": (
@@ -374,7 +374,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "array shape": (
             lambda: scaled_copy(x, np.zeros((3, 96), np.float32), "host"),
-            *(value, "the source has the shape (40, 96), the destination (3, 96); must be equal", None, None),
+            *(value, "the source has the shape (40, 96) and the destination (3, 96); must be equal", None, None),
         ),
         "array index": (
             lambda: scaled_copy(x, np.zeros((50, 96), np.float32), "host", into_rows=[0, 1]),

@@ -165,11 +165,14 @@ def test_an_earlier_phase_is_named() -> None:
     later = compare_tile(ATOM, X, 3, np.concatenate([old[:1024], right[1024:]]))
     assert later.cause == ""
     ring = compare_tile(ATOM, X, 8, execute(ATOM, X, 5).smem, stages=3)
-    assert (ring.cause, ring.detail) == ("stale phase", "all of tile 5, which the stage held 3 stages earlier")
+    assert (ring.cause, ring.detail) == (
+        "stale phase",
+        "all bytes belong to tile 5, which the stage held 3 stages earlier",
+    )
     first = compare_tile(ATOM, X, 2, execute(ATOM, X, 1).smem, stages=3)
     assert first.cause == "shifted by one tile"
     assert compare_tile(ATOM, X, 3, execute(ATOM, X, 0).smem, stages=3).detail == (
-        "all of tile 0, which the stage held 3 stages earlier"
+        "all bytes belong to tile 0, which the stage held 3 stages earlier"
     )
     assert len(_units(tile_of(0))) == 256 and len(units) == 4096
 
@@ -210,7 +213,9 @@ def test_comparisons_are_checked_and_told() -> None:
     shifted = compare_tile(ATOM, X, (1, 1), execute(ATOM, X, (0, 1)).smem)
     assert "\n  cause : shifted by one tile: the dump is tile 3, -1 along tile mode 0\n" in str(shifted)
     short = execute(ATOM, X, 0).smem[:-1]
-    with pytest.raises(InvalidValueError, match="the dump has 4095 bytes; must have 4096, as the tile"):
+    with pytest.raises(
+        InvalidValueError, match="the dump has 4095 bytes; must have at least 4096, the size of the tile"
+    ):
         compare_tile(ATOM, X, 0, short)
 
 
@@ -269,7 +274,7 @@ def test_a_destination_of_other_strides() -> None:
         (np.zeros((95, 256), np.uint16), "destination is not the tensor of this atom"),
         (np.zeros((96, 256), np.uint8), "destination has elements of 8 bits, but the atom copies 16-bit elements"),
         (np.zeros((96, 256), np.float32), "destination has elements of 32 bits, but the atom copies 16-bit elements"),
-        (X, "the source and the destination overlap; a copy reads some tiles while it writes others"),
+        (X, "the source and the destination overlap, but a copy reads some tiles while it writes others"),
     ]
     for array, text in refused:
         with pytest.raises(InvalidValueError) as caught:
@@ -287,7 +292,7 @@ def test_a_destination_of_other_strides() -> None:
     fixed.flags.writeable = False
     with pytest.raises(InvalidValueError, match="the destination is read-only"):
         copy(ATOM, X, fixed)
-    with pytest.raises(InvalidTypeError, match="source is a list; the emulator copies numpy arrays"):
+    with pytest.raises(InvalidTypeError, match="source is a list, but the emulator copies only numpy arrays"):
         copy(ATOM, [1])
 
 

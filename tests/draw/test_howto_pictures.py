@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import cute_py as cute
@@ -25,6 +24,7 @@ from cute_py.draw import (
     draw_smem,
     draw_tv,
 )
+from tests.draw.ring_run import ring_timeline
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOLDER = DOCS / "howto" / "pictures"
@@ -54,14 +54,6 @@ def conflicts() -> Picture:
 def one_thread() -> Picture:
     tile, tv = cute.make_layout_tv(cute.parse("(_4,_8):(_8,_1)"), cute.parse("(_2,_1):(_1,_0)"))
     return draw_tv(tv, tile)
-
-
-def ring() -> Picture:
-    memory = cute.tma.GlobalMemory()
-    memory.add("A", np.zeros(4096, np.uint8), 0x1000)
-    one = cute.tma.RingLoad(cute.tma.TensorMapTiled(2, 0x1000, (1024,), (), (64,)), [(64 * i,) for i in range(4)])
-    run = cute.tma.Ring(cute.tma.Emulator(), memory, cute.tma.SharedMemory(4096), [one], depth=2)
-    return draw(run.simulate())
 
 
 def image() -> Picture:
@@ -143,7 +135,7 @@ PICTURES: dict[str, tuple[str, Callable[[], Picture]]] = {
     "tiles": ("howto/layout-questions.md", divided),
     "shared-bytes": ("howto/wrong-numbers.md", lambda: draw_smem(load((64, 32), (8, 32), "uint16", "64B"))),
     "over-the-end": ("howto/bytes-to-expect.md", lambda: draw_boxes(load((10, 24), (4, 16), "float32"))),
-    "ring": ("howto/why-does-it-hang.md", ring),
+    "ring": ("howto/why-does-it-hang.md", lambda: draw(ring_timeline())),
     "one-copy": ("howto/coming-from.md", one_copy),
     "four-boxes": ("howto/eight-ways-to-break-it.md", four_boxes),
     "changed-map": ("howto/grouped-descriptors.md", changed_map),

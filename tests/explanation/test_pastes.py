@@ -162,7 +162,7 @@ def test_an_error_before_any_instruction_asks_for_none(text: str, says: str) -> 
 def test_a_hang_in_words_has_its_causes(words: str) -> None:
     said = cute.explain(f"my kernel {words}")
     assert "waits for a phase that never completes" in said
-    assert "diagnose(...)" in said and "Missing in the text" in said
+    assert "run_ptx(...)" in said and "Missing in the text" in said
 
 
 def test_a_swizzled_tile_between_patterns_does_not_trap() -> None:

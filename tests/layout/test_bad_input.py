@@ -24,6 +24,7 @@ from cute_py.errors import (
     StaticAssertError,
     given,
 )
+from tests.calls.hostile import Itself
 from tests.each import each_of
 from tests.pace import within
 from tests.refusals import Refusal, assert_refused, nested, refusals
@@ -173,7 +174,7 @@ REFUSED: list[Refusal] = [
     ("swizzle class", lambda: Swizzle(1, int), InvalidTypeError, "Swizzle base must be an integer"),
     ("factor", lambda: cute.upcast(L, np.array([1, 2])), InvalidTypeError, "the factor of a recast must be an integer"),
     ("profile", lambda: cute.filter_zeros(L, ((), ())), StaticAssertError, "Mismatched tuple_size"),
-    ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "no steps are known of"),
+    ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "steps does not know array"),
     ("steps of nothing", lambda: cute.steps(cute.complement), InvalidTypeError, "complement needs operands"),
     ("type of offsets", lambda: cute.offsets(L, None, "4:1"), InvalidTypeError, "must be an integer type"),
     ("type of offsets, an old alias", lambda: cute.offsets(L, None, b"a"), InvalidTypeError, "must be an integer type"),
@@ -186,12 +187,12 @@ REFUSED: list[Refusal] = [
     ("base of a layout", lambda: cute.bank_conflicts(L, 16, base=L), InvalidTypeError, "base must be an integer"),
     ("wide element", lambda: cute.coalescing(Layout(4), 2**63), InvalidValueError, "must be 1 to 65536"),
     ("no thread", lambda: cute.coalescing(Layout(0), 16), InvalidValueError, "at least one thread"),
-    ("relation", lambda: cute.elem_less(1, E(0)), InvalidTypeError, "elem_less compares integers only"),
+    ("relation", lambda: cute.elem_less(1, E(0)), InvalidTypeError, "elem_less compares only integers"),
     ("symbol and basis", lambda: cute.compatible(E(1, 0), (4, N)), InvalidTypeError, "sizes must be integers, got"),
     ("by nothing", lambda: cute.logical_divide(Layout((N, 4), (4, 1)), 0), LayoutError, "division by zero"),
     ("no bits", lambda: cute.composition(Layout((4, 8), (E(0), E(1))), Swizzle(1, 0, 1)), InvalidTypeError, "no bits"),
     ("searched", lambda: cute.coordinates(Layout((2**10, 2**20), (3, 2)), [5]), LayoutError,
-     "the search for an offset takes at most"),
+     "coordinates() searches at most"),
     ("diced", lambda: cute.dice((0, 1), nested(2000)), InvalidValueError, "nested deeper than 64"),
     ("unknown size", lambda: cute.composition(Layout((N, 4)), Layout(N), strict=True), CoordinateError, "known number"),
 ]  # fmt: skip
@@ -258,7 +259,7 @@ def test_strict_composition_misses_no_element() -> None:
     a = Layout((Int(2), 3, Int(4)), (0, 0, Int(0)))
     assert cute.size(cute.composition(a, Layout(Int(16)))) == 12
     with pytest.raises(
-        CompositionMismatchError, match="the composition has 12 elements; must have 16, as the right layout"
+        CompositionMismatchError, match="the composition has 12 elements; must have 16, like the right layout"
     ):
         cute.composition(a, Layout(Int(16)), strict=True)
 
@@ -334,3 +335,10 @@ def test_sizes_known_to_be_below_zero_are_refused(size: sympy.Expr) -> None:
     with pytest.raises(InvalidValueError, match="which is negative; must be at least 0"):
         Layout((4, size))
     assert Layout(4, size).stride == size
+
+
+def test_a_shape_that_is_no_tree_of_integers() -> None:
+    """An object may have the names of a layout, and a shape that is none."""
+    for tree in (Itself(), (Itself(), 3), (Itself(), (cute.Int(5),))):
+        with pytest.raises(InvalidTypeError, match="Itself"):
+            cute.product(tree)

@@ -116,7 +116,7 @@ def test_footprints_have_holes() -> None:
 
 def test_a_tile_has_the_strides_of_its_layout() -> None:
     assert str(cute.make_layout_like(Layout((64, 32), (32, 1)), (8, 4))) == "(8,4):(32,1)"
-    with pytest.raises(StaticAssertError, match="the tile has 3 modes, the layout 2"):
+    with pytest.raises(StaticAssertError, match="the tile has 3 modes, and the layout has 2"):
         cute.make_layout_like(Layout((64, 32)), (8, 4, 2))
 
 

@@ -266,4 +266,4 @@ def test_an_answer_quotes_the_lines_that_it_names() -> None:
         number = next(i for i, one in enumerate(lines, 1) if part in one)
         assert f"{number} | {part}" in said
     assert "why: " in said
-    assert "change: " in said
+    assert "try: " in said

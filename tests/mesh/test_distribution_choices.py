@@ -341,7 +341,7 @@ def test_explanations_list_devices() -> None:
             InvalidValueError,
             "the coordinate[0] = 8; must be below 8",
         ),
-        (lambda: distribute(8, 2, [Shard(0)]).local_shape(2), InvalidValueError, "the device = 2; must be 0 to 1"),
+        (lambda: distribute(8, 2, [Shard(0)]).local_shape(2), InvalidValueError, "the device is 2; must be 0 to 1"),
         (
             lambda: distribute(8, 2, [Shard(0)], local=lambda shape: "x").local_layout(0),
             InvalidTypeError,

@@ -57,7 +57,7 @@ ERRORS: dict[str, tuple[Callable[[], Any], str]] = {
 StaticAssertError: Arithmetic tuple op+ error!
   tuple   : (1,2)
   integer : _3
-  rule    : a basis element adds no number but a static 0, the zero of all modes""",
+  rule    : a static 0, the zero of all modes, is the only number that can be added to a basis element""",
     ),
     "run-time integer on a tuple": (
         lambda: ArithTuple(1, 2) - 3,
@@ -65,12 +65,12 @@ StaticAssertError: Arithmetic tuple op+ error!
 LayoutError: Arithmetic tuple op- error!
   tuple   : (1,2)
   integer : 3
-  rule    : a basis element adds no number but a static 0, the zero of all modes""",
+  rule    : a static 0, the zero of all modes, is the only number that can be added to a basis element""",
     ),
     "text on a tuple": (
         lambda: ArithTuple(1, 2) + "x",
         """\
-InvalidTypeError: an arithmetic tuple adds coordinates only, got str 'x'
+InvalidTypeError: only coordinates can be added to an arithmetic tuple, got str 'x'
   tuple : (1,2)""",
     ),
     "the coordinates have different profiles": (
@@ -109,7 +109,7 @@ InvalidTypeError: (1,2) can be scaled only by integers, got float 1.5""",
 StaticAssertError: ScaledBasis op+ error!
   basis   : _1@0@1
   integer : _3
-  rule    : a basis element adds no number but a static 0, the zero of all modes""",
+  rule    : a static 0, the zero of all modes, is the only number that can be added to a basis element""",
     ),
     "run-time integer on a basis": (
         lambda: 5 - E(1),
@@ -117,7 +117,7 @@ StaticAssertError: ScaledBasis op+ error!
 LayoutError: ScaledBasis op- error!
   basis   : _1@1
   integer : 5
-  rule    : a basis element adds no number but a static 0, the zero of all modes""",
+  rule    : a static 0, the zero of all modes, is the only number that can be added to a basis element""",
     ),
     "bases of different depth": (
         lambda: E(1) + E(1, 1),
@@ -142,12 +142,12 @@ InvalidTypeError: _1@0 can be scaled only by integers, got ScaledBasis _1@1""",
     "negative mode": (
         lambda: E(0, -1),
         """\
-InvalidValueError: the basis element's modes[1] = -1; must be 0 to 4095""",
+InvalidValueError: item 1 of the basis element's modes is -1; must be 0 to 4095""",
     ),
     "mode that is no integer": (
         lambda: E(1.5),
         """\
-InvalidTypeError: the basis element's modes[0] must be an integer, got float 1.5""",
+InvalidTypeError: item 0 of the basis element's modes must be an integer, got float 1.5""",
     ),
     "coordinate as a value": (
         lambda: ScaledBasis(ArithTuple(1, 2), 0),
@@ -185,7 +185,7 @@ InvalidTypeError: a step of counting_iter(42) must be an integer, got tuple (1, 
     "counting in booleans": (
         lambda: counting_iterator(0, "bool"),
         """\
-InvalidTypeError: a counting iterator counts in integers or floats, got bool""",
+InvalidTypeError: a counting iterator needs an integer or float type, got bool""",
     ),
     "iterator without a coordinate": (
         lambda: make_inttuple_iter(),
@@ -210,7 +210,7 @@ InvalidTypeError: a step of gmem_ptr[16b](0x1000) must be an integer, got float 
     "pointer read": (
         lambda: make_tensor(make_gmem_ptr(4096, "half"), (4, 5))(1, 2),
         """\
-TensorAccessError: the elements behind a pointer can't be read from here
+TensorAccessError: the memory of a pointer can't be read, because cute_py holds no GPU memory
   pointer : gmem_ptr[16b](0x1000)
   offset  : 9
   hint    : make the tensor from a numpy array, or an object with __dlpack__, to read its elements""",
@@ -225,19 +225,19 @@ TensorAccessError: this tensor is read-only
     "tensor memory read": (
         lambda: make_tensor(make_tmem_ptr(32, "half"), (4, 5))(1, 2),
         """\
-TensorAccessError: the elements behind a tensor-memory pointer can't be read from here
+TensorAccessError: the memory of a tensor-memory pointer can't be read, because cute_py holds no GPU memory
   pointer : tmem_[16b](0x0000.0020)
   offset  : 9""",
     ),
     "negative address": (
         lambda: make_gmem_ptr(-16, "half"),
         """\
-InvalidValueError: the address of a pointer = -16 bytes; must be 0 to 18446744073709551615""",
+InvalidValueError: the address of a pointer is -16 bytes; must be 0 to 18446744073709551615""",
     ),
     "wide tensor-memory address": (
         lambda: make_tmem_ptr(2**32, "half"),
         """\
-InvalidValueError: a tensor-memory address = 4294967296; must be 0 to 4294967295""",
+InvalidValueError: a tensor-memory address is 4294967296; must be 0 to 4294967295""",
     ),
     "pointer inside a byte": (
         lambda: (make_gmem_ptr(4096, "uint4") + 1).recast("uint8"),
@@ -249,7 +249,7 @@ InvalidValueError: an element of 8 bits can't start at bit 4 of a byte
     "flag of no width": (
         lambda: smem_ptr_flag(0),
         """\
-InvalidValueError: the width of an unset pointer's elements = 0 bits; must be at least 1""",
+InvalidValueError: the width of an unset pointer's elements is 0 bits; must be at least 1""",
     ),
     "flagged layout in global memory": (
         lambda: make_tensor(make_gmem_ptr(0, "half"), FLAGGED),
@@ -342,7 +342,7 @@ InvalidTypeError: a masked array can't be described by a layout
     "recast of implicit elements": (
         lambda: recast(make_identity_tensor((4, 5)), "half"),
         """\
-InvalidTypeError: recast takes tensors of memory, but this engine computes its elements
+InvalidTypeError: recast needs a tensor in memory, but this engine computes its elements
   tensor   : ArithTuple(_0,_0) o (4,5):(_1@0,_1@1)
   new type : half""",
     ),
@@ -355,7 +355,7 @@ InvalidTypeError: numpy can't recast an array from uint8 to int4: int4 has 4 bit
     "table of coordinates": (
         lambda: format_layout(Layout((4, 5), (E(0), E(1)))),
         """\
-InvalidTypeError: print_layout shows integer offsets, but the offsets of this layout are coordinates
+InvalidTypeError: print_layout needs integer offsets, but the offsets of this layout are coordinates
   layout : (4,5):(_1@0,_1@1)
   stride : _1@0
   hint   : use print_tensor(make_coord_tensor(layout))""",
@@ -377,13 +377,13 @@ StaticAssertError: rank(layout_a) <= Int<2>{}
     "thread picture of triples": (
         lambda: format_latex_tv(Layout((2, 3), (E(0), E(2))), (2, 3)),
         """\
-InvalidTypeError: the picture needs coordinates (m,n) or indices; thread 0, value 0 is at (0,_0,0)
+InvalidTypeError: the picture needs coordinates (m,n) or indices; value 0 of thread 0 is at (0,_0,0)
   layout_tv : (2,3):(_1@0,_1@2)""",
     ),
     "thread picture outside the tile": (
         lambda: format_latex_tv(Layout((2, 3), (E(0), E(1))), (1, 3)),
         """\
-InvalidValueError: thread 1, value 0 is at (1,0); must be inside the tile
+InvalidValueError: value 0 of thread 1 is at (1,0); must be inside the tile
   layout_tv : (2,3):(_1@0,_1@1)
   tile      : (1,3)""",
     ),
@@ -415,7 +415,7 @@ names of this library, terms, texts that `parse` reads, and what programs print"
     "module without an order": (
         lambda: cosize(Layout((Int(2), Int(2)), (ArithTuple(1, 2), ArithTuple(2, 1)))),
         """\
-LayoutError: the layout has no cosize, because the stride (1,2) has no order
+LayoutError: the layout has no cosize, because strides such as (1,2) have no order
   shape  : (_2,_2)
   stride : ((1,2),(2,1))""",
     ),

@@ -117,13 +117,13 @@ def test_rules(request_: Any, message: str) -> None:
         ),
         (
             lambda: rebind(bytes(128), 0, (4, 4), (16,)),
-            "rebind has 2 extents for a map of rank 1; rebind does not change the rank\n"
+            "rebind got 2 extents for a map of rank 1, but it can't change the rank\n"
             "  hint : replace(map, 'rank', 1) first",
         ),
         (lambda: rewritten(bytes(128), "rank", 1, 2), "rank has no ordinals"),
         (
             lambda: encode(replace(TILED, swizzle=4), arch="sm_100a"),
-            "it is unknown which bits of a tensor map encode 128B_ATOM_32B\n"
+            "the bits of a tensor map that encode 128B_ATOM_32B are unknown\n"
             "  field     : swizzle\n"
             "  known     : chunks of 32 bytes within 128; PTX swizzle_mode 3 with swizzle_atomicity 1\n"
             "  exists on : sm_100, sm_103, sm_110, sm_120, sm_121\n"

@@ -120,7 +120,7 @@ InvalidValueError: the offset 128 does not fit into int8
 LayoutError: no coordinate of the layout has the offset 4
   layout : (4,8):(1,5)""",
     "linear(Layout((3,4)))": """\
-LayoutError: this function has no F2 view: the size 3 is not a power of 2
+LayoutError: this function has no F2 view, because the size 3 is not a power of 2
   layout : (3,4):(_1,3)""",
     "bank_conflicts(Layout((32,4),(8,2)),'float32')": """\
 LayoutError: the elements of one access are not contiguous
@@ -142,7 +142,7 @@ CoordinateError: mode 7 does not exist
 StaticAssertError: take: empty range error
   range : [1,1)""",
     "Layout(DEEP)": """\
-InvalidValueError: nested deeper than 64 tuples""",
+InvalidValueError: a tuple is nested deeper than 64 levels""",
     "evenly_divides((M,),(4,))": """\
 LayoutError: the answer depends on the values of the symbols: Eq(M, 4*floor(M/4 + 3/4))
   hint : replace the symbols by numbers with .subs({...})""",

@@ -151,7 +151,7 @@ no tcgen05.cp form fits the two layouts
 start = 16384 (16-byte units); must be within 0..16383
   and 2 : leading = -1 (16-byte units); must be within 0..16383""",
     ),
-    (lambda: SmemDescriptor.decode(3 << 61), "swizzle code 3; must be one of 0, 1, 2, 4, 6"),
+    (lambda: SmemDescriptor.decode(3 << 61), "the swizzle code is 3; must be one of 0, 1, 2, 4, 6"),
     (
         lambda: find_smem_operand(Layout((64, 64), (64, 1)), "bfloat16", major=Major.K),
         """\

@@ -84,11 +84,11 @@ REFUSED: list[Refusal] = [
     ("kind", lambda: helpers.layouts(kinds=("tidy",)), InvalidValueError, "kinds[0] = 'tidy'; must be one of"),
     ("static", lambda: helpers.swizzled_layouts(3), InvalidTypeError, "static must be a bool"),
     ("bits", lambda: helpers.swizzles(5), InvalidValueError, "max_bits = 5; must be 0 to 4"),
-    ("shape", lambda: helpers.coordinates_of((4, "x")), InvalidTypeError, "the sizes of the shape[1] must be"),
+    ("shape", lambda: helpers.coordinates_of((4, "x")), InvalidTypeError, "item 1 of the sizes of the shape must be"),
     ("long shape", lambda: helpers.coordinates_of((1,) * 100), InvalidValueError, "a shape of 100 sizes; must have"),
     ("deep shape", lambda: helpers.slices_of(nested(2000)), InvalidValueError, "nested deeper than 64"),
     ("no modes", lambda: helpers.slices_of(4), InvalidTypeError, "takes a shape with modes"),
-    ("kind of strides", lambda: helpers.strides_for((4, 2), 3), InvalidTypeError, "the kind of strides = 3"),
+    ("kind of strides", lambda: helpers.strides_for((4, 2), 3), InvalidTypeError, "the kind of strides is 3"),
 ]  # fmt: skip
 
 

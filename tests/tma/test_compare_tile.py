@@ -186,7 +186,10 @@ def test_a_ring_says_which_phase_is_stale() -> None:
     made = case(3)
     atom, x = made[:2]
     found = compare_tile(atom, x, 5, execute(atom, x, 4).smem, stages=1)
-    assert (found.cause, found.detail) == ("stale phase", "all of tile 4, which the stage held 1 stage earlier")
+    assert (found.cause, found.detail) == (
+        "stale phase",
+        "all bytes belong to tile 4, which the stage held 1 stage earlier",
+    )
 
 
 def test_bad_input_is_refused() -> None:
@@ -209,7 +212,7 @@ def test_the_scope_is_what_was_compared_and_tried() -> None:
     right = execute(atom, x, (1, 0)).smem
     assert str(compare_tile(atom, x, (1, 0), right)) == "equal in every byte that the loads write\njudged: 4096 bytes"
     longer = compare_tile(atom, x, (1, 0), np.concatenate([right, right[:7]]))
-    assert longer.scope == Scope(("4096 bytes",), ("7 bytes of the dump behind the tile",))
+    assert longer.scope == Scope(("4096 bytes",), ("7 bytes of the dump after the tile",))
     shifted = compare_tile(atom, x, (1, 0), execute(atom, x, (0, 0)).smem)
     assert shifted.scope == Scope(
         ("4096 bytes", "4 causes (other swizzle; other major; other box order; shifted by one tile)"),

@@ -99,7 +99,7 @@ def test_what_cp_refuses() -> None:
         memory.cp(0, encode_matrix_descriptor(65536 - 256, 0, 8, 0), SMEM)
     with pytest.raises(UnknownFactError, match="base offset"):
         memory.cp(0, SmemDescriptor(0, 0, 8, SmemSwizzle.B128, base_offset=1).encode(), SMEM)
-    with pytest.raises(TmemError, match="swizzle code 3"):
+    with pytest.raises(TmemError, match="swizzle code is 3"):
         memory.cp(0, 3 << 61, SMEM)
     with pytest.raises(TmemError, match="version = 0; must be 1"):  # of wgmma: it has the same codes of swizzles
         memory.cp(0, SmemDescriptor(0, 0, 8, SmemSwizzle.B128, "wgmma").encode(), SMEM)

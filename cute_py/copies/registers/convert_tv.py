@@ -1,17 +1,18 @@
-"""Registers from one thread-value layout to another: moves in a thread, shuffles in a warp, or shared memory.
+"""Convert registers from one thread-value layout to another, by moves in a thread, shuffles in a warp, or shared
+memory.
 
-    source        (thread, value) -> element         the thread that holds each element now
-    destination   (thread, value) -> element         who is to hold what
+    source        (thread, value) -> element         the thread and value that hold each element before destination
+    (thread, value) -> element         the thread and value that hold each element after
 
-Values lie in a thread's 32-bit registers in order, the first in the low bits: two of 16 bits in one, one of 64 bits in
-two. A conversion is found in this order:
+Values lie in a thread's 32-bit registers in order, the first in the low bits: a register holds two values of 16 bits,
+and a value of 64 bits takes two registers. The methods are tried in this order:
 
-1. every thread has its elements already, and all threads the same move of them: registers get other names
-2. linear over F2, and no element leaves its warp: shuffles, as `convert_lanes` has them
-3. anything else, and what fewer wavefronts of shared memory do than shuffles: a tile, as `convert_shared` has it
+1. moves: every thread already has its elements, and all threads move them in the same way, so registers are renamed 2.
+shuffles (`lanes`): the conversion is linear over F2, and no element leaves its warp 3. shared memory (`shared`): all
+other conversions, and those for which shared memory takes fewer cycles than shuffles
 
-The text of a conversion is PTX, from the registers %s0, %s1, ... to %d0, %d1, ...; `run` runs it on emulated warps, and
-`cuda` has it as a device function.
+The text of a conversion is PTX from the registers %s0, %s1, ... to %d0, %d1, ...; `run` runs it on emulated warps, and
+`cuda` returns it as a device function.
 """
 
 from __future__ import annotations
@@ -78,12 +79,12 @@ class RegisterConversion:
 
     @property
     def threads(self) -> int:
-        """Threads that take part."""
+        """The number of threads that take part."""
         return int(size(self.source[0]))
 
     @property
     def registers(self) -> tuple[int, int]:
-        """32-bit registers of a thread: of the source, of the destination."""
+        """The numbers of 32-bit registers of a thread, for the source and for the destination."""
         bits = self.dtype.bits
         return tuple(-(-int(size(x[1])) * bits // 32) for x in (self.source, self.destination))  # type: ignore[return-value]
 
@@ -93,14 +94,14 @@ class RegisterConversion:
         return "\n".join(line for step in self.steps for line in step.ptx)
 
     def run(self, values: ArrayLike) -> Array:
-        """The conversion on emulated warps.
+        """Run the conversion on emulated warps.
 
         Args:
             values: (thread, value) array of the values that each thread holds, of `dtype`.
         Returns:
-            (thread, value) of the destination.
+            a (thread, value) array of the destination.
         Raises:
-            InvalidTypeError: values of another shape or type.
+            InvalidTypeError: the values have another shape or type.
 
         >>> import numpy
         >>> found = convert_layout_tv(Layout((32, 2), (2, 1)), Layout((32, 2), (1, 32)))
@@ -132,8 +133,8 @@ class RegisterConversion:
         """The conversion as a device function of CUDA C++: registers in, registers out.
 
         Args:
-            name: of the function. Its third argument is the shared address of a tile of `cost.bytes` bytes, aligned to
-                1024; without a tile it is not read.
+            name: the name of the function. Its third argument is the shared-memory address of a tile of `cost.bytes`
+                bytes, aligned to 1024; a conversion without a tile does not read it.
         """
         first, second = self.registers
         body = "\\n\\t".join(line.replace("%", "%%") for step in self.steps for line in step.ptx)
@@ -183,16 +184,17 @@ def convert_layout_tv(
     """Convert registers from one thread-value layout to another.
 
     Args:
-        source, destination: (thread, value) -> index of an element, of the same threads; every element of the
-            destination is in the source.
+        source, destination: layouts (thread, value) -> index of an element, with the same threads; the source must hold
+            every element of the destination.
         dtype: element type of 8, 16, 32 or 64 bits.
-        by: `moves`, `shuffles` or `shared memory`; default `moves` if they suffice, else the method with fewer cycles.
+        by: `moves`, `shuffles` or `shared memory`; default `moves` if they suffice, otherwise the method with fewer
+            cycles.
     Returns:
-        The conversion: its steps, its cost, its PTX.
+        the conversion with its steps, cost and PTX.
     Raises:
-        InvalidValueError: other threads, an element that the source lacks, a type of other widths, more registers than
-            a thread has or a tile that no shared memory holds; with `by`, where it can't be done so.
-        InvalidTypeError: no layouts of (thread, value).
+        InvalidValueError: the threads differ, the source lacks an element, the type has another width, a thread has too
+            few registers, or the tile does not fit in shared memory; with `by`, the method can't do the conversion.
+        InvalidTypeError: an argument is not a layout of (thread, value).
 
     >>> from cute_py.atom import mma_atom
     >>> print(convert_layout_tv(mma_atom("SM80_16x8x16_F32F16F16F32_TN").layoutC_TV, Layout((32, 4), (4, 1)), "half"))
@@ -212,7 +214,7 @@ def convert_layout_tv(
     first, second = _table(source, "source", kind), _table(destination, "destination", kind)
     if first.shape[0] != second.shape[0]:
         raise InvalidValueError(
-            f"the source has {first.shape[0]} threads, the destination {second.shape[0]}; must be equal"
+            f"the source has {first.shape[0]} threads and the destination {second.shape[0]}; must be equal"
         )
     _expect_elements(first, second)
     warps = -(-first.shape[0] // LANES)

@@ -1,10 +1,10 @@
-"""copy with a format on either side, with rows by an index, or with pages by a table, on the host.
+"""The host copy with a format on either side, with rows by an index, or with pages by a table.
 
     array        -> Format, tuple of Formats    quantise (each from the same array)
     ScaledTensor -> array                       dequantise
-    ScaledTensor -> Format, ScaledTensor        other order of the scales: the bytes of the data stay
-    array        -> array, cast=True            cast
-    rows=, into_rows=, pages=                   gather, scatter, pages of a cache; -1 gives rows of `fill`
+    ScaledTensor -> Format, ScaledTensor        another order of the scales; the bytes of the data stay array        ->
+    array, cast=True            cast rows=, into_rows=, pages=                   gather, scatter, pages of a cache; -1
+    gives rows of `fill`
 
 The numbers are those of `cute_py.formats`; this module decides which of them a copy needs.
 """
@@ -70,8 +70,9 @@ class ScaledCopyResult:
     """The result of a copy into existing memory.
 
     Attributes:
-        destination: what was given as such. bytes: of the destination's elements and scales. plan: the steps, as text.
-        equal: whether the destination holds what the definition gives: the bytes are compared after the copy.
+        destination: the destination as it was given. bytes: bytes of its elements and scales. plan: a text of the
+            steps.
+        equal: whether the destination holds the bytes that the definition gives; they are compared after the copy.
     """
 
     destination: Any
@@ -81,7 +82,7 @@ class ScaledCopyResult:
 
 
 def takes(source: object, destination: object, options: ScaledOptions) -> bool:
-    """Whether a copy is one of this module's.
+    """Whether this module makes a copy.
 
     >>> takes(1, 2, {"rows": None, "cast": False})
     False
@@ -119,14 +120,16 @@ def scaled_copy(
     """The copy; see `copy` for the arguments."""
     if backend not in ("auto", "host"):
         raise InvalidValueError(
-            f"backend = {given(backend)} for a copy with a format, an index or a cast; must be 'auto' or 'host'"
+            f"backend = {given(backend)}; must be 'auto' or 'host' for a copy with a format, an index or a cast"
         )
     for name, flag in (("requantize", requantize), ("cast", cast)):
         expect(flag, bool, name)
     if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
         raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
     if rows is not None and pages is not None:
-        raise InvalidValueError("rows and pages were both given; a table of pages is already an index of rows")
+        raise InvalidValueError(
+            "rows and pages can't be combined, because a table of pages is already an index of rows"
+        )
     if isinstance(source, Format):
         raise InvalidTypeError("the source of the copy is a Format, which has no data", hint="copy(array, format)")
     source, destination = (_host_array(thing) for thing in (source, destination))
@@ -160,7 +163,7 @@ def _host_array(thing: Any) -> Any:
     view = host_view(thing)
     if view is None:
         raise InvalidValueError(
-            "a copy with a format, an index or a cast runs on the host here, but an array is on a device"
+            "this copy with a format, an index or a cast runs on the host, but an array is on a device"
         )
     element = view.element_bytes
     span = sum((size - 1) * abs(step) for size, step in zip(view.shape, view.strides, strict=True)) + 1
@@ -184,7 +187,7 @@ def _refuse_aliases(source: Any, destination: Any) -> None:
         for other in _memory(destination):
             if np.shares_memory(one, other):
                 raise InvalidValueError(
-                    "the source and the destination overlap; this copy does not work in place"
+                    "the source and the destination overlap, but this copy does not work in place"
                 ).of_rule("overlap")
     outputs = _memory(destination)
     if len(outputs) == 2 and np.shares_memory(outputs[0], outputs[1]):
@@ -195,10 +198,10 @@ def _refuse_aliases(source: Any, destination: Any) -> None:
 
 
 def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDArray[np.int64]:
-    """An index of rows, each -1 (a masked row) or below count.
+    """An index of rows, each of which is -1 (a masked row) or below count.
 
     Raises:
-        InvalidValueError: an entry out of range.
+        InvalidValueError: an entry is out of range.
     """
     found = expect_integer_array(index, name)
     low = -1 if masked else 0
@@ -227,7 +230,7 @@ def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
         return taken.reshape(*table.shape[:-1], table.shape[-1] * source.shape[1], *source.shape[2:])
     index = index_of_rows(rows, len(source), "rows")
     if index.ndim != 1:
-        raise InvalidValueError(f"rows has {index.ndim} modes; must be a list of rows")
+        raise InvalidValueError(f"rows has {index.ndim} modes; must have 1, a list of rows")
     return _taken(source, index, fill)
 
 
@@ -241,8 +244,8 @@ def _taken(source: NDArray[Any], index: NDArray[np.int64], fill: float | None) -
 def _expect_rows(form: Format, shape: tuple[int, ...], what: str) -> None:
     if form.block[0] != 1 or form.transposed or len(shape) != 2:
         raise InvalidValueError(
-            f"{what} of a ScaledTensor with blocks of {form.block[0]} rows; must be (M, K) with one row per "
-            "block, not transposed",
+            f"{what} can't index a ScaledTensor with blocks of {form.block[0]} rows; must be (M, K) with one row "
+            "per block, not transposed",
             {"format": form},
         )
 
@@ -257,8 +260,7 @@ def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any) -> ScaledTenso
     _expect_rows(form, source.shape, "rows")
     if form.order.given_layout is not None or not form.order.is_layout:
         raise InvalidValueError(
-            f"the scales are stored in the order {form.order}, which has no rows of a fixed "
-            "size; must be an order of any size"
+            f"the order of the scales, {form.order}, has no rows of a fixed size; must be an order for any size"
         )
     index = index_of_rows(rows, source.shape[0], "rows")
     shape = (len(index), source.shape[1])
@@ -298,7 +300,7 @@ def _differing(a: Format, b: Format) -> list[str]:
 
 
 def same_bytes(a: Format, b: Format) -> bool:
-    """Whether data in one format is data in the other: how the scale was found does not matter to what is stored."""
+    """Whether both formats store the same bytes for the same data. The rule that chooses a scale does not matter."""
     return all(name == "scale_rule" for name in _differing(a, b)) and a.scale == b.scale
 
 
@@ -311,7 +313,7 @@ def _into_scaled(
     made = _to_format(source, form, fill, requantize, destination.tensor_scale)
     if made.shape != destination.shape:
         raise InvalidValueError(
-            f"the source has the shape {made.shape}, the destination {destination.shape}; must be equal"
+            f"the source has the shape {made.shape} and the destination {destination.shape}; must be equal"
         )
     _expect_tensor_scale(made, destination)
     destination.data.view(np.uint8)[...] = made.data.view(np.uint8)
@@ -331,8 +333,8 @@ def _expect_tensor_scale(made: ScaledTensor, destination: ScaledTensor) -> None:
         return
     if destination.tensor_scale is None or np.float32(made.tensor_scale) != np.float32(destination.tensor_scale):
         raise InvalidValueError(
-            f"the source has the tensor scale {made.tensor_scale}, the destination {destination.tensor_scale}; "
-            "must be equal",
+            f"the source has the tensor scale {made.tensor_scale} and the destination "
+            f"{destination.tensor_scale}; must be equal",
             hint="copy(source, format) makes a ScaledTensor with its own tensor scale",
         ).of_rule("tensor_scale")
 
@@ -391,7 +393,7 @@ def _into_array(source: Any, destination: NDArray[Any], into_rows: Any, convert:
     if into_rows is None:
         if values.shape != destination.shape:
             raise InvalidValueError(
-                f"the source has the shape {values.shape}, the destination {destination.shape}; must be equal"
+                f"the source has the shape {values.shape} and the destination {destination.shape}; must be equal"
             )
         destination[...] = values
         got, want = destination, values

@@ -1,8 +1,9 @@
-"""Operands of a copy that computes: arrays, scaled tensors and indices as the sides of a plan, with their addresses.
+"""The operands of a copy that computes: arrays, scaled tensors and indices as the sides of a plan, with their
+addresses.
 
-array                 a matrix whose rows or columns are contiguous; other shapes where leading modes join
-ScaledTensor          the matrix of its data, the address of its scales
-rows=, into_rows=     an index in host memory is checked here, one on a device by the kernel
+array                 a matrix with contiguous rows or columns; other shapes if their leading modes merge ScaledTensor
+the matrix of its data, the address of its scales rows=, into_rows=     this module checks an index in host memory; the
+kernel checks an index on a device
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class ScaledWork:
 
 
 def memory_view(array: Any) -> ArrayView:
-    """The view of an array; of PyTorch's types of one byte, which it may not export, as bytes of that type."""
+    """The view of an array. PyTorch may not export its one-byte types, so these are viewed as bytes of that type."""
     kind = type(array)
     if kind.__module__.partition(".")[0] == "torch" and str(getattr(array, "dtype", "")).startswith("torch.float8"):
         torch = sys.modules["torch"]
@@ -72,7 +73,7 @@ def memory_view(array: Any) -> ArrayView:
 
 
 def device_of(array: Any) -> int | None:
-    """The device of an array; None of host memory, and of other objects."""
+    """The device of an array; None for host memory and for other objects."""
     if isinstance(array, np.ndarray) or not (
         isinstance(array, ArrayView) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")
     ):
@@ -179,7 +180,7 @@ def scaled_side(one: ScaledTensor, fill: float | None, role: str) -> tuple[Matri
 
 
 def expect_device_format(form: Format) -> None:
-    """Refuse a format whose elements the kernels do not know."""
+    """Refuse a format with elements that the kernels do not support."""
     wanted = {"e4m3": "bytes", "e5m2": "bytes", "e2m1": "pairs"}
     if wanted.get(form.element) != form.packing:
         raise refused(
@@ -235,12 +236,13 @@ def scaled_work(
     cast: bool = False,
     gain: float | None = None,
 ) -> ScaledWork:
-    """Plan a copy that computes between memory that exists: the arguments are those of `copy`.
+    """Plan a copy that computes, between existing memory.
 
-    gain: reciprocal of the outputs' tensor scale, where its variant has another one than 1 / tensor scale.
+    The arguments are those of `copy`. gain: the reciprocal of the outputs' tensor scale, if the variant of the format
+    uses a number other than 1 / tensor scale.
 
     Raises:
-        InvalidValueError: shapes that differ, operands that overlap, or what the device does not make.
+        InvalidValueError: shapes differ, operands overlap, or the device does not support the copy.
     """
     outputs = destination if isinstance(destination, tuple) else (destination,)
     if any(isinstance(one, Format) for one in (source, *outputs)):
@@ -308,7 +310,7 @@ def _quantised_work(
     for one, (form_side, _, _) in zip(outputs, made, strict=True):
         wanted = (one.shape[0] if index.into else count, width)
         if one.shape != wanted:
-            raise InvalidValueError(f"the source has the shape {wanted}, the destination {one.shape}; must be equal")
+            raise InvalidValueError(f"the source has the shape {wanted} and the destination {one.shape}; must be equal")
         if one.format.tensor_scale and one.tensor_scale is None:
             raise refused(
                 "a format with an unknown tensor scale",
@@ -340,7 +342,7 @@ def _array_work(
     by_rows = rows is not None or into_rows is not None or pages is not None
     if not by_rows:
         if a.shape != b.shape:
-            raise InvalidValueError(f"the source has the shape {a.shape}, the destination {b.shape}; must be equal")
+            raise InvalidValueError(f"the source has the shape {a.shape} and the destination {b.shape}; must be equal")
         first, second = matrix(a, "source", kind_of(a.dtype)), matrix(b, "destination", kind_of(b.dtype))
         shape = (first.along, first.lines) if first.by_columns else (first.lines, first.along)
         launch = plan_scaled(first, [second], shape)
@@ -416,11 +418,11 @@ def _from_scaled(
     if isinstance(to, ScaledTensor):
         other, there, its = scaled_side(to, None if rows is not None else fill, "destination")
         if to.shape != (M, K):
-            raise InvalidValueError(f"the source has the shape {(M, K)}, the destination {to.shape}; must be equal")
+            raise InvalidValueError(f"the source has the shape {(M, K)} and the destination {to.shape}; must be equal")
         if source.tensor_scale != to.tensor_scale:
             raise InvalidValueError(
-                f"the source has the tensor scale {source.tensor_scale}, the destination {to.tensor_scale}; must "
-                "be equal"
+                f"the source has the tensor scale {source.tensor_scale} and the destination {to.tensor_scale}; "
+                "must be equal"
             ).of_rule("tensor_scale")
         launch = plan_scaled(side, [other], (M, K), _of_widths(index, indices))
         _refuse_overlaps([data, scales, *indices.values()], [there, its])
@@ -431,7 +433,7 @@ def _from_scaled(
         )
     b = memory_view(_expect_array(to, "destination"))
     if b.shape != source.shape:
-        raise InvalidValueError(f"the source has the shape {source.shape}, the destination {b.shape}; must be equal")
+        raise InvalidValueError(f"the source has the shape {source.shape} and the destination {b.shape}; must be equal")
     second = matrix(b, "destination", kind_of(as_dtype(b.dtype)))
     launch = plan_scaled(side, [second], (M, K))
     _refuse_overlaps([data, scales], [b])

@@ -1,7 +1,7 @@
 """Prepared copies that compute, and copies of host memory by way of a device.
 
 prepare_scaled     memory on a device; `check` reports an index that is no row
-copy_by_device     arrays of numpy are moved there and back; of others, where they are
+copy_by_device     numpy arrays are moved to the device and back; other arrays are copied in place
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NOTHING: Final = (1 << 64) - 1
 class IndexRecord:
     """Device memory in which a kernel records the position of the first out-of-range index.
 
-    place << 32 | entry, the least of all; all ones: every entry was a row, or -1.
+    The smallest place << 32 | entry of all; all ones means that every entry was a row, or -1.
     """
 
     def __init__(self, device: Device) -> None:
@@ -58,10 +58,10 @@ class IndexRecord:
         return self._buffer.address
 
     def check(self, names: Sequence[str], limits: Sequence[int], stream: int = 0) -> None:
-        """Wait for the stream; raise if an entry was no row, and clear the record.
+        """Wait for the stream, raise an error if an entry was not a row, and clear the record.
 
         Raises:
-            InvalidValueError: rule 'row_index', with the first such place.
+            InvalidValueError: an entry was not a row; the rule is 'row_index', and the text has the first such place.
         """
         (found,) = struct.unpack("<Q", bytes(self._buffer.read(stream=stream)))
         if found == NOTHING:
@@ -76,7 +76,8 @@ class IndexRecord:
 class PreparedScaledCopy(PreparedCopy):
     """A copy that computes: `PreparedCopy` of a cast, of formats, of rows by an index.
 
-    `check` waits for the stream and raises if an entry of an index was no row; such rows were not read or written.
+    `check` waits for the stream, and raises an error if an entry of an index was not a row. Such rows were neither read
+    nor written.
     """
 
     def __init__(self, device: Device, work: ScaledWork, keep: tuple[Any, ...], options: dict[str, Any]) -> None:
@@ -88,6 +89,10 @@ class PreparedScaledCopy(PreparedCopy):
         super().__init__(device, [one], work.launch.moved, keep=(*work.places.values(), *keep), overlaps=True)
         self.work, self._index, self._options = work, record, options
 
+    def owned(self) -> tuple[object, ...]:
+        """As of `PreparedCopy`; the record of the index too."""
+        return (*super().owned(), *((self._index,) if self._index is not None else ()))
+
     def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
         """Its launches on the emulated multiprocessor: `run_ptx(prepared, args=(source, destination))`."""
         from cute_py.copies.machine_copy import scaled_launches
@@ -96,7 +101,7 @@ class PreparedScaledCopy(PreparedCopy):
         return scaled_launches(source, destination, **self._options)
 
     def check(self, stream: StreamLike = None) -> None:
-        """Wait for the stream, and raise InvalidValueError if an entry of an index was no row."""
+        """Wait for the stream, and raise InvalidValueError if an entry of an index was not a row."""
         super().check(stream)
         if self._index is not None:
             limits = [self.work.limits[name] for name in self.work.indices]
@@ -106,11 +111,11 @@ class PreparedScaledCopy(PreparedCopy):
 def prepare_scaled(
     source: Any, destination: Any, device: Device | None = None, *, unique: bool = False, **options: Any
 ) -> PreparedScaledCopy:
-    """`prepare_copy` of what computes: options as of `copy`. unique: check now, on the host, that into_rows names each
-    row once; otherwise the row that is named twice has either content.
+    """`prepare_copy` for copies that compute, with the options of `copy`. unique: check now, on the host, that
+    into_rows names each row once; otherwise a row that is named twice gets one of the two contents.
 
     Raises:
-        DeviceError: memory that is not on the device. InvalidValueError: what the device does not make.
+        DeviceError: some memory is not on the device. InvalidValueError: the device does not support the copy.
     """
     expect(unique, bool, "unique")
     work = scaled_work(source, destination, **options)
@@ -157,8 +162,8 @@ def copy_by_device(
 ) -> Any:
     """`copy` with a format, a cast or an index on a device.
 
-    Memory of numpy is moved there and back. A destination that is a Format, or several, is allocated where the source
-    is.
+    Numpy arrays are moved to the device and back. For a destination that is a Format, or several, memory is allocated
+    on the side of the source.
     """
     made = destination
     formats = destination if isinstance(destination, tuple) else (destination,)
@@ -193,7 +198,7 @@ def copy_by_device(
 
 
 def device_magnitude(source: Any, device: Device, stream: int = 0) -> float:
-    """The largest magnitude of a matrix on a device, NaN left out; 0 of NaN alone. Waits for the stream."""
+    """The largest magnitude of a matrix on a device without its NaN; 0 if all are NaN. Waits for the stream."""
     view = memory_view(source)
     launch = plan_largest(matrix(view, "source", kind_of(view.dtype)))
     with DeviceBuffer(device, 8) as record:

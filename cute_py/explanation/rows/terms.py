@@ -27,6 +27,9 @@ _ALSO: Final = {
     "basis": "basis element",
     "scaledbasis": "basis element",
     "proxyfence": "fence.proxy.async",
+    "torchscaledmm": "scaled_mm",
+    "torchnnfunctionalscaledmm": "scaled_mm",
+    "fscaledmm": "scaled_mm",
 }
 """Other ways to write a word or a term, as `key` spells them."""
 

@@ -223,7 +223,7 @@ template <class O> __device__ __forceinline__ void write_tile(
         float x[8];
         values(e[q], x);
         const u32 f = COUNT == 1 ? 0 : O::BR == 1 ? q : j;
-        y[i] = O::RULE == NONE ? x[j] : DIVIDED ? quotient(x[j], factor[f], inverse[f]) : x[j] * factor[f];
+        y[i] = O::RULE == NONE ? x[j] : DIVIDED ? quotient<WIDE>(x[j], factor[f], inverse[f]) : x[j] * factor[f];
       }
       const Codes<O::KIND> c = coded<O::KIND>(y);
       if (O::TRANSPOSED) put_unit<O>(at.column % 128 + line, at.row % 128 / 8, c);

@@ -370,6 +370,5 @@ TABLE: Final[Mapping[str, Builder]] = {
     "ldmatrix": build_load_matrix,
     "stmatrix": build_store_matrix,
     "movmatrix": build_transpose_matrix,
-    "mma": build_mma,
     "wgmma": build_wgmma,
 }

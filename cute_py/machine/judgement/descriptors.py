@@ -14,15 +14,16 @@ Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, SmemSwizzle
 from cute_py.errors import CuteError, counted
-from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, OperandRead
+from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, OperandRead, Touched
 from cute_py.machine.judgement.once import OncePerInstruction
+from cute_py.machine.judgement.scale_factors import ReadTile, ScaleFactors, WrittenTile
 from cute_py.machine.operands import operand_units, row_units
 from cute_py.machine.threads import Array, Frame, Host
 
@@ -45,20 +46,6 @@ _OTHER_TYPES: Final = {
 """Type of a tensor map of floats -> types of operands that do not have its bits. Maps of integers take all."""
 
 
-@dataclass(slots=True)
-class WrittenTile:
-    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map and its
-    type."""
-
-    place: int
-    nbytes: int
-    width: int
-    at: int
-    map_key: Any
-    data_type: str
-    read: bool = False
-
-
 def operand_tiles(code: Code) -> Observer:
     """The judge of descriptors, of a kernel that has products; else nobody."""
     return (
@@ -75,6 +62,7 @@ class OperandTiles(OncePerInstruction):
 
     def __init__(self, code: Code) -> None:
         super().__init__(code)
+        self.scales = ScaleFactors(self._say, self._where)
 
     def began(self, m: Host) -> None:
         """CTAs begin to run together."""
@@ -84,6 +72,7 @@ class OperandTiles(OncePerInstruction):
         self.owner = np.zeros(count, np.int32)
         self.origin = np.full(count, NO_ORIGIN, np.int64)
         self.seen = np.zeros(count, np.bool_)
+        self.scales.began(m)
 
     def ended(self, m: Host, failed: bool) -> None:
         """Judge the tiles that are still there."""
@@ -105,13 +94,32 @@ class OperandTiles(OncePerInstruction):
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy writes a tile, or a product reads its operands."""
         if work.kind in ("wgmma", "tcgen05.mma"):
-            for operand in work.operands:
-                self._operand(f, site, operand)
+            read = [ReadTile(operand, self._operand(f, site, operand)) for operand in work.operands]
+            self.scales.multiplied(f, site, work, read)
+        elif work.kind == "tcgen05.cp":
+            for span, cells in zip(work.reads, work.cells, strict=True):
+                self.scales.copied(cells, self._tiles_of(span))
         elif work.kind == "tensor load":
             for span in work.writes:
                 self._tile(site, span.start, span.nbytes, work)
+        elif work.kind == "bulk load":
+            for span in work.writes:
+                if span.array is self.m.shared:
+                    self.owner[span.start // UNIT_BYTES : -(-(span.start + span.nbytes) // UNIT_BYTES)] = 0
         elif work.kind == "cp.async":
             self._copied(work)
+
+    def tensor_used(
+        self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
+    ) -> None:
+        """A store writes columns of tensor memory; copies and products say more when they are issued."""
+        if writes and not committed:
+            self.scales.forget(cta, region[1], region[2])
+
+    def _tiles_of(self, span: Touched) -> list[WrittenTile | None]:
+        """The tiles that units of shared memory belong to; None for what no tensor copy wrote."""
+        units = np.asarray(span.offsets) // UNIT_BYTES
+        return [self.tiles[number] for number in np.unique(self.owner[units]).tolist()]
 
     def _tile(self, site: Site, place: int, nbytes: int, work: AsyncWork) -> None:
         units = slice(place // UNIT_BYTES, (place + nbytes) // UNIT_BYTES)
@@ -120,7 +128,11 @@ class OperandTiles(OncePerInstruction):
         self.owner[units] = len(self.tiles)
         self.origin[units] = NO_ORIGIN
         self.seen[units] = False
-        self.tiles.append(WrittenTile(place, nbytes, work.swizzle, site.number, work.map_key, work.data_type))
+        self.tiles.append(
+            WrittenTile(
+                place, nbytes, work.swizzle, site.number, work.map_key, work.data_type, dims=work.dims, bits=work.bits
+            )
+        )
 
     def _copied(self, work: AsyncWork) -> None:
         """cp.async: where the units came from."""
@@ -140,17 +152,18 @@ class OperandTiles(OncePerInstruction):
 
     # ---- who reads ---------------------------------------------------------------------------------------------------
 
-    def _operand(self, f: Frame, site: Site, operand: OperandRead) -> None:
+    def _operand(self, f: Frame, site: Site, operand: OperandRead) -> list[WrittenTile]:
+        """Judge the descriptor of an operand; the tiles that it reads."""
         m = self.m
         try:
             fields = SmemDescriptor.decode(operand.words, operand.kind)
             units = (_units(operand) - m.shared_base) // UNIT_BYTES + operand.start // UNIT_BYTES
         except CuteError:
-            return  # the product itself says so
+            return []  # the product itself says so
         width = fields.swizzle.row_bytes
         limit = (operand.start + m.shared_bytes) // UNIT_BYTES
         if int(units.min()) < operand.start // UNIT_BYTES or int(units.max()) >= limit:
-            return
+            return []
         address = fields.start * UNIT_BYTES
         row = self._row(address, width, operand.start)
         if width > UNIT_BYTES and row and not fields.base_offset:
@@ -193,6 +206,7 @@ class OperandTiles(OncePerInstruction):
         if owners == [0] and operand.kind is DescriptorKind.WGMMA:
             self._rows(f, site, operand, fields)
         self.seen[units] = True
+        return tiles
 
     def _types(self, f: Frame, site: Site, operand: OperandRead, tiles: list[WrittenTile]) -> None:
         """Whether the instruction descriptor of a tcgen05.mma names the type of the tensor maps."""

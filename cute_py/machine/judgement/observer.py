@@ -88,6 +88,16 @@ class OperandRead:
     element: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TensorColumns:
+    """Columns of the tensor memory of a CTA. what: 'copy', 'D', 'SFA' or 'SFB'. last: one past the last column."""
+
+    what: str
+    cta: int
+    first: int
+    last: int
+
+
 @dataclass(slots=True)
 class AsyncWork:
     """Asynchronous work that was issued: a copy, or a product of a warpgroup.
@@ -101,7 +111,10 @@ class AsyncWork:
             commit arrives when it is complete; else empty.
         rows: gives the rows of global memory of a tensor copy, which a load reads and a store writes.
         swizzle: width of the swizzle of a tensor copy's map in bytes, 16 without one. map_key: equal for equal maps.
-        operands: of a wgmma or a tcgen05.mma. data_type: that of a tensor copy's map, 'FLOAT16'.
+        operands: of a wgmma or a tcgen05.mma. data_type: that of a tensor copy's map, 'FLOAT16'. dims: extents of that
+            map, innermost first; bits: of one of its elements.
+        cells: columns of tensor memory that a tcgen05.cp writes, or that a tcgen05.mma has its sums and scale factors
+            in. block: elements of K for each scale factor.
     """
 
     kind: str
@@ -115,6 +128,10 @@ class AsyncWork:
     map_key: Any = None
     operands: list[OperandRead] = field(default_factory=list)
     data_type: str = ""
+    dims: tuple[int, ...] = ()
+    bits: int = 0
+    cells: list[TensorColumns] = field(default_factory=list)
+    block: int = 0
 
 
 class Observer:
@@ -233,6 +250,20 @@ class Observer:
 
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
         """tcgen05.commit: a barrier gets an arrival, which `arrived` reports next: what a thread issued is complete."""
+
+    # ---- tensor maps in memory ---------------------------------------------------------------------------------------
+
+    def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
+        """tensormap.replace or tensormap.cp_fenceproxy of one CTA has written the map at `array[start:]`.
+
+        released: scope of a tensormap.cp_fenceproxy, which releases too; else empty.
+        """
+
+    def map_acquired(self, f: Frame, site: Site, cta: int, array: Array, start: int, scope: str) -> None:
+        """fence.proxy.tensormap::generic.acquire of a map by threads of one CTA; `fenced` has the releases."""
+
+    def map_read(self, f: Frame, site: Site, array: Array, start: int) -> None:
+        """A tensor copy of one thread reads its map."""
 
     # ---- tensor memory -----------------------------------------------------------------------------------------------
 

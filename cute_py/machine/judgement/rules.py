@@ -33,6 +33,9 @@ overwritten while in use | Asynchronous work may still read these bytes, and not
 missing proxy fence | The asynchronous proxy does not see what ordinary stores wrote before a fence.proxy.async.
   -> Execute fence.proxy.async behind the stores, before the barrier that the issuing thread waits for
   <- async proxy; membar/fence, proxy fences
+tensor map not ordered | Copies read tensor maps through a proxy of their own, which sees a change behind two fences.
+  -> Release behind the change, then acquire the map in the CTA that copies, both with a scope that has both threads
+  <- membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy
 initialisation not fenced | An mbarrier that another proxy or another CTA uses needs a fence behind its initialisation.
   -> Execute fence.mbarrier_init.release.cluster, or fence.proxy.async, behind mbarrier.init
   <- membar/fence, fence.mbarrier_init
@@ -82,6 +85,10 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("behind other", "fence.proxy.async;"), ("before", "fence.proxy.async;"),
         ("before", "cp.async.wait_all; fence.proxy.async; bar.sync 0;"),
     ),
+    "tensor map not ordered": (
+        ("behind other", "fence.proxy.tensormap::generic.release.gpu;"),
+        ("before", "fence.proxy.tensormap::generic.acquire.gpu [{map}], 128;"),
+    ),
     "initialisation not fenced": (("behind other", "fence.mbarrier_init.release.cluster;"),),
     "initialisation not known": (("before", "bar.sync 0;"), ("behind other", "bar.sync 0;")),
     "invalidated while in use": (("before", "bar.sync 0;"),),
@@ -90,4 +97,5 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "store under way at exit": (("behind", _WAIT_STORE),),
     "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
 }  # fmt: skip
-"""Rule -> (where, what to insert): before or behind the instruction of the finding, or behind the other one."""
+"""Rule -> (where, what to insert): before or behind the instruction of the finding, or behind the other one; {map} is
+the address of the tensor map that it reads."""

@@ -12,9 +12,13 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.machine.judgement.rules import CURES
+from cute_py.ptx.locations import line_text
 
 MAX_RUNS: Final = 4
 """Runs that all findings of a launch may take to try changes."""
+
+CLEARED: Final = "clears all errors"
+"""Fact of a finding of several: with its change the run has no error at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,10 @@ class Insertion:
     text: str
     behind: bool = False
 
-    def __str__(self) -> str:
-        return f"insert `{self.text}` {'behind' if self.behind else 'before'} line {self.line}"
+    def told(self, sources: Mapping[int, str]) -> str:
+        """The change as text, with the line of the source."""
+        place = line_text(self.line, sources.get(self.line, ""))
+        return f"insert `{self.text}` {'behind' if self.behind else 'before'} {place}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,9 @@ class Substitution:
     old: str
     new: str
 
-    def __str__(self) -> str:
-        return f"replace `{self.old}` by `{self.new}` in line {self.line}"
+    def told(self, sources: Mapping[int, str]) -> str:
+        """The change as text, with the line of the source."""
+        return f"replace `{self.old}` by `{self.new}` in {line_text(self.line, sources.get(self.line, ''))}"
 
 
 Change = Insertion | Substitution
@@ -72,12 +79,14 @@ def changed(text: str, changes: Sequence[Change]) -> str:
 
 
 def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
-    """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what."""
+    """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what; {map} is a fact of it."""
     made: list[tuple[Change, ...]] = []
     for where, text in CURES.get(found.rule, ()):
         line = found.facts.get("other_line" if where == "behind other" else "line")
         if isinstance(line, int):
-            made.append((Insertion(line, text, behind=where != "before"),))
+            made.append(
+                (Insertion(line, text.replace("{map}", str(found.facts.get("map"))), behind=where != "before"),)
+            )
     return made
 
 
@@ -105,11 +114,14 @@ CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
 """Rule -> what may cure a finding of it."""
 
 
-def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun) -> list[Diagnostic]:
+def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: Mapping[int, str]) -> list[Diagnostic]:
     """Findings with the changes that cured them in their `fixes`: the first finding of each rule is tried.
 
     A change cures a finding where the run of the changed text ends, finds less by this rule, and no error that was not
     there before.
+
+    Args:
+        sources: line of the text -> line of the source.
     """
     made = list(found)
     left = MAX_RUNS
@@ -122,15 +134,16 @@ def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun) -> list[D
             if not left:
                 return made
             left -= 1
-            if _cures(one, found, rerun(changed(text, change))):
-                made[place] = replace(one, fixes=(*one.fixes, "; ".join(map(str, change))))
+            after = rerun(changed(text, change))
+            if after is not None and _cures(one, found, after):
+                said = "; ".join(part.told(sources) for part in change)
+                cleared = {CLEARED: True} if not _errors(after) and sum(_errors(found).values()) > 1 else {}
+                made[place] = replace(one, fixes=(*one.fixes, said), facts={**one.facts, **cleared})
                 break
     return made
 
 
-def _cures(one: Diagnostic, before: Sequence[Diagnostic], after: Sequence[Diagnostic] | None) -> bool:
-    if after is None:
-        return False
+def _cures(one: Diagnostic, before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> bool:
     rules = _errors(after)
     if any(count > _errors(before).get(rule, 0) for rule, count in rules.items()):
         return False

@@ -67,6 +67,8 @@ class TensorState:
         self.version = 0
         self.written = np.zeros((m.ctas, LANES, COLUMNS), np.int32)
         """1 + the number of the instruction that wrote a cell last, since its columns were allocated; 0: none."""
+        self.products: dict[tuple[int, int], Any] = {}
+        """(CTA, line) -> the first product that the instruction there computed for the CTA, of a pair the first."""
         self._said: set[int] = set()
         self._said_loads: set[int] = set()
         self._collectors: dict[tuple[int, str], int] = {}

@@ -33,6 +33,12 @@ tensor memory never written | Columns have no value when they are allocated.
 collector buffer not filled | A product may take A or B out of a collector buffer that an earlier one has filled.
   -> Execute a product with .fill of the same operand first, and none with .lastuse or .discard between the two
   <- tcgen05.mma, collector usage
+scale factors | A block-scaled product multiplies the rows of A and B by the factors in the columns that it names.
+  -> Name the columns into which tcgen05.cp copies the factors of that operand
+  <- tcgen05.mma, block scaling; layouts of scale factors
+scale selector | The selector of mma.sync names the byte and the lanes of a register that has the scale factors.
+  -> Take a byte that is a multiple of the factors of a row, one of 2 pairs of lanes for A, and one of 4 lanes for B
+  <- mma, block scaling
 larger allocation than before | The number of columns may not increase from one tcgen05.alloc of a CTA to the next.
   -> Allocate the largest number first, or once for all
   <- tcgen05.alloc

@@ -1,8 +1,8 @@
-"""TmaAtom: all data of one TMA copy of a tile, from the global tensor to the descriptor's bytes.
+"""`TmaAtom`: all data of a TMA copy of tiles, from the global tensor to the descriptor's bytes.
 
 An atom is made once for a global tensor and the layout of a tile in shared memory. It holds the box (the G-basis), the
-request and the 128 bytes of the tensor map, and gives the TMA tensor, which is tiled and partitioned like the tensor
-itself to get the coordinates of each instruction. `explain` describes it, with reasons.
+request and the 128 bytes of the tensor map. `get_tma_tensor` returns the TMA tensor; tile and partition it like the
+tensor itself to get the coordinates of each instruction. `explain` describes the atom, with reasons.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class TmaAtom(TileAtom):
         op: the operation; gtensor: the global tensor; smem_layout: layout of one tile, as given.
         gbasis: the G-basis and its trace (for gather4 and scatter4, the basis before the reduction to four rows).
         plan: the numbers of the tensor map; request: these numbers as the driver's arguments.
-        swizzle: the swizzle on bytes that the descriptor asks for.
+        swizzle: the swizzle on bytes that the descriptor encodes.
         dtype, internal_dtype: element type of the tensor, and the type in which TMA counts.
 
     >>> import cute_py as cute
@@ -73,14 +73,14 @@ class TmaAtom(TileAtom):
 
     @property
     def num_bits_per_tma(self) -> int:
-        """Bits of one instruction slot: of the whole box, not divided by a multicast count."""
+        """Bits of one instruction slot: the whole box, not divided by a multicast count."""
         return self.plan.num_bits_per_tma
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes that one instruction delivers to each CTA that receives it: its box, out-of-bounds elements included.
+        """Bytes that one instruction delivers to each receiving CTA: the box with its out-of-bounds elements.
 
-        Boxes of packed types count their packed bits.
+        Packed types count their packed bits.
         """
         rows = 4 if self.instruction.mode in ("gather4", "scatter4") else 1
         return math.prod(self.plan.box) * rows * self.internal_dtype.bits // 8
@@ -89,7 +89,7 @@ class TmaAtom(TileAtom):
         """The coordinate tensor of the global tensor (or of a congruent shape).
 
         Raises:
-            StaticAssertError: the shape is not congruent with the global tensor's.
+            StaticAssertError: the shape is not congruent with the shape of the global tensor.
         """
         return tma_tensor(self.gtensor.shape if shape is None else shape, self.g_stride, self.plan.rank)
 
@@ -100,7 +100,8 @@ class TmaAtom(TileAtom):
 
     @cached_property
     def tiled_copy(self) -> TiledCopy:
-        """The tiled copy that C++'s make_tma_copy returns: CTAs are its threads; `.get_slice(cta).partition_S(tensor)`.
+        """The tiled copy that C++'s make_tma_copy returns. CTAs are its threads; use
+        `.get_slice(cta).partition_S(tensor)`.
 
         Raises:
             StaticAssertError: the instruction slots do not tile the value map, or a pair of CTAs must share the tile.
@@ -119,9 +120,10 @@ class TmaAtom(TileAtom):
     def check(self) -> list[Diagnostic]:
         """Differences between this atom's copy and its layouts.
 
-        `check_fits` finds tiles that fit into no block's shared memory, `check_filled` tiles that extend past a mode
-        where the engine fills no zeros, `check_units` swizzles that count elements, `check_rows` swizzled rows that are
-        shorter than their swizzle, and `check_shared` CTAs that get only a slice of the tile.
+        `check_fits` finds tiles that do not fit in the shared memory of a block, `check_filled` finds tiles that extend
+        past a mode where the engine fills no zeros, `check_units` finds swizzles that count elements, `check_rows`
+        finds swizzled rows that are shorter than their swizzle, and `check_shared` finds CTAs that get only a slice of
+        the tile.
         """
         units, shared = check_units(self.smem_layout, self.dtype.bits), check_shared(self.op, self.num_multicast)
         return [*check_fits(self), *check_filled(self), *units, *shared, *check_rows(self)]
@@ -136,8 +138,8 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
 
     The engine tests one coordinate for each mode of the tensor map. It misses two cases, in CuTe too:
 
-    - global modes that were merged into one mode of the map share its test: the second lies past the end of the first;
-    - a mode that is statically of size 1 never moves a coordinate: a further instruction along it reads its first row.
+    - global modes that were merged into one mode of the map share its test: past the end of the first lies the second;
+    - a mode of static size 1 never moves a coordinate: a further instruction along it reads the first row again.
     """
     gmem, v_map = atom.gtensor.layout, atom.gbasis.trace.cta_v_map
     reach: dict[Path, int] = {}  # how far the tile reaches along each global mode that it walks, in elements
@@ -172,7 +174,7 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
             return _unfilled(
                 (path, tile),
                 ", which has the static size 1: coordinates never move along it, so instructions beyond its end "
-                "read its first row again",
+                "read the first row again",
             )
     return []
 
@@ -184,7 +186,7 @@ def _unfilled(reach: tuple[Path, int], why: str) -> list[Diagnostic]:
 
 
 def explain_atom(atom: TmaAtom) -> str:
-    """Everything about an atom, one section each.
+    """Describe an atom in sections: operands, stages, tensor map, tile, checks and improvements.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -227,7 +229,7 @@ def _instructions(atom: TmaAtom) -> list[str]:
 
 
 def improvements(atom: TmaAtom) -> list[str]:
-    """List changes that would make the copy larger-grained or free of conflicts; empty if there are none."""
+    """List changes that give larger boxes or fewer bank conflicts; empty if there are none."""
     out = []
     inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
     if atom.instructions > 1:
@@ -236,7 +238,7 @@ def improvements(atom: TmaAtom) -> list[str]:
             f"only {atom.bytes_per_instruction} bytes; another order of the tile's modes may give one larger box"
         )
     if inner < 64:
-        out.append(f"rows of {inner} bytes: boxes reach the full rate with rows of 64 bytes or more")
+        out.append(f"rows of {inner} bytes; a copy reaches the full rate with rows of at least 64 bytes")
     if atom.swizzle.bits == 0 and inner % 128 == 0 and len(leaves(atom.tile.shape)) > 1:
         out.append("no swizzle: 8 rows at one column lie in the same banks; a 128B swizzle spreads them")
     reason = atom.why_not()

@@ -4,13 +4,13 @@
         ->  (_64,_128):(_1@1,_1@0)        a box of 64 elements of mode 1 by 128 of mode 0
 
 The instruction writes a contiguous run of shared memory. The algorithm therefore inverts the shared layout to get the
-run, finds the global mode of each part of the run in the CTA's value map, keeps the part that walks in steps of 1, and
-merges neighbours that are contiguous in global memory too. The order of the modes is the order of shared memory,
+run. It then looks up the global mode of each part of the run in the CTA's value map, keeps the parts that step by 1,
+and merges neighbours that are contiguous in global memory too. The order of the modes is the order of shared memory,
 innermost first. `GBasisTrace` has these stages, each with its purpose.
 
 If several global modes share one mode of the tensor map (a tensor of more than five modes), that mode steps by the
-greatest common divisor of their strides. A box that covers a part of several of them is a run of such steps; it equals
-the tile's part only if the parts continue each other. CuTe C++ makes the box anyway. cute_py refuses it
+greatest common divisor of their strides. A box over several of these modes is a run of such steps; it equals that part
+of the tile only if the modes continue each other. CuTe C++ makes the box in any case. cute_py refuses it
 (`check_collapsed`), or cuts it with `split_oversize=True`.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
@@ -57,16 +57,16 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import bounds
 
 REASONS = {
-    "cta_v_map": "the global mode that each value of the tile comes from",
+    "cta_v_map": "the global mode of each value of the tile",
     "inv_smem_layout": "right inverse of the shared layout: its longest contiguous run",
     "sidx2gmode_full": "composed with the V-map: the path of the run through global memory",
     "smem_rank": "modes before the first that does not step by 1 through a global mode",
     "sidx2gmode": "the run ends there, because a box can't start in the middle of a mode",
     "tile_gstride": "its strides in global memory, in elements of the internal type",
-    "tma_gstride": "contiguous neighbours merged, at most 256 elements each",
-    "tile_gbasis": "the same walk as basis elements",
+    "tma_gstride": "the same modes with contiguous neighbours merged, at most 256 elements each",
+    "tile_gbasis": "the merged modes as basis elements",
     "tma_gbasis_tile": "as basis elements in the shape of the box",
-    "tma_gbasis": "other moving modes appended with extent 1; at most 5 modes",
+    "tma_gbasis": "the G-basis: the box, with the other moving modes appended with extent 1; at most 5 modes",
 }
 """Stage -> its purpose."""
 
@@ -79,7 +79,7 @@ class Stages:
     notes: tuple[str, ...] = ()
 
     def steps(self) -> list[tuple[str, Any, str]]:
-        """(name, value, reason) of each stage."""
+        """The (name, value, reason) of each stage."""
         listed: Any = self
         return [(f.name, getattr(self, f.name), self.reasons[f.name]) for f in fields(listed) if f.name in self.reasons]
 
@@ -91,7 +91,7 @@ class Stages:
 
 @record
 class GBasisTrace(Stages):
-    """Every intermediate value of `construct_tma_gbasis`, under the names that CuTe C++ gives them.
+    """Every intermediate value of `construct_tma_gbasis`, with the names that CuTe C++ uses.
 
     >>> from cute_py.notation import parse
     >>> gmem, smem = parse("(256,128):(128,_1)"), parse("(_128,_64):(_64,_1)")
@@ -131,13 +131,13 @@ _MAX_EXTENT = bounds("box")[1]
 def coalesce_256(layout: Layout) -> Layout:
     """Merge static neighbours whose strides continue each other, up to 256 elements, the largest extent of a box mode.
 
-    As `coalesce`, but from the front, and as long as the result fits in one box mode. It never splits: a mode that was
-    longer than 256 before stays so, and is refused later.
+    Like `coalesce`, but from the front, and only while the result fits in one box mode. It never splits: a mode longer
+    than 256 stays, and is refused later.
 
         (16,16):(1,16)  ->  256:1          (64,4,2):(1,64,256)  ->  (256,2):(1,256)
 
     Raises:
-        InvalidTypeError: not a plain layout.
+        InvalidTypeError: the argument is not a plain layout.
 
     >>> print(coalesce_256(Layout((Int(2), Int(2), Int(2), Int(64)), (Int(1), Int(2), Int(4), Int(8)))))
     (_8,_64):(_1,_8)
@@ -190,7 +190,8 @@ _SIZES: Final = re.compile(r"\s*[0-9]{1,20}(\s*[xX×]\s*[0-9]{1,20})*\s*")
 
 
 def as_tiler(tiler: Tiler | str) -> Tiler:
-    """A tile by mode, static as C++ needs it: sizes or layouts, or their text: '128x64', '(_128,_64)', '(128, 64)'.
+    """Convert a tile by mode to a static tiler, as C++ requires: sizes or layouts, or a text such as '128x64',
+    '(_128,_64)' or '(128, 64)'.
 
     >>> print(*as_tiler("128x64"), *as_tiler((128, 64)))
     _128 _64 _128 _64
@@ -203,10 +204,10 @@ def as_tiler(tiler: Tiler | str) -> Tiler:
 
 
 def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout | ComposedLayout | Tensor:
-    """The layout of a tile in shared memory, or its text, whose numbers are taken as static.
+    """Return the layout of a tile in shared memory from a layout or a text; the numbers of a text become static.
 
     Raises:
-        InvalidTypeError: sizes without strides.
+        InvalidTypeError: the argument has sizes but no strides.
 
     >>> print(as_shared_layout("Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)"))
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
@@ -215,7 +216,7 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
     found = layout if tile or not isinstance(layout, str) else parse(layout)
     if tile or isinstance(found, tuple | int):
         raise InvalidTypeError(
-            "a tile has no order in shared memory; expected the layout of the shared tile",
+            "the shared tile needs a layout, because sizes alone don't define an order in shared memory",
             {"got": found},
             "make_smem_layout('K', '128B', dtype, tile), or Layout(tile, LayoutRight)",
         )
@@ -227,11 +228,12 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
 
 
 def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
-    """CTA value index -> global mode: the identity of the tensor's shape, composed with the tile.
+    """The map of a CTA's value index to the global mode: the identity layout of the tensor's shape, composed with the
+    tile.
 
     Raises:
-        InvalidTypeError: a tile that does not consist of sizes and plain layouts.
-        StaticAssertError: a tile of more modes than the tensor.
+        InvalidTypeError: the tile does not consist of sizes and plain layouts. StaticAssertError: the tile has more
+            modes than the tensor.
 
     >>> print(make_cta_v_map((1024, 256, 8), (Int(128), Int(64))))
     (_128,_64):(_1@0,_1@1)
@@ -240,7 +242,7 @@ def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
 
 
 def tiled_identity(identity: Layout, tiler: Tiler) -> Layout:
-    """The value map of a tile of this identity's tensor."""
+    """The value map of a tile, given the identity layout of its tensor."""
     check_depth(tiler)
     _check_tiler(tiler)
     layout: Layout = composition(identity, tiler)
@@ -264,7 +266,7 @@ def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:
     hint = None
     if known and int(smem_size) == int(tile_size):
         made = [
-            f"the {name} is then {static(layout)}, size {static(extent)}"
+            f"the {name} becomes {static(layout)}, size {static(extent)}"
             for name, layout, extent in (("shared layout", smem_layout, smem_size), ("CTA V-map", cta_v_map, tile_size))
             if not isinstance(extent, Int)
         ]
@@ -289,7 +291,7 @@ def construct_tma_gbasis(
     dtype: DTypeLike | None = None,
     split_oversize: bool = False,
 ) -> GBasis:
-    """The G-basis of a tile.
+    """Construct the G-basis of a tile.
 
     Args:
         gmem_layout: the global tensor, or its layout in elements.
@@ -297,7 +299,7 @@ def construct_tma_gbasis(
         cta_v_map: CTA value index -> global mode, see `make_cta_v_map`.
         internal_dtype: the type in which TMA counts; default: the tensor's own.
         dtype: element type of `gmem_layout` if that is a bare layout; default: the internal type.
-        split_oversize: cut a box mode above 256 elements into several instructions.
+        split_oversize: split a box mode above 256 elements into several instructions.
     Raises:
         GBasisError: the tile and the shared layout differ in size, or have no common vectorization.
     Source:
@@ -318,8 +320,7 @@ def construct_tma_gbasis(
 def gbasis_of(
     gmem: Layout, smem: Layout, cta_v_map: Layout, gbasis: Layout, bits: tuple[int, int], split_oversize: bool
 ) -> GBasis:
-    """`construct_tma_gbasis` of plain layouts, with the identity of the global one as `gbasis`, and the bits of both
-    types."""
+    """`construct_tma_gbasis` for plain layouts, with the identity of the global layout and the bits of both types."""
     old, new = bits
     _expect_tile(smem, cta_v_map)
     inv_smem_layout = right_inverse(smem)
@@ -390,7 +391,8 @@ def _leading_unit_modes(layout: Layout) -> int:
 
 
 def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[ScaledBasis]:
-    """Basis elements of the moving modes that the tile does not walk: not static size 1, not static stride 0."""
+    """Basis elements of the moving modes that the box does not walk. A mode moves unless it has static size 1 or static
+    stride 0."""
     walked = leaves(tile.stride)
     out = []
     for s, d, e in zip(leaves(gmem.shape), leaves(gmem.stride), leaves(gbasis.stride), strict=True):
@@ -456,9 +458,9 @@ def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
 
 
 def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
-    """Cut the first box mode above 256 to its largest divisor of at most 256, and a box over collapsed modes to the
-    part that steps of one stride can walk; the modes after it become 1, because the box must stay contiguous in shared
-    memory.
+    """Cut the first box mode above 256 to its largest divisor of at most 256, and cut a box over collapsed modes to the
+    part that steps of one stride can walk. The modes after the cut become 1, because the box must stay contiguous in
+    shared memory.
 
     `gmem` is the global layout in elements of the internal type.
 
@@ -516,5 +518,5 @@ def _notes(tile: Layout, merged: Layout, full: Layout, rank: int, walk: Layout) 
     if rank_of(merged.shape) < len(leaves(tile.shape)):
         out.append(f"{tile} is contiguous in global memory too and was merged to {merged}")
     if rank_of(full.shape) > MAX_RANK:
-        out.append(f"rank {rank_of(full.shape)}: modes 4 and up share the last mode of the tensor map")
+        out.append(f"the rank is {rank_of(full.shape)}, so modes 4 and up share the last mode of the tensor map")
     return tuple(out)

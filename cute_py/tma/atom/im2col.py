@@ -1,10 +1,11 @@
-"""im2col: a convolution's input read as the matrix of its patches.
+"""im2col: the input of a convolution, read as the matrix of its patches.
 
-The global tensor is ((w,h,d,n), c) or (c, (w,h,d,n)). One instruction moves `range_c` channels of `range_whdn` pixels:
-those of a bounding box that the corners cut out of the image, walked W first. So the box has two modes, channels and
-pixels. They are the first two modes of the walk through shared memory, and each must step by one through a mode of the
-tensor. An offset (s,r,t) moves the sampled pixel by the filter's position. The coordinate tensor maps (output pixel,
-(channel, filter position)) to (c, (w,h,d), n, (s,r,t)): not linear in the pixel's number, hence a composed layout.
+The global tensor is ((w,h,d,n), c) or (c, (w,h,d,n)). One instruction moves `range_c` channels of `range_whdn` pixels.
+The pixels lie in a bounding box that the corners cut out of the image, and W is walked first. So the box has two modes,
+channels and pixels. They are the first two modes of the walk through shared memory, and each must step by one through a
+mode of the tensor. An offset (s,r,t) moves the sampled pixel by the filter's position. The coordinate tensor maps
+(output pixel, (channel, filter position)) to (c, (w,h,d), n, (s,r,t)): this is not linear in the pixel's number, so it
+is a composed layout.
 
 Source: cute/atom/copy_traits_sm90_im2col.hpp, make_im2col_tma_copy, make_tma_atom_im2col and
 make_im2col_tma_copy_desc.
@@ -52,10 +53,10 @@ class Im2colWindow:
     Attributes:
         lower_corner, upper_corner: the bounding box of base pixels, relative to the image's first and last pixel.
         lower_padding, upper_padding: start and end of the filter, relative to the same pixels.
-        stride: traversal strides; lower_srt: filter offset of the first position; stride_srt: dilation, negative where
-            the filter is walked backwards.
+        stride: traversal strides; lower_srt: filter offset of the first position; stride_srt: dilation, negative if the
+            filter is walked backwards.
 
-    A number is static (`Int`) or known at run time (`int`), as it was given; values computed from it inherit this.
+    A number is static (`Int`) or known at run time (`int`), as given; values that are computed from it inherit this.
 
     >>> Im2colWindow((-1, -1), (-1, -1), (-1, -1), (1, 1), (1, 1), (0, 0), (1, 1)).lower_corner
     (-1, -1)
@@ -89,7 +90,7 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
     """A window with CuTe's defaults (no padding, stride 1, a 1x1 filter, all static) for omitted numbers.
 
     Raises:
-        InvalidValueError: a tuple of the wrong length, a stride below 1, or a dilation of 0.
+        InvalidValueError: a tuple has the wrong length, a stride is below 1, or a dilation is 0.
     """
     defaults = {name: Int(1 if name in ("stride", "stride_srt") else 0) for name in Im2colWindow.__slots__}
     values = {}
@@ -176,7 +177,7 @@ class Im2colTrace(Stages):
 
 @dataclass(frozen=True, slots=True)
 class Im2colBasis:
-    """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: the stages of its
+    """`layout` is the box of all CTAs of a multicast together, by global mode. `trace` has the stages of its
     construction."""
 
     layout: Layout
@@ -190,8 +191,8 @@ def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
     """The box of a tile: channels and pixels.
 
     Args:
-        smem: plain layout of the tile in shared memory. cta_v_map: CTA value -> mode of the tensor.
-        shape: that of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
+        smem: plain layout of the tile in shared memory. cta_v_map: the map of a CTA's values to modes of the tensor.
+            shape: the shape of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
     Raises:
         GBasisError: CuTe's condition.
     """
@@ -310,7 +311,7 @@ def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, i
 
 @dataclass(frozen=True, repr=False)
 class Im2colAtom(TileAtom):
-    """An im2col copy. The attributes are those of `TmaAtom`; `plan` has the ranges and the window.
+    """An im2col copy. It has the attributes of `TmaAtom`; `plan` has the ranges and the window.
 
     `reduction` is the operation of a store of `op` on the element in global memory (add, min, ...), "" if it overwrites
     the element. CuTe has no name for im2col reductions, which use the store's map.
@@ -335,7 +336,7 @@ class Im2colAtom(TileAtom):
 
     @property
     def instruction(self) -> OpRow:
-        """Instruction that this copy issues."""
+        """The instruction that this copy issues."""
         row = self.op.row
         return replace(row, direction="reduce", reduction=self.reduction) if self.reduction else row
 
@@ -379,8 +380,8 @@ class Im2colAtom(TileAtom):
         return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def check(self) -> list[Diagnostic]:
-        """The findings of a tile; also a store whose window begins before the image or ends behind it, which traps
-        (measured)."""
+        """The findings of a tile. A store whose window begins before the image or ends after it is a finding too,
+        because it traps (measured)."""
         low, high = self.request.pixel_box_lower_corner, self.request.pixel_box_upper_corner
         found = TileAtom.check(self)
         if self.instruction.direction in ("store", "reduce") and (min(low) < 0 or max(high) > 0):
@@ -389,7 +390,8 @@ class Im2colAtom(TileAtom):
         return found
 
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
-        """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""
+        """The coordinate tensor (output pixels, (channels, filter positions)); its shape follows from the
+        convolution."""
         return self.plan.tma_tensor
 
 
@@ -417,12 +419,12 @@ def make_im2col_tma_copy(
     l2_promotion: L2Promotion | int | str = L2Promotion.NONE,
     oob_fill: OobFill | int | str = OobFill.NONE,
 ) -> Im2colAtom:
-    """The atom of an im2col copy.
+    """Make the atom of an im2col copy.
 
     Args:
         gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)), elements.
         smem_layout: the tile, rank 2, static; cta_tiler: its shape by default.
-        lower_corner_whd ... stride_srt: see `Im2colWindow`; default: those of a 1x1 filter.
+        lower_corner_whd ... stride_srt: see `Im2colWindow`; the defaults are the values of a 1x1 filter.
     Raises:
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
 

@@ -5,8 +5,8 @@ asserts, or leaves the check to the driver, cute_py raises an error with all rea
 atom.
 
 A refusal lists fixes. A fix is a change of one or two arguments of `make_tma_atom` that makes the atom legal: pad the
-tensor, change the layout of the tile, cut the tile. Each fix was tried: its atom was made, fits into shared memory, and
-all its instructions start at legal places.
+tensor, change the layout of the tile, cut the tile. Each fix was tried: its atom was made, it fits in shared memory,
+and all its instructions start at legal addresses.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from cute_py.tma.descriptor.violations import listed_violations
 
 @record
 class Fix:
-    """A change, as text, and the arguments that it replaces.
+    """A change as a text, and the arguments that it replaces.
 
     >>> Fix("take a tile of 64x64", {"cta_tiler": (64, 64)}).words
     'take a tile of 64x64'
@@ -124,12 +124,12 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
 
 
 def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
-    """Up to `most` changes of `arguments` for which `make(**arguments)` gives an atom that can copy.
+    """Find up to `most` changes of `arguments` for which `make(**arguments)` returns an atom that can copy.
 
-    One change of an argument, or, with `pairs`, two changes if no single one is enough because two rules are broken.
+    A fix changes one argument. With `pairs`, it changes two if two rules are broken and no single change is enough.
 
     Args:
-        make: `make_tma_atom`; arguments: its arguments by name, with `gtensor` a tensor.
+        make: `make_tma_atom`; arguments: its arguments by name; `gtensor` must be a tensor.
 
     >>> wide = ComposedLayout(Swizzle(2, 4, 3), smem_ptr_flag(16), Layout((Int(64), Int(64)), LayoutRight))
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -148,7 +148,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
         raise InvalidTypeError(f"expected a function that makes an atom, got {type(make).__name__} {given(make)}")
     missing = [name for name in ("gtensor", "smem_layout", "num_multicast") if name not in arguments]
     if missing:
-        raise InvalidValueError(f"the arguments lack {missing[0]}; must be those of make_tma_atom, by name")
+        raise InvalidValueError(f"the arguments lack {missing[0]}; must be the arguments of make_tma_atom, by name")
     tensor, smem_layout = arguments["gtensor"], arguments["smem_layout"]
     if not has_numbers(tensor.layout) or not has_numbers(domain_of(smem_layout)):
         return []
@@ -174,10 +174,12 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
 
 
 def as_global_tensor(gtensor: Any) -> Tensor:
-    """A tensor over global memory: a tensor of a pointer, its text, an array, or (pointer or array, layout).
+    """Return a tensor over global memory from a tensor of a pointer, its text, an array, or a pair (pointer or array,
+    layout).
 
     Raises:
-        InvalidTypeError: a tensor of coordinates or in shared memory, a composed layout, or a layout without memory.
+        InvalidTypeError: the argument is a tensor of coordinates or in shared memory, has a composed layout, or is a
+            layout without memory.
 
     >>> print(as_global_tensor((make_gmem_ptr(4096, "float16"), "(64,128):(128,_1)")))
     gmem_ptr[16b](0x1000) o (64,128):(128,_1)
@@ -206,7 +208,7 @@ def as_global_tensor(gtensor: Any) -> Tensor:
 
 
 def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
-    """The swizzle on bytes that a shared layout requires of the engine."""
+    """The swizzle on bytes that the engine must apply for a shared layout."""
     if isinstance(smem_layout, Tensor):
         if isinstance(smem_layout.layout, ComposedLayout):
             return get_swizzle_portion(smem_layout.layout)
@@ -253,17 +255,17 @@ def make_tma_atom(
     l2_promotion: L2Promotion | int | str = L2Promotion.B128,
     oob_fill: OobFill | int | str = OobFill.NONE,
 ) -> TmaAtom:
-    """The TMA atom of one tile.
+    """Make the TMA atom for a tile.
 
     Args:
         op: an `Op` or its name.
         gtensor: the global tensor (a tensor of `make_gmem_ptr`, its text, an array, or a pair of a pointer or array
-            and a layout), elements of its type.
+            and a layout), counted in elements.
         smem_layout: layout of one tile in shared memory, static, or its text; composed with a swizzle for a swizzled
             tile.
         cta_tiler: the tile, by mode: static sizes or layouts, or a text ('128x64', '(_128,_64)'); modes beyond it are
             not part of the tile. Default: the shape of the shared layout, mode by mode.
-        num_multicast: CTAs of a cluster that share the load (an int, or a shape or layout whose size counts).
+        num_multicast: the number of CTAs of a cluster that share the load: an int, or the size of a shape or layout.
         internal_dtype: the type in which TMA counts, for types without a TMA format; default the tensor's own.
         arch: the architecture whose rules apply; default the first that has the operation, sm_90a or sm_100a.
         cta_v_map: the CTA's value map, if it is not the identity composed with the tiler.
@@ -274,8 +276,8 @@ def make_tma_atom(
         l2_promotion, oob_fill: as the driver's arguments, in any spelling.
     Raises:
         GBasisError: no TMA box fits the tile and the shared layout.
-        StaticAssertError: a swizzle or an element type that TMA does not have.
-        TmaLimitError: a limit of the tensor map, all at once.
+        StaticAssertError: TMA does not have the swizzle or the element type.
+        TmaLimitError: the tensor map breaks limits; the error lists all of them.
         InvalidValueError: the architecture lacks the operation, or the multicast count does not fit it.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -286,7 +288,7 @@ def make_tma_atom(
     """
     op = as_op(op)
     if op.row.mode == "im2col":
-        hint = "use make_im2col_tma_copy, which takes the window; C++'s make_tma_copy calls it for these operations"
+        hint = "use make_im2col_tma_copy and pass it the window; C++'s make_tma_copy calls it for these operations"
         raise InvalidTypeError(f"{op.name} needs an im2col map, but make_tma_copy makes a tiled one", None, hint)
     arch = f"sm_{op.row.arch}a" if arch is None else arch
     for name, switch in (("check", check), ("split_oversize", split_oversize), ("suggest", suggest)):
@@ -365,9 +367,10 @@ def make_tma_copy(
     arch: str | None = None,
     **options: Any,
 ) -> TmaAtom:
-    """C++'s make_tma_copy: the atom, with the tile given or taken from the shared layout.
+    """Make a TMA atom as C++'s make_tma_copy does.
 
-    Sizes of the tile are taken as static, however they are written: '128x64', (128, 64).
+    The tile is given, or is the shape of the shared layout. Its sizes become static, whether given as '128x64' or as
+    (128, 64).
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))

@@ -1,12 +1,12 @@
-"""Requirements of an atom on the engine: the operation, the swizzle mode and the element format, one row each.
+"""The operation, the swizzle mode and the element format of an atom, each as a row of a table.
 
 An operation has CuTe's name; its row holds the direction, the load mode of the instruction, and the first architecture
 that has it.
 
 A swizzle on bytes Sw<B,M,S> permutes units of 2**M bytes within spans of 2**(M+B) bytes by the row number above them.
-The engine knows units of 16 bytes with spans 32, 64 and 128, and on sm_100 two larger units in a span of 128.
+The engine supports units of 16 bytes with spans 32, 64 and 128, and on sm_100 two larger units in a span of 128.
 
-The format is chosen by bits and sign, not by meaning: all 8-bit types move as UINT8.
+The format depends on the width and the sign, not on the meaning: all 8-bit types move as UINT8.
 
 Source: cute/arch/copy_sm90_tma.hpp, copy_sm100_tma.hpp; PTX ISA, cp.async.bulk.tensor. Swizzles:
 cute/atom/copy_traits_sm90_tma_swizzle.hpp; codes: CUtensorMapSwizzle in cuda.h. Formats:
@@ -88,7 +88,7 @@ OPS: dict[Op, OpRow] = {op: _row(op.name) for op in Op}
 
 
 def as_op(op: Op | str) -> Op:
-    """An `Op`, or the operation with this name, as C++ or Python writes it.
+    """Return an `Op` from an `Op` or its name, as C++ or Python writes it.
 
     >>> as_op("SM90_TMA_STORE"), as_op("cute::SM90_TMA_STORE{}")
     (<Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>, <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>)
@@ -119,7 +119,7 @@ def architecture_number(arch: str) -> int:
 
 
 def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
-    """The CTAs of a multicast, from an integer, or from a shape or layout whose size counts.
+    """The number of CTAs of a multicast: an integer, or the size of a shape or layout.
 
     >>> cta_count(2), cta_count((2, 1)), cta_count(Layout(Int(4)))
     (2, 2, 4)
@@ -130,7 +130,8 @@ def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
 
 
 def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
-    """The first reason why an operation can't be used: the architecture, or the count of CTAs that share a tile."""
+    """Check whether an operation can be used with an architecture and a count of CTAs that share a tile; return the
+    first reason against it."""
     row = op.row
     number = architecture_number(arch)
     if number < row.arch:
@@ -144,22 +145,23 @@ def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
 
 
 def receives_slices(op: Op, num_multicast: int) -> bool:
-    """Whether CTAs divide a tile and each keeps only its slice: a load without multicast, made for several CTAs."""
+    """Whether each CTA receives only its slice of a tile: true for a load without multicast that is made for several
+    CTAs."""
     row = op.row
     return row.direction == "load" and not row.multicast and row.ctas == 1 and num_multicast > 1
 
 
 def check_shared(op: Op, num_multicast: int) -> list[Diagnostic]:
-    """The reason why CTAs that divide a tile do not each get all of it.
+    """The reason why CTAs that share a tile do not all receive the whole tile.
 
     >>> print(*check_shared(Op.SM90_TMA_LOAD, 4))
-    SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 CTAs receives only its slice of the tile
+    SM90_TMA_LOAD does not multicast, so each of the 4 CTAs receives only its slice of the tile
     >>> check_shared(Op.SM90_TMA_LOAD_MULTICAST, 4)
     []
     """
     if not receives_slices(op, num_multicast):
         return []
-    text = f"{op} sends nothing to other CTAs: each of the {num_multicast} CTAs receives only its slice of the tile"
+    text = f"{op} does not multicast, so each of the {num_multicast} CTAs receives only its slice of the tile"
     return [Diagnostic("slice_alone", text=text)]
 
 
@@ -194,7 +196,7 @@ _MODE_OF: Final = {(row.bits, row.base): row for row in reversed(SWIZZLE_MODES)}
 
 
 def check_byte_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
-    """The first of CuTe's conditions that a swizzle on bytes breaks; none if TMA can write it."""
+    """The first of CuTe's conditions that a swizzle on bytes breaks; empty if TMA supports the swizzle."""
     expect(swizzle, Swizzle, "a swizzle of bytes")
     b, m, s = swizzle.bits, swizzle.base, swizzle.shift
     expected = ""
@@ -210,7 +212,7 @@ def check_byte_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
 
 
 def why_not_swizzle(swizzle: Swizzle) -> str | None:
-    """CuTe's condition that a swizzle on bytes breaks, or None if TMA can write it.
+    """CuTe's condition that a swizzle on bytes breaks, or None if TMA supports the swizzle.
 
     >>> why_not_swizzle(Swizzle(3, 5, 3))
     'Expected B = 2 when M == 5 or 6. Unsupported layout swizzle.'
@@ -222,7 +224,7 @@ def swizzle_row(swizzle: Swizzle) -> SwizzleRow:
     """The mode of a swizzle on bytes.
 
     Raises:
-        StaticAssertError: with CuTe's condition.
+        StaticAssertError: TMA does not support the swizzle; the text is CuTe's condition.
 
     >>> swizzle_row(Swizzle(3, 4, 3)).name
     '128B'
@@ -263,7 +265,7 @@ def tensor_map_format(dtype: DType) -> TensorMapDataType:
     """The format number of an element type.
 
     Raises:
-        StaticAssertError: 'Unknown TMA Format!', with the type of the same width that can be moved instead.
+        StaticAssertError: 'Unknown TMA Format!'; the hint names a type of the same width that TMA can move.
 
     >>> from cute_py.dtypes import as_dtype
     >>> tensor_map_format(as_dtype("bfloat16"))
@@ -282,7 +284,8 @@ def tensor_map_format(dtype: DType) -> TensorMapDataType:
 
 
 def movable_type(dtype: DType) -> str:
-    """The type itself if TMA has a format for it, else a type of the same width; whole bytes only.
+    """The type itself if TMA has a format for it, otherwise a type of the same width. Only types of whole bytes are
+    accepted.
 
     >>> from cute_py.dtypes import as_dtype
     >>> movable_type(as_dtype("int16"))

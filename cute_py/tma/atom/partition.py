@@ -1,23 +1,23 @@
-"""From tiles to the slices of each CTA and the instructions that copy them: tma_partition, and C++'s TiledCopy.
+"""Partition tiles into the slices of CTAs and the instructions that copy them: `tma_partition`, and C++'s TiledCopy.
 
-A tile is a number of slots of `num_val_src` elements, each one instruction. The shared layout says in which order the
-elements of a tile lie in shared memory; read in that order and cut into slots, both tensors get the modes
-((TMA, TMA_Iter), Rest...). If C CTAs share a tile by multicast, CTA c starts at element c * slot / C of every slot: the
-mode keeps its full size, and the descriptor's box is smaller. `make_tiled_copy` makes the `TiledCopy` that C++'s
-make_tma_copy returns: CTAs take the role of threads, and its `layout_TV` maps (CTA, value) to the tile.
+A tile consists of slots of `num_val_src` elements; one instruction copies one slot. The shared layout defines the order
+of a tile's elements in shared memory. Both tensors are read in that order and cut into slots, which gives them the
+modes ((TMA, TMA_Iter), Rest...). If C CTAs share a tile by multicast, CTA c starts at element c * slot / C of every
+slot: the mode keeps its full size, and the descriptor's box is smaller. `make_tma_copy_tiled` makes the `TiledCopy`
+    that C++'s make_tma_copy returns: CTAs take the role of threads, and its `layout_TV` maps (CTA, value) to the tile.
 
-The global tensor is partitioned as the TMA tensor: coordinates in place of elements. Its strides move along the modes
-of the tensor map, so that tiling and slicing it gives the coordinates that the instruction takes. They start at a
-static zero of the map's rank.
+The global tensor is partitioned in the form of the TMA tensor, which has coordinates as its elements. Its strides move
+along the modes of the tensor map, so tiling and slicing it gives the coordinates that the instruction needs. They start
+at a static zero of the map's rank.
 
 Bit i of a multicast mask is CTA i of the cluster. The mask covers the CTAs along the modes that share a tile: N for a
 tile of A, M for a tile of B.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition, make_tma_copy_tiled, get_tma_tensor and
 create_tma_multicast_mask; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy. Differs: C++ makes the zero of the TMA tensor
-as long as the highest mode that a stride names; where the last modes never move, its coordinate is shorter than the
-map's rank, and here it is padded. C++ computes the mask of run-time layouts of rank 1 by a shortcut that gives 0 where
-shape * stride is 0; this is its generic loop.
+as long as the highest mode that a stride names; if the last modes never move, its coordinate is shorter than the map's
+rank, and cute_py pads it. For run-time layouts of rank 1, C++ computes the mask by a shortcut that gives 0 if shape *
+stride is 0; cute_py uses C++'s generic loop.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _HEADER: Final = "cute/atom/copy_traits_sm90_tma.hpp"
 
 
 def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
-    """Refuse a coordinate outside the CTAs that a layout numbers; None, `_` and symbols are free.
+    """Refuse a coordinate outside the CTAs that a layout numbers; None, `_` and symbols are not checked.
 
     A layout is a function of all integers, so it also numbers CTAs that do not exist; CuTe does not check the bounds.
 
@@ -61,10 +61,10 @@ def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA
     >>> expect_cta((1, 1), Layout((1, 2)))
     Traceback (most recent call last):
     ...
-    cute_py.errors.InvalidValueError: the coordinate of a CTA = (1, 1); must lie in (1,2):(_1,1)
+    cute_py.errors.InvalidValueError: the coordinate of a CTA is (1, 1); must lie in (1,2):(_1,1)
     """
     if _outside(coord, layout.shape):
-        raise InvalidValueError(f"{what} = {given(coord)}; must lie in {layout}")
+        raise InvalidValueError(f"{what} is {given(coord)}; must lie in {layout}")
 
 
 def _outside(coord: Tree, shape: Tree) -> bool:
@@ -84,11 +84,12 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
 
     Args:
         cluster_layout_vmnk: CTA coordinate (v, m, n, k) -> CTA number in the cluster.
-        coord: coordinate of the loading CTA; `_` (or None) in the modes that share.
+        coord: coordinate of the loading CTA, with `_` (or None) in the modes whose CTAs share the load.
         modes: modes to replace by `_`.
     Raises:
-        InvalidTypeError: not a layout, or a mode that is not an integer.
-        InvalidValueError: a coordinate outside the cluster, no such mode, a CTA number below 0 or above 15.
+        InvalidTypeError: the layout is not a layout, or a mode is not an integer.
+        InvalidValueError: a coordinate lies outside the cluster, a mode does not exist, or a CTA number is below 0 or
+            above 15.
 
     >>> layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
     >>> create_tma_multicast_mask(layout, (0, 0, 0, 0), 1), create_tma_multicast_mask(layout, (0, 0, 1, 0), 1)
@@ -131,23 +132,24 @@ def _check(numbers: list[int], layout: Layout) -> None:
     wrong = [n for n in numbers if not 0 <= n < MAX_CLUSTER]
     if wrong:
         raise InvalidValueError(
-            f"CTA {wrong[0]} in a multicast mask; must be 0 to {MAX_CLUSTER - 1}", {"layout": layout}
+            f"the multicast mask has no bit for CTA {wrong[0]}; must be 0 to {MAX_CLUSTER - 1}", {"layout": layout}
         )
 
 
 def tma_partition(
     atom: Any, cta_coord: Tree, cta_layout: Layout, stensor: Tensor, gtensor: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(global partition, shared partition) of CTA `cta_coord`, modes ((TMA, TMA_Iter), Rest...).
+    """Partition the tiles of both tensors for CTA `cta_coord`: return (global partition, shared partition) with the
+    modes ((TMA, TMA_Iter), Rest...).
 
     Args:
-        atom: anything with `num_val_src`, the elements of one instruction slot.
-        cta_coord, cta_layout: the CTA and the layout that numbers the CTAs of a multicast; `Int(0)` and
-            `Layout(Int(1))` without.
-        stensor: shared tensor, mode 0 the tile. gtensor: TMA tensor, mode 0 the tile.
+        atom: an object with `num_val_src`, the elements of one instruction slot.
+        cta_coord, cta_layout: the CTA, and the layout that numbers the CTAs of a multicast; without multicast `Int(0)`
+            and `Layout(Int(1))`.
+        stensor: the shared tensor; its mode 0 is the tile. gtensor: the TMA tensor; its mode 0 is the tile.
     Raises:
-        StaticAssertError: the tiles differ in size, or a size is a run-time one. InvalidTypeError: not tensors, or not
-            a layout. InvalidValueError: a coordinate outside the layout of the CTAs.
+        StaticAssertError: the tiles differ in size, or a size is known only at run time. InvalidTypeError: an argument
+            is not a tensor or layout. InvalidValueError: the coordinate lies outside the layout of the CTAs.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -193,7 +195,7 @@ def tma_partition(
 
 
 def tile_layout(smem: Layout, num_val_src: int) -> Layout:
-    """((slot), (slots)) -> coordinate of the tile: the order of shared memory, cut into instructions."""
+    """The map ((slot), (slots)) -> coordinate of the tile: the order of shared memory, cut into instructions."""
     inverse = right_inverse(smem)
     order = tile_to_shape(joined([inverse]), size(smem))
     layout: Layout = logical_divide(order, Layout(Int(num_val_src)))
@@ -218,7 +220,7 @@ def make_tma_copy_tiled(
     name: str = "SM90_TMA_LOAD",
     dtype: DType | None = None,
 ) -> TiledCopy:
-    """The tiled copy of an operation that `ctas` CTAs issue together: CTAs are its threads.
+    """Make the tiled copy of an operation that `ctas` CTAs issue together; its threads are CTAs.
 
     Args:
         num_val_src: elements of one instruction. num_multicast: CTAs that share the tile.
@@ -236,7 +238,9 @@ def make_tma_copy_tiled(
     num_val_src = expect_integer(num_val_src, "num_val_src")
     num_multicast, ctas = expect_integer(num_multicast, "num_multicast"), expect_integer(ctas, "ctas")
     if min(num_val_src, num_multicast, ctas) < 1:
-        raise InvalidValueError(f"{num_val_src} values, {num_multicast} and {ctas} CTAs; must all be at least 1")
+        raise InvalidValueError(
+            f"num_val_src, num_multicast and ctas must be at least 1, got {num_val_src}, {num_multicast} and {ctas}"
+        )
     inverse = right_inverse(domain_of(smem_layout))
     layout_v = composition(inverse, Int(num_val_src))
     all_values = tile_to_shape(joined([layout_v]), size(cta_v_map))
@@ -261,7 +265,7 @@ def make_tma_copy_tiled(
 
 
 def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
-    """The coordinate tensor of a shape congruent with the global tensor's.
+    """The coordinate tensor of a shape that is congruent with the shape of the global tensor.
 
     Raises:
         StaticAssertError: the shapes are not congruent.
@@ -271,7 +275,7 @@ def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
     """
     rank = expect_integer(rank, "the rank of a tensor map")
     if not 0 <= rank <= MAX_RANK:
-        raise InvalidValueError(f"a tensor map of rank {rank}; must be 1 to {MAX_RANK}")
+        raise InvalidValueError(f"a tensor map has rank {rank}; must be 1 to {MAX_RANK}")
     if hasattr(shape, "shape") and not isinstance(shape, (int, tuple)):
         shape = shape.shape  # type: ignore[union-attr]
     if not congruent(shape, g_stride):

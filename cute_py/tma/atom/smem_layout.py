@@ -1,4 +1,4 @@
-"""The canonical shared-memory layouts that wgmma and tcgen05 read, and the choice among them for a consumer.
+"""The canonical shared-memory layouts that wgmma and tcgen05 read, and the choice of one for a consumer.
 
 A canonical layout repeats an atom of 8 rows (K-major) or 8 columns (MN-major) of one swizzle span. K-major rows are
 contiguous along K, MN-major ones along M or N.
@@ -63,7 +63,7 @@ SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str
 
 
 def span_row(swizzle: SwizzleLike) -> SpanRow:
-    """The row of a swizzle: any spelling of `TensorMapSwizzle`, a `Swizzle` on bytes, or the row itself.
+    """The row of a swizzle, from any spelling of `TensorMapSwizzle`, a `Swizzle` on bytes, or the row itself.
 
     >>> span_row("SWIZZLE_128B").span, span_row(2).name
     (128, '64B')
@@ -107,7 +107,7 @@ def make_smem_layout(
         tile: sizes in elements, or '128x64'.
         order: the mode along which the atom is repeated first, as in `tile_to_shape`.
     Raises:
-        StaticAssertError: the atom does not divide the tile; the hint has the swizzles whose atoms do.
+        StaticAssertError: the atom does not divide the tile; the hint lists the swizzles whose atoms divide it.
 
     >>> print(make_smem_layout("K", "128B", "float16", (128, 64)))
     Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
@@ -138,8 +138,8 @@ def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
 
 @record
 class SmemChoice:
-    """One way to lay out a tile for a consumer: `passes` is the most passes that a core-matrix read takes; a box is
-    `box_rows` rows of `box_bytes`; `alignment` in bytes.
+    """A layout of a tile for a consumer. `passes` is the most passes that a core-matrix read needs; a box is `box_rows`
+    rows of `box_bytes`; `alignment` is in bytes.
 
     >>> best = smem_choices("K", "float16", (128, 64))[0]
     >>> best.swizzle, best.box_bytes, best.passes
@@ -163,7 +163,8 @@ class SmemChoice:
 def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str) -> int:
     """The most passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
 
-    Rows are 8 neighbours along the mode that is not contiguous; two of their 16-byte units in one bank group conflict.
+    The rows are 8 neighbours along the mode that is not contiguous. Two of their 16-byte units conflict if they lie in
+    the same bank group.
     """
     plain = domain_of(layout)
     swizzle = layout.outer if isinstance(layout, ComposedLayout) else Swizzle(0, 4, 3)
@@ -185,13 +186,13 @@ def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str)
 
 
 def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemChoice]:
-    """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix: best first.
+    """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix, the best first.
 
     Their atoms are repeated so that one box is as large as it can be: along M or N first for K-major, along K first
     for MN-major.
 
     Raises:
-        InvalidValueError: none divides the tile, or the tile is empty.
+        InvalidValueError: no layout divides the tile, or the tile is empty.
 
     >>> [c.swizzle for c in smem_choices("K", "float16", (128, 32))]
     ['64B', '32B', 'none']

@@ -1,15 +1,15 @@
 """The numbers of a tensor map, computed from its G-basis, and the base of both atoms of a tile (tiled and im2col).
 
-The plan has sizes, strides, box, and the strides of the TMA tensor. One basis element per mode: size and stride of that
-global mode. Several (merged or collapsed modes): the stride is their greatest common divisor, and the size is large
-enough to reach the last element in such steps. A multicast count divides the box, beginning with its last mode; every
-CTA issues its part.
+The plan has sizes, strides, box, and the strides of the TMA tensor. A mode with one basis element has the size and
+stride of that global mode. A mode with several (merged or collapsed modes) has the greatest common divisor of their
+strides as its stride, and a size that is large enough to reach the last element in such steps. A multicast count
+divides the box, beginning with its last mode; every CTA issues its part.
 Source: cute/atom/copy_traits_sm90_tma.hpp, fill_tma_gmem_shape_stride and make_tma_copy_desc.
 
 Some legal atoms do not copy as their layouts describe. Their tile, with the barrier that counts its bytes, may not fit
-into the shared memory of one block: a tensor map describes one box, and a tile may have several. And a swizzle with a
-plain offset acts on elements, while the engine swizzles bytes: at element widths other than one byte, the same three
-numbers mean two functions.
+in the shared memory of one block: a tensor map describes one box, and a tile may have several. A swizzle with a plain
+offset acts on elements, but the engine swizzles bytes: unless an element has one byte, the same three numbers mean two
+functions.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _paths(stride: Tree) -> list[tuple[int, ...]]:
 
 
 def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]]:
-    """(sizes, strides) of each TMA mode in elements of the internal type; `gmem` is in those elements."""
+    """The (sizes, strides) of each TMA mode in elements of the internal type; `gmem` is in these elements too."""
     sizes, strides = [], []
     for mode in modes(gbasis.stride):
         paths = _paths(mode)
@@ -180,7 +180,7 @@ def plan_tiled(
 
     Args:
         gmem: layout of the global tensor in elements of `dtype`.
-        nval: factor by which one instruction moves more elements than the box (4 for gather4 and scatter4).
+        nval: elements that one instruction moves for each element of the box: 4 for gather4 and scatter4, otherwise 1.
 
     >>> from cute_py.dtypes import as_dtype
     >>> from cute_py.notation import parse
@@ -251,9 +251,8 @@ def _check_box(box: list[int]) -> list[Diagnostic]:
 
 
 def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
-    """The modes of the global tensor that form a TMA mode, with their strides.
-
-    Example: 'TMA mode 1 (layout mode 0: 1024 elements, stride 12)'.
+    """A text of the global modes that form a TMA mode, with their strides, such as 'TMA mode 1 (layout mode 0: 1024
+    elements, stride 12)'.
     """
     parts = []
     for d in leaves(modes(plan.gbasis.stride)[tma_mode]):
@@ -270,7 +269,8 @@ BARRIER_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, whose == is elementwise
 class ExecutableCopy:
-    """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none).
+    """An atom that is bound to the state of one execution: `barrier`, `multicast_mask` (0: no mask) and `cache_hint`
+    (None: no hint).
 
     `atom` is a `TmaAtom` or an `Im2colAtom`.
 
@@ -297,7 +297,7 @@ class ExecutableCopy:
 
 
 class TileAtom:
-    """The common part of `TmaAtom` and `Im2colAtom`; they hold the fields and define an instruction slot."""
+    """The common base of `TmaAtom` and `Im2colAtom`, which hold the fields and define an instruction slot."""
 
     op: Op
     gtensor: Tensor
@@ -320,13 +320,13 @@ class TileAtom:
         """The 128 bytes of the tensor map.
 
         Raises:
-            TmaLimitError: the driver would refuse it (an atom made with check=False).
+            TmaLimitError: the driver would refuse the map of an atom that was made with check=False.
         """
         return encode(self.request, arch=self.arch)
 
     @property
     def instruction(self) -> OpRow:
-        """Instruction that this copy issues: direction, load mode, multicast, CTAs, reduction."""
+        """The instruction that this copy issues: direction, load mode, multicast, CTAs, reduction."""
         return self.op.row
 
     @property
@@ -337,12 +337,12 @@ class TileAtom:
 
     @property
     def num_bits_per_tma(self) -> int:
-        """Bits of one instruction slot: of the whole box, not divided by a multicast count."""
+        """Bits of one instruction slot: the whole box, not divided by a multicast count."""
         raise NotImplementedError
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes that one instruction delivers to each CTA that receives it, out-of-bounds elements included."""
+        """Bytes that one instruction delivers to each receiving CTA, out-of-bounds elements included."""
         raise NotImplementedError
 
     @property
@@ -358,7 +358,7 @@ class TileAtom:
 
     @property
     def num_val_src(self) -> int:
-        """Elements (of `dtype`) of one instruction slot, all CTAs of a multicast together."""
+        """Elements of `dtype` in one instruction slot, for all CTAs of a multicast together."""
         return self.num_bits_per_tma // self.dtype.bits
 
     @property
@@ -376,8 +376,8 @@ class TileAtom:
         """Bytes that a CTA's barrier must expect for one tile.
 
         The count covers the whole tile, even if it extends past the tensor's end: out-of-bounds elements are filled and
-        counted. With multicast, every receiving CTA gets the whole tile, one part from each issuing CTA. An operation
-        without multicast that is divided among CTAs brings each of them only its slice.
+        counted. With multicast, every receiving CTA gets the whole tile, one part from each issuing CTA. If CTAs share
+        an operation without multicast, each of them gets only its slice.
         """
         slices = self.num_multicast if receives_slices(self.op, self.num_multicast) else 1
         return self.instructions * self.num_bits_per_tma // 8 // slices
@@ -393,15 +393,15 @@ class TileAtom:
         return self.swizzle_row.alignment
 
     def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
-        """The executable atom: bound to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)`.
+        """Bind the atom to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)` does.
 
         Raises:
-            InvalidTypeError: a mask or a cache hint that is not an integer. InvalidValueError: a mask on an operation
-                without multicast, or of more than 16 bits; a hint of more than 64.
+            InvalidTypeError: the mask or the cache hint is not an integer. InvalidValueError: the operation has no
+                multicast but gets a mask, the mask has more than 16 bits, or the hint more than 64.
         """
         mask = expect_integer(multicast_mask, "the multicast mask", 0, (1 << MAX_CLUSTER) - 1)
         if mask and not self.instruction.multicast:
-            raise InvalidValueError(f"{self.op} takes no multicast mask, got {mask:#x}")
+            raise InvalidValueError(f"{self.op} does not multicast, so it takes no mask, got {mask:#x}")
         hint = None if cache_hint is None else expect_integer(cache_hint, "the cache hint", 0, (1 << 64) - 1)
         return ExecutableCopy(self, barrier, mask, hint)
 
@@ -449,7 +449,7 @@ class TileAtom:
         aligned = f"the tile in shared memory is aligned to {self.alignment} bytes"
         moved = {
             "load": (
-                f"one instruction delivers {self.bytes_per_instruction} bytes to each CTA that receives it",
+                f"one instruction delivers {self.bytes_per_instruction} bytes to each receiving CTA",
                 f"a CTA's barrier expects {self.transaction_bytes} bytes per tile, {outside} included",
                 aligned,
             ),
@@ -465,25 +465,25 @@ class TileAtom:
         )
         lines += [f"  {line}" for line in moved.get(self.instruction.direction, stored)]
         reason = self.why_not()
-        return lines if reason is None else [*lines, "", "where it differs from its layouts", f"  {reason}"]
+        return lines if reason is None else [*lines, "", "differences from its layouts", f"  {reason}"]
 
 
 def check_fits(atom: TileAtom) -> list[Diagnostic]:
-    """The reason why the tile of this atom can't fit into the shared memory of one block.
+    """The reason why the tile of this atom can't fit in the shared memory of one block.
 
-    Rows that are shorter than their swizzle take its span, even if the shared layout has less room for them.
+    A row that is shorter than the swizzle's span takes the whole span, even if the shared layout has less room.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 1024), (1024, Int(1))))
     >>> tile = Layout((Int(256), Int(512)), LayoutRight)
     >>> print(*check_fits(cute.tma.make_tma_atom("SM90_TMA_LOAD", x, tile, split_oversize=True)))
-    a tile of 262144 bytes and a barrier of 8; a block has at most 232448 bytes of shared memory on sm_90
+    the tile needs 262144 bytes and a barrier of 8; a block has at most 232448 bytes of shared memory on sm_90
     """
     taken = -(-int(cosize(atom.tile)) * atom.dtype.bits // 8) + atom._box_bytes - atom.bytes_per_instruction
     return check_block(taken, atom.instruction.direction, atom.arch, {"shared tile": atom.smem_layout})
 
 
 def check_block(taken: int, direction: str, arch: str, facts: dict[str, object]) -> list[Diagnostic]:
-    """The reason why a tile of `taken` bytes and the barrier of a load can't fit into the shared memory of one block of
+    """The reason why a tile of `taken` bytes and the barrier of a load can't fit in the shared memory of one block of
     `arch`."""
     gpu = architecture(arch)
     barrier = BARRIER_BYTES if direction == "load" else 0
@@ -491,7 +491,7 @@ def check_block(taken: int, direction: str, arch: str, facts: dict[str, object])
         return []
     beside = f" and a barrier of {barrier}" if barrier else ""
     limit = f"a block has at most {gpu.block_shared_memory_bytes} bytes of shared memory on {gpu.name}"
-    text = f"a tile of {taken} bytes{beside}; {limit}"
+    text = f"the tile needs {taken} bytes{beside}; {limit}"
     return [Diagnostic("shared_memory", value=taken, unit="bytes", text=text, facts=facts)]
 
 
@@ -505,7 +505,7 @@ def expect_fits(atom: TileAtom) -> None:
 
 
 def expect_block(taken: int, direction: str, arch: str) -> None:
-    """Refuse a tile that fits into no block of a target, which may differ from the atom's.
+    """Refuse a tile that does not fit in a block of a target, which may differ from the atom's target.
 
     Raises:
         TmaLimitError: see `check_block`.
@@ -527,7 +527,7 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
     on_bytes = layout.outer
     shift = (bits // 8).bit_length() - 1
     if on_bytes.base < shift:
-        text = f"{on_bytes} on elements of {bits} bits splits elements when the hardware applies it to bytes"
+        text = f"the hardware applies {on_bytes} to bytes, where it splits the elements of {bits} bits"
     else:
         on_elements = Swizzle(on_bytes.bits, on_bytes.base - shift, on_bytes.shift)
         text = (
@@ -538,10 +538,10 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
 
 
 def check_rows(atom: TileAtom) -> list[Diagnostic]:
-    """Find rows of a box that the engine places apart, although they are contiguous in the shared layout.
+    """Find rows of a box that are contiguous in the shared layout, but that the engine places apart.
 
-    A swizzled row takes the span of its swizzle, 32, 64 or 128 bytes. C++ derives the box from the order of the shared
-    layout alone, and ignores its length.
+    A swizzled row takes the span of its swizzle: 32, 64 or 128 bytes. C++ derives the box only from the order of the
+    shared layout, and ignores the length of a row.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((64, 64), (64, Int(1))))
     >>> tile = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(32)), LayoutRight))

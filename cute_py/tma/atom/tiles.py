@@ -1,11 +1,11 @@
-"""The instructions of a whole copy: for every tile and every slot, the coordinates and the place in shared memory.
+"""The instructions of a whole copy: for every tile and every slot, the coordinates and the position in shared memory.
 
-Tiles are walked in colexicographic order of the tile modes, slots within a tile in the order of shared memory, and
-with multicast the CTAs that share a tile one after the other.
+Tiles come in colexicographic order of the tile modes, and the slots of a tile in the order of shared memory. With
+multicast, the CTAs that share a tile come one after the other.
 
 The tiles differ only in their start: `first_tile` lists the instructions of the tile at the origin, and `tile_steps`
-leads from tile to tile. An atom computes both once, quickly for a tensor of any size. `instructions` computes those of
-all tiles at once, as numpy arrays.
+gives the distance of other tiles from it. An atom computes both once, in a time that does not depend on the size of the
+tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class FirstTile:
     """The instructions of the tile at the origin, as Python numbers.
 
     Attributes:
-        rows: coordinates of each instruction, TMA order. places: bytes from the start of the tile's buffer.
+        rows: the coordinates of each instruction, in TMA order. places: bytes from the start of the tile's buffer.
         tiles, per_tile, tile_shape, smem_bytes, gmem_partition, smem_partition: as in `Instructions`.
     """
 
@@ -126,13 +126,14 @@ class FirstTile:
 
 
 def tile_steps(work: Instructions | FirstTile) -> Layout:
-    """Tile -> distance of its coordinates from those of the first tile."""
+    """Maps a tile to the distance of its coordinates from the coordinates of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
 
 
 def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
-    """The coordinate of a tile as a tuple, if it is another sequence or an array of rank 1; an index stays unchanged.
+    """Convert the coordinate of a tile to a tuple if it is another sequence or an array of rank 1; an index stays
+    unchanged.
 
     >>> as_coordinate([1, 0]), as_coordinate(3)
     ((1, 0), 3)
@@ -144,10 +145,10 @@ def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
 
 
 def tile_number(tile_shape: Tree, tile_coord: Tree) -> int:
-    """The number of a tile, colexicographic, from its number or its coordinate in the tile modes.
+    """The colexicographic number of a tile, from its number or its coordinate in the tile modes.
 
     Raises:
-        InvalidValueError: no such tile.
+        InvalidValueError: the tile does not exist.
     """
     shape = known(tile_shape)
     tiles = math.prod(map(int, leaves(shape)))
@@ -159,7 +160,7 @@ def tile_number(tile_shape: Tree, tile_coord: Tree) -> int:
         index = tile_coord
     number = expect_integer(index, "the number of a tile")
     if not 0 <= number < tiles:
-        text = f"tile = {given(tile_coord)}; the tensor has {counted(tiles, 'tile')}"
+        text = f"tile = {given(tile_coord)} does not exist; the tensor has {counted(tiles, 'tile')}"
         raise InvalidValueError(text, {"tile modes": shape})
     return number
 
@@ -203,7 +204,7 @@ def _whole(value: Any) -> int:
     """
     if isinstance(value, Ratio):
         raise InvalidValueError(
-            f"an instruction would start {value} elements away; must be a whole number of elements",
+            f"an instruction would start {value} elements from the origin; must be a whole number of elements",
             {"rule": "a slot must start at a whole element of the internal type"},
         )
     return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
@@ -248,18 +249,18 @@ def _start(tensor: Tensor, rank: int) -> list[int]:
 
 
 def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
-    """(shared tensor of one tile, TMA tensor divided into tiles), mode 0 the tile in both."""
+    """Return the shared tensor of one tile and the TMA tensor divided into tiles. Mode 0 of both is the tile."""
     smem = make_tensor(make_smem_ptr(0, atom.dtype), atom.tile)
     tile = group_modes(smem, 0, len(modes(atom.tile.shape)))
     return tile, zipped_divide(atom.get_tma_tensor(), atom.cta_tiler)
 
 
 def first_tile(atom: TileAtom) -> FirstTile:
-    """The instructions of the tile at the origin, without those of the others.
+    """The instructions of the tile at the origin only.
 
     Raises:
-        InvalidTypeError: no atom of tiles.
-        InvalidValueError: a slot does not start at a multiple of 128 bytes in shared memory, or between two elements.
+        InvalidTypeError: the atom has no tiles. InvalidValueError: a slot starts at an address that is not a multiple
+            of 128 bytes in shared memory, or inside an element.
     """
     expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
     if not hasattr(atom.plan, "rank"):
@@ -318,13 +319,14 @@ def instructions(atom: TileAtom) -> Instructions:
 
 @record
 class Coverage:
-    """Count of the loads of some tiles that touch each element of a tensor, in the coordinates of its tensor map.
+    """The coverage of a tensor by loads of tiles, counted for each element in the coordinates of its tensor map.
 
     Attributes:
-        elements: of the tensor; missing: never loaded; repeated: loaded more than once.
+        elements: the elements of the tensor; missing: the elements that are never loaded; repeated: those that are
+            loaded more than once.
         first_missing, first_repeated: the first such coordinate, innermost mode first; None if there is none.
         outside: numbers of the tiles whose boxes all lie outside the tensor.
-        scope: the properties that were counted, and those that a cover does not show.
+        scope: the properties that were counted, and the properties that coverage does not show.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -347,7 +349,8 @@ class Coverage:
         return "\n".join([*lines, str(self.scope)])
 
     def check(self) -> Findings:
-        """Find missing elements, elements loaded twice, and tiles out of range; with the scope of the count."""
+        """Find missing elements, elements that are loaded twice, and tiles out of range; the result has the scope of
+        the count."""
         found = []
         for rule, count, first in (
             ("missing elements", self.missing, self.first_missing),
@@ -364,8 +367,8 @@ class Coverage:
 
 
 _NOT_COVERED: Final = (
-    "order: when and by which CTA each tile is loaded, and what waits for it",
-    "shared memory: where each tile lies, and whether it is read before the next one overwrites it",
+    "order: when each tile is loaded, by which CTA, and what waits for it",
+    "shared memory: the position of each tile, and whether it is read before the next tile overwrites it",
 )
 MOST_COVERED: Final = 1 << 26
 """Most elements of a tensor whose loads are counted one by one."""
@@ -378,7 +381,8 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
         tiles: numbers or coordinates of the tiles that are loaded, one for each load; they may lie out of range, as in
             a drain loop. Default: every tile once.
     Raises:
-        InvalidTypeError: not an atom of tiles, or not tiles. InvalidValueError: a tensor of more than 2**26 elements.
+        InvalidTypeError: the atom has no tiles, or `tiles` does not list tiles. InvalidValueError: the tensor has more
+            than 2**26 elements.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((128, 100), (104, Int(1))))
     >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, Layout((Int(64), Int(64)), LayoutRight))
@@ -466,5 +470,5 @@ def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
 
 
 def known(tree: Tree) -> Tree:
-    """Public tree of plain ints."""
+    """Convert a public tree to plain ints."""
     return tuple([known(t) for t in tree]) if type(tree) is tuple else int(value_of(as_leaves(tree)))

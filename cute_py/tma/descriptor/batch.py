@@ -1,7 +1,7 @@
 """Many maps at once, vectorised: grouped GEMMs, ragged batches.
 
-The requests are columns: one array per field, with one row for all maps or one row per map. The functions that judge
-and pack one map (`violations.map_judge`, `encode.packer`) take columns in its place; the reasons of a refusal are from
+The requests are columns: one array per field, with one row for all maps or one row per map. The functions that check
+and pack one map (`violations.map_judge`, `encode.packer`) accept columns as well. The reasons of a refusal come from
 `violations`, map by map.
 """
 
@@ -56,11 +56,11 @@ class Columns:
 
     @property
     def form(self) -> RequestForm:
-        """The kind and the lengths that all maps share."""
+        """The kind of map and the lengths of the tuples, which all maps share."""
         return RequestForm(self.kind, tuple([self.values[name].shape[1] for name in self.kind.TUPLES]))
 
     def source(self, rows: slice = slice(None), *, plain: bool = True) -> SimpleNamespace:
-        """The fields for a function of `expressions`: (n,) of a number, R times (n,) of a tuple.
+        """The fields for a function of `expressions`: (n,) for a number, R arrays of (n,) for a tuple.
 
         With `plain`, a field that has one row for all maps is an integer, or R integers.
         """
@@ -77,12 +77,12 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
     """Columns from a mapping of field names to numbers, sequences or integer arrays.
 
     A number field is a number or (n,); a tuple field is (R,) or (n, R), strides and corners with their own lengths.
-    Fields that have one row serve for all maps. The kind is inferred from the names, or given as `kind`. Numbers beyond
-    int64 do not fit a column: then it is the requests themselves.
+    A field with one row applies to all maps. The kind is inferred from the names, or given as `kind`. If a number does
+    not fit in int64, the function returns the requests instead of columns.
 
     Raises:
-        InvalidValueError: unknown or missing names, or lengths that do not agree.
-        InvalidTypeError: not integers.
+        InvalidValueError: a name is unknown or missing, or the lengths do not agree.
+        InvalidTypeError: a value is not an integer.
     """
     kind = expected_kind(arrays, "names of fields", {name for name in arrays if arrays[name] is not None})
     shaped: dict[str, Any] = {}
@@ -112,7 +112,7 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
 
 def _array(name: str, value: ArrayLike) -> NDArray[numpy.int64]:
     if isinstance(value, (str, bytes)):
-        raise InvalidTypeError(f"{name} = {given(value)}; must be integers")
+        raise InvalidTypeError(f"{name} must be integers, got {given(value)}")
     refuse_mask(value, name)
     try:
         array = numpy.asarray(value)
@@ -131,7 +131,7 @@ def _fits(array: NDArray[numpy.int64]) -> bool:
 
 
 def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
-    """Columns of requests of one kind, rank and set of lengths; None if they differ, or if one has a residue."""
+    """Columns of requests that share kind, rank and lengths; None if they differ, or if one has a residue."""
     first = requests[0]
     kind = type(first)
     if not isinstance(first, TensorMap):
@@ -176,19 +176,20 @@ LISTED: Final = 8
 
 
 def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = "sm_90a") -> NDArray[numpy.uint8]:
-    """The bytes of many maps: row i is what `encode` gives for map i.
+    """Encode many maps at once; row i is the result of `encode` for map i.
 
     Args:
-        arrays: field names to values, one kind and rank: a number field is a number or (n,), a tuple field (R,) or
-            (n, R), as numpy arrays or sequences of integers, in the units of the requests; optional fields may be left
-            out. Or requests of any kind, one per map.
-        arch: the GPU whose limits hold.
+        arrays: a mapping of field names to values, for maps of one kind and rank. A number field is a number or (n,), a
+            tuple field is (R,) or (n, R), as numpy arrays or sequences of integers, in the units of the requests;
+            optional fields may be omitted. Or a sequence of requests of any kind, one per map.
+        arch: the GPU whose limits apply.
     Returns:
         (n, 128) uint8.
     Raises:
-        TmaLimitError: maps break rules; `.violations` has those of the first illegal maps, which the text numbers.
+        TmaLimitError: some maps break rules; `.violations` has the rules that the first illegal maps break, and the
+            text gives the numbers of these maps.
         UnknownFactError: as `encode`.
-        InvalidTypeError, InvalidValueError: values that are not integers, names or lengths that do not fit.
+        InvalidTypeError, InvalidValueError: a value is not an integer, or names or lengths do not fit.
 
     >>> addresses = [4096, 8192, 16384]
     >>> encode_many({"data_type": 6, "global_address": addresses, "global_dim": (64, 8), "global_strides": (128,),

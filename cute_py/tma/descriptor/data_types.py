@@ -1,4 +1,4 @@
-"""The closed sets of a tensor map: element formats, interleave, swizzle, L2 promotion, fill; with the driver's numbers.
+"""The enums of a tensor map, with the driver's numbers: element formats, interleave, swizzle, L2 promotion and fill.
 
 Element formats have two numberings, which must not be mixed. `TensorMapDataType` holds the numbers of the driver's
 `CUtensorMapDataType`; the four bits in the descriptor hold other numbers (`FormatRow.code`), and the two tf32 formats
@@ -118,7 +118,7 @@ class OobFill(_Named):
 
 
 class Im2ColWideMode(_Named):
-    """`CUtensorMapIm2ColWideMode`. It leaves no bit in the descriptor; the instruction carries it.
+    """`CUtensorMapIm2ColWideMode`. The descriptor does not store it; the instruction carries it.
 
     >>> Im2ColWideMode("W128").name
     'W128'
@@ -130,7 +130,7 @@ class Im2ColWideMode(_Named):
 
 @record
 class FormatRow:
-    """One element format: the driver's name of it and the descriptor's bits.
+    """One element format: its name in the driver, and its bits in the descriptor.
 
     >>> FORMATS[TensorMapDataType.FLOAT16].bits
     16
@@ -194,7 +194,7 @@ def format_row(data_type: int) -> FormatRow:
     """The row of a format, from the enum or the driver's number.
 
     Raises:
-        InvalidValueError: not a number of the driver's enum.
+        InvalidValueError: the number is not in the driver's enum.
 
     >>> format_row(11).tf32_round
     1
@@ -209,13 +209,13 @@ _NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code 
 
 
 def format_of(dtype: DTypeLike) -> TensorMapDataType:
-    """The format that moves elements of a type unchanged (tfloat32 excepted, which rounds).
+    """The format that moves elements of a type unchanged (except tfloat32, which rounds).
 
     Args:
         dtype: a numpy or ml_dtypes type, a `DType`, or a name.
     Raises:
-        InvalidValueError: no format whose bits are known moves this type.
-        InvalidTypeError: not a type.
+        InvalidValueError: no format with known bits moves this type.
+        InvalidTypeError: the object is not a type.
 
     >>> format_of("float32"), format_of("float8_e4m3fn"), format_of("int16")
     (TensorMapDataType.FLOAT32, TensorMapDataType.UINT8, TensorMapDataType.UINT16)
@@ -243,7 +243,7 @@ _FAMILIES: Final = {
 
 
 def member_named(kind: type[_E], value: DTypeLike) -> _E | None:
-    """The member of an enum by any of its names, a format by an element type too; None if the name is unknown.
+    """Find the member of an enum by any of its names, or a format by an element type; None if the name is unknown.
 
     >>> member_named(TensorMapSwizzle, "SWIZZLE_128B"), member_named(TensorMapDataType, "bf16")
     (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)

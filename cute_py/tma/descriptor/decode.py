@@ -1,4 +1,4 @@
-"""A tensor map's bytes as a request, with nothing lost."""
+"""Decode the bytes of a tensor map to a request, without loss."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _GPU: Final = architecture("sm_90a")
 
 
 def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
-    """The corners of a map of this rank, read from its low 16 bits: two's complement, W lowest.
+    """The corners of a map of this rank, read from its low 16 bits as two's complement numbers, W in the lowest bits.
 
     >>> signed_corners(0xFEFF, 4)
     (-1, -2)
@@ -59,19 +59,18 @@ def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
 
 
 def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
-    """The request that a map holds.
+    """Decode a tensor map to the request that it was encoded from.
 
-    Every map that a driver wrote comes back as the request that it was encoded from, except that an im2col-wide map
-    leaves no bit of its own: it decodes as im2col, and `.as_wide(mode)` converts. Bits without a field, and values
-    that no field knows, are kept in `.residue`; so is the fact that the rules refuse the map. `encode` gives the
-    same 128 bytes back in each case. If only 64 bytes are given, the upper half is assumed to be as the driver writes
-    it.
+    An im2col-wide map is the one exception: it has no bit of its own, so it decodes as im2col, and `.as_wide(mode)`
+    converts it. Bits without a field, unknown values of fields, and the fact that a map breaks rules are kept in
+    `.residue`. `encode` returns the same 128 bytes in each case. If only 64 bytes are given, the upper half is assumed
+    to be what the driver writes.
 
-    A rank above 5 is read as 5, an unknown element format as `data_type=None`; both are in the residue, and
+    A rank above 5 is read as 5, and an unknown element format as `data_type=None`. Both are in the residue, and
     `violations` names them.
 
     Args:
-        data: 64 or 128 bytes, or anything else that `read_map` takes.
+        data: 64 or 128 bytes, or any other source that `read_map` accepts.
     Raises:
         As `read_map`.
     Source:

@@ -1,11 +1,11 @@
-"""A map as text, in four views.
+"""Describe a tensor map as text, in four views.
 
-The summary has fields with units, tensor and box as layouts in CuTe's notation, in elements, the bytes of a copy,
-broken rules and warnings. "fields" shows every bit field with its place.
+The summary has the fields with units, the tensor and the box as layouts in CuTe's notation (in elements), the bytes of
+a copy, broken rules and warnings. "fields" shows every bit field with its position.
 
-The two other views are older, and logical. The TMA Atoms reference pages describe a map by eleven fields, and the
-emission pages by eight named 64-bit slots, as a kernel that rewrites maps sees them; `fields.FIELDS` has the bits as
-they are. Each row has the differences between the view and the measurement.
+The two other views come from the reference pages. The TMA Atoms pages describe a map by eleven fields, and the emission
+pages by eight named 64-bit slots, the view of a kernel that rewrites maps. `fields.FIELDS` has the measured bits. Each
+row has the differences between the view and the measurement.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ __all__ = ["LogicalSlot", "SLOTS", "describe", "logical_slots", "seed_fields"]
 def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
     """A layout of run-time numbers in CuTe's notation, innermost mode first and also in row-major order.
 
-    Its strides are `sizes` bytes, counted in elements of `width` bytes, or in bytes if `width` is 0 or does not divide
-    one of them.
+    `sizes` are its strides in bytes. They are shown in elements of `width` bytes, or in bytes if `width` is 0 or does
+    not divide one of them.
 
     >>> strided_text((64, 128), (2, 128), 2), strided_text((8,), (2,), 0)
     ('(64,128):(1,64), row-major (128,64):(64,1), elements', '(8):(2) bytes')
@@ -64,8 +64,8 @@ def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> 
 def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides of the box in shared memory, innermost mode first; strides in bytes.
 
-    The shape counts visited elements (element strides divided out); rows lie at least the swizzle's span apart. The
-    swizzle then permutes bytes. With interleave, mode 0 counts channel slices.
+    The shape counts visited elements (divided by the element strides), and the row pitch is at least the swizzle's
+    span. The swizzle then permutes bytes. With interleave, mode 0 counts channel slices.
 
     Raises:
         UnknownFactError: the format was not measured.
@@ -90,7 +90,7 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class SlotRow:
-    """One slot in the view, and the difference of the bits from it."""
+    """One slot of the view, and how the measured bits differ from it."""
 
     name: str
     meaning: str
@@ -179,16 +179,15 @@ class LogicalSlot:
 def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]:
     """The eight-slot view of a map.
 
-    The view keeps no rank: the operation that uses the map carries it. This function uses `rank`, or the map's own
-    bits.
+    The view has no rank, because the operation that uses the map carries it. This function uses `rank`, or else the
+    map's own rank.
 
     Args:
-        data: anything that `read_map` takes. rank: 1..5; how many lanes are shown.
+        data: any source that `read_map` accepts. rank: the number of lanes to show, 1..5.
     Returns:
         eight slots, 8 bytes apart; `.measured` gives the measured place of the bits of each.
     Raises:
-        InvalidValueError: a rank outside 1..5, or above that of the map.
-        As `read_map`.
+        InvalidValueError: the rank is outside 1..5, or above the rank of the map. As `read_map`.
 
     >>> [slot.name for slot in logical_slots(bytes(64)) if slot.device_mutable]
     ['tensor_base_ptr', 'fmt_dim_stride_packed', 'elem_stride_packed']
@@ -232,10 +231,10 @@ class ViewField:
 
 
 def seed_fields(data: MapSource) -> list[ViewField]:
-    """The eleven fields of the TMA Atoms reference pages, three of which a device may change, filled from a map.
+    """The eleven fields of the TMA Atoms reference pages, filled from a map. A device may change three of them.
 
     Args:
-        data: anything that `read_map` takes.
+        data: any source that `read_map` accepts.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, encode
     >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
@@ -279,15 +278,15 @@ def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *
     """Describe a map as text.
 
     Args:
-        what: anything that `read_map` takes, a request, or an object that holds one.
-        view: "summary"; "fields", every bit field with its place; "seed001", the eleven fields of the TMA Atoms
-            reference pages; "slots", the eight logical slots of the emission pages.
-        arch: the GPU whose limits hold.
+        what: any source that `read_map` accepts, a request, or an object that holds one.
+        view: "summary"; "fields": every bit field with its position; "seed001": the eleven fields of the TMA Atoms
+            reference pages; "slots": the eight logical slots of the emission pages.
+        arch: the GPU whose limits apply.
     Returns:
         lines of text, without a newline at the end. The summary ends with what was judged and what was not.
     Raises:
-        InvalidValueError: an unknown view.
-        As `read_map`; as `encode` for an illegal request with another view than "summary".
+        InvalidValueError: the view is unknown. Errors of `read_map`, and errors of `encode` for an illegal request with
+            a view other than "summary".
 
     >>> print(describe(TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)).splitlines()[0])
     tiled tensor map, FLOAT16, rank 2
@@ -304,7 +303,7 @@ def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *
         raw = read_map(what)
     if view == "summary":
         text = _summary(decode(raw), arch)
-        return text if any(raw) else f"{text}\n{_line('empty', 'all bytes are 0: nothing has been encoded')}"
+        return text if any(raw) else f"{text}\n{_line('empty', 'all bytes are 0, so this is not an encoded map')}"
     if view == "fields":
         return _fields(raw)
     return _seed_view(raw) if view == "seed001" else _slots(raw)

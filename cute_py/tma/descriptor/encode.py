@@ -1,8 +1,8 @@
-"""Encode a request as the 128 bytes that the driver writes: its fields, and two notes in the upper half.
+"""Encode a request to the 128 bytes that the driver writes: the fields, and two notes of the driver in the upper half.
 
-The hardware does not read the notes. Some driver versions deviate from these bits (`QUIRKS`, by name, condition and
-source); `encode` writes none of them, and `replace.repaired` applies the known remedies to a map that such a driver
-wrote.
+The hardware does not read the notes. Some driver versions write other bits (`QUIRKS` has the name, condition and source
+of each deviation). `encode` writes none of the deviations, and `replace.repaired` applies the known remedies to a map
+that such a driver wrote.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ Packer: TypeAlias = "tuple[Callable[..., tuple[Any, ...]], tuple[int, ...], tupl
 
 @functools.lru_cache(maxsize=64)
 def packer(form: RequestForm, *, strict: bool, judged: bool = False) -> Packer:
-    """(function, positions, widths): the function of a source and its data type gives the numbers that a map holds at
-    these bits, 32 or 64 together, lowest first; what it leaves out is 0.
+    """Return (function, positions, widths).
 
-    Over columns, a number may be an array of one number a map. With `judged`, of requests alone, the function takes the
-    bytes of shared memory too, and gives None for a request that `is_broken`.
+    The function takes a source and its data type, and returns the numbers that a map holds at these bit positions, 32
+    or 64 bits each, lowest first; all other bits are 0. For columns, a number may be an array with one number per map.
+    With `judged`, which only accepts requests, the function also takes the bytes of shared memory, and returns None for
+    a request that breaks a rule.
     """
     rank = form.length["rank"]
     parts: dict[int, list[str]] = {}
@@ -118,7 +119,7 @@ def map_bytes(request: TensorMap) -> bytes:
 
 
 def legal_map(request: TensorMap, gpu: Architecture) -> bytes | None:
-    """`map_bytes` of a request that `keeps_rules`, else None: the fields are read once for both."""
+    """`map_bytes` of a request that keeps the rules, otherwise None. The fields are read only once."""
     if request.residue is not None:
         return None
     key = type(request), len(request.global_dim)
@@ -140,7 +141,8 @@ def pack(request: TensorMap) -> int:
 
 
 def extent_bytes(request: TensorMap) -> int:
-    """Bytes from the first element to just past the last one, strides included (not negative, in any order).
+    """Bytes from the start of the first element to the end of the last one. Strides must not be negative, and may be in
+    any order.
 
     >>> extent_bytes(TensorMapTiled(6, 0, (8, 4), (32,), (8, 4)))
     112
@@ -183,7 +185,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         13030,
         lambda request: extent_bytes(request) < SMALL_TENSOR_BYTES,
         "driver up to 13030 (CuTe: up to 13010), tensor below 131072 bytes",
-        "sporadic illegal memory accesses on Blackwell where the allocation is below 128 KiB and not dense",
+        "sporadic illegal memory accesses on Blackwell if the allocation is below 128 KiB and not dense",
         "NVIDIA release notes 595.71.05, known issues; CUTLASS copy_traits_sm90_tma.hpp, make_tma_copy_desc. "
         "Never set by driver 580.159.04 on an NVIDIA H200",
     ),
@@ -194,9 +196,9 @@ def clear_mask(request: TensorMap, driver: int) -> int:
     """Ones on the bits, in the whole map, that the remedies for this driver clear.
 
     Args:
-        driver: version as cuDriverGetVersion gives it: 13000 is CUDA 13.0.
+        driver: the version that cuDriverGetVersion returns: 13000 is CUDA 13.0.
     Raises:
-        InvalidTypeError: not an integer.
+        InvalidTypeError: the version is not an integer.
     """
     driver, mask = expect_integer(driver, "driver, a version such as 13000,"), 0
     for row in QUIRKS:
@@ -206,20 +208,20 @@ def clear_mask(request: TensorMap, driver: int) -> int:
 
 
 def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
-    """The 128 bytes of a tensor map, as the driver writes them.
+    """Encode a request to the 128 bytes of a tensor map, as the driver writes them.
 
-    In memory the map must be aligned to 128 bytes (64 before CUDA 13). A request that was decoded and not changed since
-    gives its map back, even if it breaks rules.
+    In memory the map must be aligned to 128 bytes (64 before CUDA 13). A request that was decoded, and not changed
+    since, gives the original map, even if it breaks rules.
 
     Args:
         request: a request, or an object that holds one: an atom, a descriptor or an operation of the reference pages.
-        driver: version of the driver that the map is for (13000 is CUDA 13.0): the remedies for its deviations
-            (`quirks.QUIRKS`) are applied to bits that a decoded map brought along. None: no such driver.
-        arch: the GPU whose limits hold.
+        driver: the version of the driver that the map is for (13000 is CUDA 13.0). The remedies for its deviations
+            (`QUIRKS`) are applied to bits that come from a decoded map. None: no remedy is applied.
+        arch: the GPU whose limits apply.
     Raises:
-        TmaLimitError: the request breaks rules; `.violations` has all of them.
-        UnknownFactError: the format or the swizzle has bits that are not known.
-        InvalidTypeError: not a request.
+        TmaLimitError: the request breaks rules; `.violations` lists all of them.
+        UnknownFactError: the bits of the format or of the swizzle are unknown.
+        InvalidTypeError: the object is not a request.
     Source:
         measured on NVIDIA H200, driver 580.159.04.
 

@@ -2,22 +2,19 @@
 
 `violations.CHECKS` says `box_dim[i]` must keep the rule 'box', and `fields.FIELDS` that bits 24-31 hold
 `box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples: it fixes the number of values of `i`,
-and `RequestForm.function` compiles the rest to a Python function of a request. The same function takes columns in place
-of a request: an object whose fields are integers, or arrays with one integer per map. So one row of a table serves one
-map and many.
+and `RequestForm.function` compiles an expression to a Python function of a request. The same function accepts columns,
+an object whose fields are integers or arrays with one integer per map. So one row of a table applies to one map and to
+many.
 
 Names in an expression, besides the fields of the request:
 
     rank            number of modes
     bits            bits of one element
-    strided         False where all element strides are 1, as in nearly every map; a function for columns does not ask
-    row             elements of one row of the box
-    row_bits        its bits
-    box_size        elements of the box, as the driver counts them: element strides divide each edge, rounded down
-    box_bits        their bits
-    lower, upper    corners of an im2col map, W first; an im2col-wide map has one of each
-    first           the innermost spatial mode of an im2col map: 0 with interleave, 1 without
-    spatial         sizes of the spatial modes
+    strided         False if all element strides are 1, as in nearly every map; a function for columns does not test it
+    row             elements of one row of the box row_bits        its bits box_size        elements of the box, as the
+    driver counts them: element strides divide each edge, rounded down box_bits        their bits lower, upper
+    corners of an im2col map, W first; an im2col-wide map has one of each first           the innermost spatial mode of
+    an im2col map: 0 with interleave, 1 without spatial         sizes of the spatial modes
 """
 
 from __future__ import annotations
@@ -54,7 +51,7 @@ that is not known (-1). The swizzles from 4 on permute larger chunks within the 
 
 
 class Lookup:
-    """A table that accepts every integer, and arrays of integers; the last entry serves integers beyond it."""
+    """A table that accepts every integer, and arrays of integers. Integers beyond the table get its last entry."""
 
     def __init__(self, entries: Sequence[int]) -> None:
         self.entries = entries
@@ -114,7 +111,7 @@ class RequestForm:
 
     @property
     def length(self) -> Mapping[str, int]:
-        """Name of a tuple -> its length, including the corners and spatial modes."""
+        """Maps the name of a tuple to its length, including the corners and spatial modes."""
         return _lengths(self)
 
     @property
@@ -158,7 +155,7 @@ class RequestForm:
         """The function of `source` and `arguments` that runs `body`.
 
         Args:
-            strict: the function accepts only legal values and is faster; a value without an entry in a table raises
+            strict: make a faster function that accepts only legal values; a value without an entry in a table raises
                 IndexError.
         """
         used = set(re.findall(r"\w+", " ".join(body)))
@@ -187,7 +184,7 @@ def _lengths(form: RequestForm) -> Mapping[str, int]:
 
 
 def legal_form(kind: type[TensorMap], rank: int) -> RequestForm:
-    """The form of a map of `rank` modes whose tuples have the lengths that they must have."""
+    """The form of a map of `rank` modes with tuples of the correct lengths."""
     of_corners = max(rank - 2, 0)
     wanted = {"global_strides": rank - 1, "pixel_box_lower_corner": of_corners, "pixel_box_upper_corner": of_corners}
     return RequestForm(kind, tuple([wanted.get(name, rank) for name in kind.TUPLES]))

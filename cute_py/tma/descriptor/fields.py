@@ -2,7 +2,7 @@
 
 A map is 128 bytes, sixteen little-endian words of 64 bits, aligned to 128 bytes (64 before CUDA 13). The hardware
 reads words 0 to 7, the payload; words 8 and 9 are notes of the driver, words 10 to 15 are 0. Bit positions are counted
-through the whole map: bit p is bit p % 64 of word p // 64. A field of a mode that the rank does not use is 0.
+through the whole map: bit p is bit p % 64 of word p // 64. The fields of modes beyond the rank are 0.
 
 Source of every row: the arguments of 12,746 calls that the driver accepted, compared with the bytes that it wrote
 (NVIDIA H200, driver 580.159.04); for the unread upper half: 398 tile loads with it as written, as 0 and as all ones.
@@ -32,10 +32,10 @@ UNIT_STEPS: Final = tuple((1,) * rank for rank in range(MAX_RANK + 1))
 
 
 def expect_bits(bits: Any) -> int:
-    """A map as one little-endian integer, of 64 or 128 bytes.
+    """Return the bits of a map of 64 or 128 bytes as one little-endian integer.
 
     Raises:
-        InvalidTypeError: not an integer. InvalidValueError: more bits than a map has.
+        InvalidTypeError: the value is not an integer. InvalidValueError: it has more bits than a map.
     """
     if not is_integer(bits):
         raise InvalidTypeError(f"the bits of a map must be an integer, got {type(bits).__name__} {given(bits)}")
@@ -47,7 +47,7 @@ def expect_bits(bits: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BitField:
-    """One run of bits.
+    """A field of consecutive bits.
 
     `mode` is the mode that the bits belong to (None: the whole map); the field is 0 unless the rank exceeds `mode`.
 
@@ -172,7 +172,7 @@ _BY_NAME: Final = {(row.name, row.mode): row for row in FIELDS}
 
 
 def field(name: str, mode: int | None = None) -> BitField:
-    """The row of a field, `mode` given for the fields that have one for each mode.
+    """The row of a field; `mode` selects one of the fields that exist for each mode.
 
     Raises:
         InvalidValueError: there is no such field.

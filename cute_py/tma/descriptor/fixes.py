@@ -1,5 +1,5 @@
-"""Changes that repair a refused request, each of them tried. This module changes the arguments of a map;
-`tma.atom.make` changes those of an atom.
+"""Changes that repair a refused request; each change was tried. This module changes the arguments of a map, and
+`tma.atom.make` changes the arguments of an atom.
 
 `REPAIRS` has the change for each rule of `limits.RULES` that a change of the numbers can repair.
 """
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 def first_that_work(candidates: Iterable[_T], works: Callable[[_T], bool], most: int) -> list[_T]:
-    """The first `most` candidates that work, the search of every fix: candidates are made and tried one by one."""
+    """The first `most` candidates that work. Candidates are made and tried one by one; every fix is found this way."""
     return list(itertools.islice(filter(works, candidates), most))
 
 
@@ -45,9 +45,10 @@ def _up(number: int, grain: int) -> int:
 
 
 def find_changes(request: TensorMap) -> list[tuple[str, TensorMap]]:
-    """(text, request) of changes that were tried: the changed request breaks no rule.
+    """Pairs (text, request) of changes that were tried: the changed request breaks no rule.
 
-    Each rule has repairs of its own; one repair of every broken rule is applied, the smallest change first.
+    Each rule has its own repairs. A change applies one repair for every broken rule, and the smallest change comes
+    first.
 
     >>> find_changes(TensorMapTiled(6, 4096, (1001, 64), (2002,), (64, 64), swizzle=3))[0][0]
     'globalStrides (2002,) -> (2016,) bytes: pad each row to 1008 elements'

@@ -1,6 +1,6 @@
-"""Hazards: properties that are legal in a tensor map and likely to hurt, in one table that `hazards` queries.
+"""Hazards: properties of a tensor map that are legal but likely to do harm, in a table that `hazards` reads.
 
-The driver accepts all of these. Each row has its condition, its effect and its source.
+The driver accepts them all. Each row has a condition, an effect and a source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["HAZARDS", "Hazard", "Warned", "hazards"]
 
 @record
 class Hazard:
-    """One row: `finds(request)` gives the values that make it apply, as text, or None.
+    """One row. `finds(request)` returns the values that make the row apply as a text, or None.
 
     >>> [one.name for one in HAZARDS][:2]
     ['null address', 'ragged rows']
@@ -54,7 +54,7 @@ def _hazard(name: str, effect: str, source: str = MEASURED) -> Callable[[_Finds]
     return add
 
 
-@_hazard("null address", "the driver accepts it, but a copy through it faults")
+@_hazard("null address", "the driver accepts it, but a copy through the map faults")
 def _null_address(request: TensorMap) -> str | None:
     return "globalAddress = 0" if request.global_address == 0 else None
 
@@ -210,10 +210,10 @@ HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)
 def hazards(what: TensorMap | MapSource) -> list[Diagnostic]:
     """The rows of `HAZARDS` that apply to a request or a map, in the table's order.
 
-    Each is a warning whose rule is the row's name, with the values that make it apply as its detail.
+    Each is a warning. Its rule is the row's name, and its detail has the values that make the row apply.
 
     Args:
-        what: a request, or anything that `read_map` takes.
+        what: a request, or any source that `read_map` accepts.
 
     >>> [w.rule for w in hazards(decode(bytes(64)))]
     ['null address', 'ragged rows']

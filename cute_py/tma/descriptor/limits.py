@@ -1,8 +1,7 @@
-"""The rules that a tensor map must keep, one row each: requirement, bounds, unit and source; and the additions of each
-GPU.
+"""The rules of tensor maps, one row each, with requirement, bounds, unit and source; and the additions of each GPU.
 
-The rules are the driver's: together they explain every recorded call, accepted or refused. `violations` applies them.
-The names of arguments are those of the driver's C functions.
+The rules are the driver's: they predict the result of every recorded call, accepted or refused. `violations` applies
+them. The names of arguments are those of the driver's C functions.
 
 sm_90 was measured. The additions of later GPUs are documented, but their bits are not known: `encode` raises
 UnknownFactError for a request that needs them, unless a driver on such a machine can be called.
@@ -35,7 +34,7 @@ STORE_UNIT: Final = 16
 
 @record
 class Rule:
-    """One rule. `requirement` reads after 'must' ('be a multiple of 16').
+    """One rule. `requirement` follows 'must' in a sentence ('be a multiple of 16').
 
     `minimum` and `maximum` are the smallest and the largest legal value, if the rule is a plain range.
 
@@ -89,7 +88,7 @@ RULES: Final[tuple[Rule, ...]] = (
     Rule("packed_stride", f"be a multiple of 32 {_GAPPED}", "bytes", _DOCUMENTED, multiple=32),
     Rule("packed_box", f"be 128 {_GAPPED}", "elements", _DOCUMENTED, 128, 128),
     Rule("packed_interleave", "be 0 (none) with 16U6_ALIGN16B", "", _DOCUMENTED, 0, 0),
-    Rule("packed_swizzle", "be a swizzle that the packed format takes", "", _DOCUMENTED),
+    Rule("packed_swizzle", "be a swizzle that the packed format supports", "", _DOCUMENTED),
     Rule("unknown_format", "be a code that a driver has written", "", MEASURED),
     Rule("unknown_rank", "be 0 to 4 (rank - 1)", "", MEASURED, 0, 4),
 )
@@ -152,7 +151,7 @@ class Architecture:
 
     @property
     def block_shared_memory_bytes(self) -> int:
-        """Most shared memory of one block in bytes, static and dynamic: a tile and its barriers.
+        """The most bytes of shared memory that one block can have, static and dynamic: a tile and its barriers.
 
         On an H200 it is cuDeviceGetAttribute's MAX_SHARED_MEMORY_PER_BLOCK_OPTIN.
         """
@@ -171,9 +170,9 @@ class Architecture:
 
 @record
 class Addition:
-    """Something that a GPU family adds to tensor maps.
+    """A feature that a GPU family adds to tensor maps.
 
-    `bits` is its place in the map; None: not known. `field` and `numbers` are its names in the driver or PTX.
+    `bits` is its position in the map; None: unknown. `field` and `numbers` are its names in the driver or PTX.
 
     >>> sorted({one.name for one in ADDITIONS})[:2]
     ['128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B']
@@ -216,7 +215,7 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
             (
                 5,
                 "128B_ATOM_32B_FLIP_8B",
-                "as 128B_ATOM_32B, with 8-byte halves swapped in every other row; PTX swizzle_atomicity 2",
+                "like 128B_ATOM_32B, with 8-byte halves swapped in every other row; PTX swizzle_atomicity 2",
             ),
             (6, "128B_ATOM_64B", "chunks of 64 bytes within 128; PTX swizzle_mode 3 with swizzle_atomicity 3"),
         )
@@ -271,7 +270,7 @@ def architecture(name: str) -> Architecture:
     """The row of a GPU; a suffix a or f makes no difference to maps.
 
     Raises:
-        InvalidValueError: no such GPU, or one without TMA.
+        InvalidValueError: the GPU is unknown, or has no TMA.
 
     >>> architecture("sm_90a").shared_memory_bytes, architecture("sm_90a").block_shared_memory_bytes
     (233472, 232448)
@@ -280,12 +279,12 @@ def architecture(name: str) -> Architecture:
         raise InvalidTypeError(f"arch = {given(name)}; must be a name such as 'sm_90a'")
     if name not in GPUS:
         known = known_names(name, [row.name for row in ARCHITECTURES])
-        raise InvalidValueError(f"{given(name)} is an unknown architecture, or one without TMA", known)
+        raise InvalidValueError(f"{given(name)} is not a known architecture with TMA", known)
     return GPUS[name]
 
 
 def unknown_addition(request: TensorMap) -> Addition | None:
-    """The row of ADDITIONS that this request needs and whose bits are not known; None if all its bits are known."""
+    """The row of ADDITIONS that this request needs, if the bits of the row are unknown; otherwise None."""
     for row in ADDITIONS:
         if row.bits is None and row.field in ("data_type", "swizzle") and getattr(request, row.field) in row.numbers:
             return row
@@ -293,9 +292,9 @@ def unknown_addition(request: TensorMap) -> Addition | None:
 
 
 def refuse_unknown(row: Addition) -> UnknownFactError:
-    """The error with the known facts about an addition."""
+    """Make the error for an addition with unknown bits; its facts are what is known about the addition."""
     return UnknownFactError(
-        f"it is unknown which bits of a tensor map encode {row.name}",
+        f"the bits of a tensor map that encode {row.name} are unknown",
         {
             "field": row.field,
             "known": row.known,

@@ -1,4 +1,4 @@
-"""Requests from plain data and back: dicts for JSON, the arrays of numpy, .npy files.
+"""Convert requests to and from plain data: dicts for JSON, numpy arrays and .npy files.
 
 A dict has the fields of the request, enums by number or name. An array has its shape and strides outermost first, as in
 numpy; they become modes innermost first.
@@ -37,7 +37,7 @@ _REQUIRED: Final = {kind: frozenset(kind.FIELDS) - _OPTIONAL for kind in KINDS.v
 
 
 def to_json(request: TensorMap) -> dict[str, Any]:
-    """A request as a dict that json.dumps takes: names of enum members, lists of integers.
+    """Convert a request to a dict for json.dumps: names of enum members, and lists of integers.
 
     A request with a residue also holds `map`, the hex of the 128 bytes that it was decoded from.
 
@@ -58,11 +58,12 @@ def to_json(request: TensorMap) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> TensorMap:
-    """The request of a dict from `to_json`; enums by number or name, the kind inferred if it is left out.
+    """Convert a dict of `to_json` to a request. Enums may be numbers or names, and the kind is inferred if it is
+    omitted.
 
     Raises:
-        InvalidTypeError: not a mapping, or a value of the wrong type.
-        InvalidValueError: an unknown kind, key or name, or a missing key.
+        InvalidTypeError: the data is not a mapping, or a value has the wrong type. InvalidValueError: a kind, key or
+            name is unknown, or a key is missing.
 
     >>> from_json({"data_type": "bfloat16", "global_address": 0, "global_dim": [64], "global_strides": [],
     ...            "box_dim": [64]}).data_type
@@ -83,10 +84,10 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
 
 
 def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: str) -> type[TensorMap]:
-    """The kind of request that a mapping names, or that its keys belong to, if its keys are those of that kind.
+    """The kind of request that a mapping names or that its keys imply. Its keys must be the keys of that kind.
 
     Args:
-        what: name of the keys, for the text of the error; present: keys that count as given; more: further keys that
+        what: the name of the keys in the text of the error; present: keys that count as given; more: further keys that
             are allowed.
     """
     if "kind" in data:
@@ -125,18 +126,18 @@ def request_of_array(
     """The request for tiles of an array.
 
     Args:
-        shape: elements, outermost first, as numpy has it.
+        shape: elements, outermost first, as in numpy.
         dtype: as `format_of`.
         box: elements, in the order of `shape`.
-        strides: bytes, in the order of `shape`; row-major and dense if left out.
+        strides: bytes, in the order of `shape`; row-major and dense if omitted.
         address: bytes, of the first element.
         options: further fields of `TensorMapTiled` (swizzle, interleave, ...), element_strides in its own order.
     Returns:
-        modes ordered by stride, the smallest first; legal or not (`violations` lists why). The stride of a mode of
-        size 1 is never used, and is rounded up to 16 bytes.
+        a request with modes ordered by stride, the smallest first. It may be illegal (`violations` lists why). The
+        stride of a mode of size 1 is never used, so it is rounded up to 16 bytes.
     Raises:
-        InvalidValueError: lengths differ, no axis has the stride of one element, a stride is negative.
-        InvalidTypeError: something else than integers.
+        InvalidValueError: lengths differ, no axis has the stride of one element, or a stride is negative.
+            InvalidTypeError: a value is not an integer.
 
     >>> request_of_array((1024, 512), "float16", (128, 64), swizzle=3).global_strides
     (1024,)
@@ -166,7 +167,7 @@ def request_of_array(
     order = sorted(range(len(sizes)), key=lambda axis: (steps[axis] != width, sizes[axis] == 1, steps[axis], -axis))
     if steps[order[0]] != width:
         raise InvalidValueError(
-            f"no axis is contiguous: the strides are {steps} bytes, an element has {width} bytes",
+            f"no axis is contiguous: the strides are {steps} bytes, and an element has {width} bytes",
             hint="copy the array: numpy.ascontiguousarray(array)",
         )
     return TensorMapTiled(
@@ -188,8 +189,7 @@ def request_of_npy(
         path: the file.
         box, address, options: as `request_of_array`.
     Raises:
-        FileFormatError: not a .npy file, or one of Python objects.
-        As `request_of_array`.
+        FileFormatError: the file is not a .npy file, or it holds Python objects. As `request_of_array`.
 
     >>> import tempfile
     >>> import numpy

@@ -1,12 +1,12 @@
 r"""A tensor map's bytes, from any source: buffers, words, hex text, files, dumps of a debugger or of printf.
 
 CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0
-first. If a text does not name the order, the reader takes the order in which more of the map makes sense. It decides in
-the same way whether groups of 8 or 16 hex digits are words or bytes, and whether 16 small numbers are words of 32 or of
-64 bits.
+first. If a text does not name the order, the reader chooses the order in which more fields of the map are valid. It
+decides in the same way whether groups of 8 or 16 hex digits are words or bytes, and whether 16 small numbers are words
+of 32 or of 64 bits.
 
-A map is 64 bytes (8 words of 64 bits, 16 of 32) or 128 (16 of 64 bits, 32 of 32). Missing parts of a text are not
-filled in, except for the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
+A map is 64 bytes (8 words of 64 bits, 16 of 32) or 128 (16 of 64 bits, 32 of 32). Missing words are an error, except in
+the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
 
 Numbers and bytes of a tensor map in a text: hex, a debugger's or printf's dump, a C initialiser, a hex dump.
 
@@ -19,8 +19,8 @@ Python                                     [4096, 274877931280, ...], words or b
 xxd, hexdump -C                            00000000: 0010 0000 0000 0000 1063 0000 4000 0000  .........c..@...
 a memory window                            0x00007FFE00000000  00 10 00 00 00 00 00 00 10 63 00 00 40 00 00 00
 
-Labels, addresses, types, indices and comments are removed; the rest must consist of numbers, and all of them count. The
-reader refuses a text that it can read only in part.
+Labels, addresses, types, indices and comments are removed; the rest must consist of numbers, and all of them are used.
+The reader refuses a text that it can read only in part.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Numbers:
     """The numbers of a text, in its order.
 
     Attributes:
-        values: the numbers; digits: how many hexadecimal digits each is written with, 0 of a decimal one.
-        unit: bytes that the text says that each has, by a type's name; None: it does not say.
+        values: the numbers; digits: the number of hexadecimal digits of each, 0 for a decimal number.
+        unit: bytes of each number, if the text names a type; otherwise None.
         wide: the text names no type, but an object that holds a map as words of 64 bits.
         cute: it has the label of CuTe's print.
     """
@@ -99,7 +99,8 @@ class Numbers:
 
 
 def is_cute_print(text: str) -> bool:
-    """Whether this is CuTe's printed form of a descriptor: eight words, word 7 first, `0x` only at the first."""
+    """Whether this is CuTe's printed form of a descriptor: eight words, word 7 first, with `0x` only before the first
+    word."""
     return _CUTE_PRINT.fullmatch(text.strip()) is not None
 
 
@@ -151,7 +152,7 @@ def numbers_in(text: str) -> Numbers:
     """All numbers of a text.
 
     Raises:
-        ParseError: there are no numbers, something else is between them, or they can be decimal or hexadecimal.
+        ParseError: the text has no numbers, it has other text between them, or they may be decimal or hexadecimal.
 
     >>> numbers_in("desc = {0x1000, 0 <repeats 7 times>}").values
     (4096, 0, 0, 0, 0, 0, 0, 0)
@@ -266,12 +267,12 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         source: bytes or any buffer (numpy, ctypes, bytearray, memoryview); a sequence of 8 or 16 words, or an object
             with such a sequence as `.opaque` (cuda-python's CUtensorMap); text; a `pathlib.Path` to a file that
             holds the bytes or a text.
-        order: for texts of 64-bit words: word 0 first, word 7 (15) first, or the order that makes more sense.
+        order: for texts of 64-bit words: word 0 first, word 7 (15) first, or the order in which more fields are valid.
     Raises:
-        InvalidTypeError: none of these.
-        InvalidValueError: another number of bytes or words.
-        ParseError: a text without words or bytes, or with something else between them.
-        FileFormatError: a file that can't be read.
+        InvalidTypeError: the source is none of these.
+        InvalidValueError: the source has a wrong number of bytes or words.
+        ParseError: a text lacks words or bytes, or has other text between them.
+        FileFormatError: a file can't be read.
 
     >>> read_map("DESC_TMA512: 0x0000000000001000 0x0000004000006310 0x0 0x0")[:8].hex()
     '0010000000000000'
@@ -357,7 +358,7 @@ def _from_file(path: Path, order: Order) -> bytes:
     except (OSError, ValueError) as error:
         raise FileFormatError(f"can't read {path}: {getattr(error, 'strerror', None) or error}") from None
     if len(raw) > MAX_TEXT:
-        raise FileFormatError(f"{path} is larger than {MAX_TEXT} bytes, so it is not a tensor map or the text of one")
+        raise FileFormatError(f"{path} has more than {MAX_TEXT} bytes, so it is neither a tensor map nor a text of one")
     if len(raw) in _SIZES and not _is_text(raw):
         return raw
     try:
@@ -366,7 +367,7 @@ def _from_file(path: Path, order: Order) -> bytes:
         text = "\0"
     if "\0" in text:  # a map has zeros in it, a text has none
         raise FileFormatError(
-            f"{path} has {len(raw)} bytes; a tensor map has {PAYLOAD_BYTES} or {MAP_BYTES}, or is a text"
+            f"{path} has {len(raw)} bytes; must be a text, or have {PAYLOAD_BYTES} or {MAP_BYTES} bytes"
         )
     return _from_text(text, order)
 
@@ -407,8 +408,8 @@ def _from_numbers(numbers: Numbers, order: Order) -> bytes:
     over = next((i for i, value in enumerate(values) if value >> 8 * unit), None)
     if over is not None:
         raise InvalidValueError(
-            f"number {over} of {len(values)} is {hex(values[over])}; must fit into a {what}, because a map has "
-            "that many",
+            f"number {over} of {len(values)} is {hex(values[over])}; must fit in a {what}, because a map of "
+            f"{len(values)} numbers has such words",
             _read(numbers),
         )
     return bytes(values) if unit == 1 else _from_words(values, unit, order)

@@ -1,4 +1,4 @@
-"""Changing a map as the GPU does: tensormap.replace on bytes, in the order in which a kernel rebinds a map.
+"""Change a map as the GPU does: tensormap.replace on bytes, and the order in which a kernel rebinds a map.
 
 Ten fields can be written; each row describes how the value is stored. No replacement changes the upper half, so the
 driver's notes there become stale; the hardware does not read them. The values are those of PTX: the rank is rank - 1,
@@ -43,11 +43,13 @@ class ReplaceField:
 
 REPLACE_FIELDS: Final[tuple[ReplaceField, ...]] = (
     ReplaceField("global_address", 0, 64, 0, "global_address"),
-    ReplaceField("rank", 0, 32, 0, "rank", "the value is rank - 1; it is cut to 3 bits"),
-    ReplaceField("box_dim", 5, 32, 0, "box_dim", "value - 1 is cut to 8 bits"),
+    ReplaceField("rank", 0, 32, 0, "rank", "the value is rank - 1; it is truncated to 3 bits"),
+    ReplaceField("box_dim", 5, 32, 0, "box_dim", "value - 1 is truncated to 8 bits"),
     ReplaceField("global_dim", 5, 32, 0, "global_dim", "0 stands for 2**32"),
-    ReplaceField("global_stride", 4, 64, 0, "global_stride_low", "ordinal i is mode i + 1; bytes >> 4, cut to 36 bits"),
-    ReplaceField("element_stride", 5, 32, 0, "element_strides", "value - 1 is cut to 3 bits: 0 writes stride 8"),
+    ReplaceField(
+        "global_stride", 4, 64, 0, "global_stride_low", "ordinal i is mode i + 1; bytes >> 4, truncated to 36 bits"
+    ),
+    ReplaceField("element_stride", 5, 32, 0, "element_strides", "value - 1 is truncated to 3 bits: 0 writes stride 8"),
     ReplaceField(
         "elemtype", 0, 0, 13, "format", "only 11 and 12 set bit 16 (round to tf32), and no other value clears it"
     ),
@@ -102,20 +104,20 @@ def _row_of(field: str, value: Any) -> tuple[ReplaceField, int]:
 
 
 def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
-    """The map after `tensormap.replace.tile.<field> [map], <ordinal>, <value>`.
+    """Return the map after `tensormap.replace.tile.<field> [map], <ordinal>, <value>`.
 
     Args:
-        data: 64 or 128 bytes, or anything else that `read_map` takes; any map, tiled or im2col.
+        data: 64 or 128 bytes, or any other source that `read_map` accepts; any map, tiled or im2col.
         field: name of a row of `REPLACE_FIELDS`.
-        value: as the instruction takes it: bytes for global_address and global_stride, rank - 1 for rank, elements for
-            sizes, boxes and element strides, PTX's numbers for the rest.
+        value: the operand of the instruction: bytes for global_address and global_stride, rank - 1 for rank, elements
+            for sizes, boxes and element strides, and PTX's numbers for the other fields.
         ordinal: for box_dim, global_dim and element_stride the mode (0..4); for global_stride the mode minus 1 (0..3).
     Returns:
         bytes of the same length; the upper half is unchanged.
     Raises:
-        InvalidTypeError: a value that is not an integer.
-        InvalidValueError: no such field, a value beyond its register or immediate, no such ordinal.
-        UnknownFactError: a value that only later GPUs have, with unknown bits.
+        InvalidTypeError: a value is not an integer. InvalidValueError: the field or ordinal does not exist, or a value
+            does not fit in its register or immediate. UnknownFactError: only later GPUs have the value, and its bits
+            are unknown.
     Source:
         measured on NVIDIA H200, driver 580.159.04 (2,213 replacements).
 
@@ -177,7 +179,7 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
     address = expect_integer(address, "address", 0)
     extents, strides = expect_integers(extents, "extents", 0), expect_integers(strides, "strides", 0)
     if not 1 <= len(extents) <= f.MAX_RANK:
-        raise InvalidValueError(f"the rank of extents = {len(extents)}; must be 1 to {f.MAX_RANK}")
+        raise InvalidValueError(f"the rank of extents is {len(extents)}; must be 1 to {f.MAX_RANK}")
     if len(strides) != len(extents) - 1:
         raise InvalidValueError(
             f"strides has {len(strides)} entries for rank {len(extents)}; must have {len(extents) - 1}"
@@ -190,14 +192,14 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
 
 
 def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Sequence[int]) -> bytes:
-    """The map after a kernel has bound it to another tensor: address, then sizes, then strides.
+    """Return the map after a kernel has bound it to another tensor: address, then sizes, then strides.
 
-    A rebind writes no rank; the map keeps its own, which must be that of `extents`.
+    A rebind does not write the rank; the rank of the map must be the rank of `extents`.
 
     Args:
         As `rebind_steps`.
     Raises:
-        TmaBuildError: an im2col map, which is made on the host only.
+        TmaBuildError: the map is an im2col map, which only the host can make.
         InvalidValueError: the map has another rank.
         As `replace`.
 
@@ -213,7 +215,7 @@ def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Seque
     rank = f.field("rank").read(int.from_bytes(raw, "little")) + 1
     if rank != given_rank:
         raise InvalidValueError(
-            f"rebind has {given_rank} extents for a map of rank {rank}; rebind does not change the rank",
+            f"rebind got {given_rank} extents for a map of rank {rank}, but it can't change the rank",
             hint=f"replace(map, 'rank', {given_rank - 1}) first",
         )
     for step in steps:
@@ -229,7 +231,7 @@ _UPDATES: Final = {
 
 
 def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> bytes:
-    """One of the three updates that the TMA Atoms reference pages allow on a device; anything else is refused.
+    """Apply one of the three updates that the TMA Atoms reference pages allow on a device; any other is refused.
 
     Args:
         kind: UPDATE_BASE_POINTER, UPDATE_DIM or UPDATE_STRIDE (a `TmaUpdateKind` or its name); also base_pointer, dim,
@@ -237,9 +239,9 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
         axis: a mode of the map, innermost first; ignored for the base pointer; above 0 for a stride.
         value: bytes for the pointer and strides, elements for sizes.
     Raises:
-        InvalidValueError: no such mode, a value beyond its register.
-        TmaBuildError: "TMA descriptor field is not device-mutable": another field, or the stride of axis 0; or an
-            im2col map, which is made on the host only.
+        InvalidValueError: the mode does not exist, or the value does not fit in its register.
+        TmaBuildError: "TMA descriptor field is not device-mutable": the field is another one, or the stride of axis 0;
+            or the map is an im2col map, which only the host can make.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> moved = cute.tma.update_tma_descriptor(cute.tma.encode(request), "UPDATE_BASE_POINTER", 0, 8192)
@@ -271,10 +273,10 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
 
 
 def repaired(data: MapSource, driver: int) -> bytes:
-    """A map that a driver of this version wrote, with the known remedies applied; other bits stay unchanged.
+    """Apply the known remedies to a map that a driver of this version wrote; other bits stay unchanged.
 
     Args:
-        data: 64 or 128 bytes, or anything that `read_map` takes.
+        data: 64 or 128 bytes, or any source that `read_map` accepts.
     Returns:
         bytes of the same length.
 

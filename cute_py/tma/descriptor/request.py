@@ -1,14 +1,13 @@
 """The request for a tensor map, as a value: the arguments of cuTensorMapEncodeTiled, -Im2col and -Im2colWide.
 
-Modes innermost first, strides in bytes, sizes and boxes in elements; mode 0 has no stride, so `global_strides[i]`
-belongs to mode i + 1. A request may be illegal: `violations(request)` lists why, `encode(request)` refuses it. The
-request itself refuses only values that are not integers.
+Modes are listed innermost first; strides are in bytes, sizes and boxes in elements. Mode 0 has no stride, so
+`global_strides[i]` belongs to mode i + 1. A request may be illegal: `violations(request)` lists why, and
+`encode(request)` refuses it. The constructor refuses only values that are not integers.
 
-If a map has more bits than the fields hold, its decoded request carries a `Residue`, so that encoding it gives the map
-back.
+If a map has bits beyond the fields, its decoded request carries a `Residue`, so that encoding it returns the same map.
 
 An instruction uses a map; `OpRow` describes the instruction. `TmaCopyTraits` is the common interface of all objects
-that copy through a map: layers below the atom read a copy through it, and do not depend on classes above them.
+that copy through a map: layers below the atom use it, and so do not depend on classes above them.
 """
 
 from __future__ import annotations
@@ -70,13 +69,14 @@ _E = TypeVar("_E", bound=IntEnum)
 
 
 def as_member(kind: type[_E], value: object, what: str) -> _E | int:
-    """The member of an enum, from the member, its number, or its name: 'B128', '128B', 'CU_TENSOR_MAP_SWIZZLE_128B'.
+    """Return the member of an enum for the member, its number, or its name: 'B128', '128B',
+    'CU_TENSOR_MAP_SWIZZLE_128B'.
 
-    A number that no member has is returned unchanged: the rules of a map judge it. A format may be given as an element
-    type.
+    A number without a member is returned unchanged, and the rules of a map judge it. A format may be given as an
+    element type.
 
     Raises:
-        InvalidValueError: no such name. InvalidTypeError: neither a number nor a name.
+        InvalidValueError: the name is unknown. InvalidTypeError: the value is neither a number nor a name.
 
     >>> as_member(TensorMapSwizzle, "SWIZZLE_128B", "swizzle"), as_member(L2Promotion, 2, "l2_promotion")
     (TensorMapSwizzle.B128, L2Promotion.B128)
@@ -90,7 +90,9 @@ def as_member(kind: type[_E], value: object, what: str) -> _E | int:
         if found is not None:
             return found
         if isinstance(value, str):
-            raise InvalidValueError(f"{what} = {given(value)}; no such name", {"known": ", ".join(kind.__members__)})
+            raise InvalidValueError(
+                f"{what} = {given(value)} is not a known name", {"known": ", ".join(kind.__members__)}
+            )
     number = expect_integer(value, what)
     return kind(number) if number in kind._value2member_map_ else number
 
@@ -108,10 +110,10 @@ def format_bits(data_type: int | None) -> int:
 class Residue:
     """Bits of a decoded map beyond the fields of its request.
 
-    `bits` is the XOR of the map with what the fields alone would write (bit 0 is bit 0 of word 0, word 1 starts at
-    bit 64; 1024 bits). It is 0 if the map only breaks rules. `fields` are the values that were
-    read: as long as the request still has them, `encode` gives the map back as it was found; once one is changed,
-    the rules apply, and only bits that have no field are carried over.
+    `bits` is the XOR of the map with the bits that the fields alone would write (1024 bits; bit 0 is bit 0 of word 0,
+    and word 1 starts at bit 64). It is 0 if the map only breaks rules. `fields` are the values that were read. While
+    the request has these values, `encode` returns the original map. After one is changed, the rules apply, and only
+    bits without a field are carried over.
 
     >>> from cute_py.tma.descriptor import decode, encode
     >>> decode(encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))).residue is None
@@ -137,7 +139,7 @@ class Residue:
 
     @property
     def unknown_words(self) -> dict[int, int]:
-        """Word index -> leftover bits, for each word that has any.
+        """Maps a word index to the leftover bits, for each word that has some.
 
         >>> Residue(1 << 85, ()).unknown_words
         {1: 2097152}
@@ -208,10 +210,10 @@ class _Request:
 
     @classmethod
     def restore(cls, values: tuple[FieldNumbers, ...], residue: Residue | None) -> Self:
-        """A request from the values of all fields, in the order of `FIELDS`, as `field_values` gives them.
+        """Make a request from the values of all fields, in the order of `FIELDS`, as `field_values` returns them.
 
         Raises:
-            InvalidTypeError, InvalidValueError: as the class, and another number of values.
+            InvalidTypeError, InvalidValueError: the errors of the constructor, or the number of values is wrong.
         """
         if len(expect(values, tuple, "values of fields")) != len(cls.FIELDS):
             raise InvalidValueError(f"the request has {len(values)} field values; must have {len(cls.FIELDS)}")
@@ -220,7 +222,7 @@ class _Request:
         return request
 
     def field_values(self) -> tuple[FieldNumbers, ...]:
-        """The values of all fields but the residue, in the order of `FIELDS`."""
+        """The values of all fields except the residue, in the order of `FIELDS`."""
         return tuple([getattr(self, name) for name in self.FIELDS])
 
 
@@ -229,15 +231,16 @@ class TensorMapTiled(_Request):
     """The arguments of cuTensorMapEncodeTiled.
 
     Args:
-        data_type: `TensorMapDataType`, its number or its name, or an element type. None only if a decoded map holds an
-            unknown format. The other enums likewise: 3, 'B128', '128B', 'CU_TENSOR_MAP_SWIZZLE_128B'.
+        data_type: a `TensorMapDataType`, its number or its name, or an element type. It is None only if a decoded map
+            holds an unknown format. The other enums accept the same forms: 3, 'B128', '128B',
+            'CU_TENSOR_MAP_SWIZZLE_128B'.
         global_address: bytes.
         global_dim: (R,) elements, innermost mode first, R in 1..5.
         global_strides: (R-1,) bytes, of modes 1 to R-1.
         box_dim: (R,) elements, before the element strides divide it.
-        element_strides: (R,) elements; all 1 if left out.
+        element_strides: (R,) elements; all 1 if omitted.
     Raises:
-        InvalidTypeError: something is not an integer, or not a sequence of integers.
+        InvalidTypeError: a field is not an integer or a sequence of integers.
     Source:
         CUDA 13.0 driver API, cuTensorMapEncodeTiled.
 
@@ -273,7 +276,7 @@ class TensorMapIm2col(_Request):
         channels_per_pixel: elements of the innermost mode in a pixel, 1..256.
         pixels_per_column: 1..1024.
     Raises:
-        InvalidTypeError: something is not an integer, or not a sequence of integers.
+        InvalidTypeError: a field is not an integer or a sequence of integers.
     Source:
         CUDA 13.0 driver API, cuTensorMapEncodeIm2col.
 
@@ -303,10 +306,10 @@ class TensorMapIm2col(_Request):
         self._normalise()
 
     def as_wide(self, mode: Im2ColWideMode | int = Im2ColWideMode.W) -> TensorMapIm2colWide:
-        """The im2col-wide request that leaves the same bits.
+        """The im2col-wide request with the same bits in the descriptor.
 
-        A wide map is stored as an im2col map whose corners are 0 in every spatial mode but the first, so a decoder
-        cannot distinguish the two; the instruction does.
+        A wide map is stored as an im2col map whose corners are 0 in every spatial mode except the first. A decoder
+        can't distinguish the two; the instruction does.
 
         Raises:
             InvalidValueError: there is no spatial mode, or a corner other than the first is not 0.
@@ -329,7 +332,7 @@ class TensorMapIm2col(_Request):
 class TensorMapIm2colWide(_Request):
     """The arguments of cuTensorMapEncodeIm2colWide: im2col with a bounding box along W only.
 
-    The corners are single numbers. `mode` (W or W128) leaves no bit in the descriptor.
+    The corners are single numbers. The descriptor does not store `mode` (W or W128).
 
     Source:
         CUDA 13.0 driver API, cuTensorMapEncodeIm2colWide.
@@ -361,7 +364,7 @@ class TensorMapIm2colWide(_Request):
         self._normalise()
 
     def as_im2col(self) -> TensorMapIm2col:
-        """The im2col request that leaves the same bits (corners 0 in every spatial mode but W)."""
+        """The im2col request with the same bits in the descriptor (corners are 0 in every spatial mode except W)."""
         others = (0,) * max(self.rank - 3, 0)
         values = self.field_values()
         corners = (self.pixel_box_lower_corner_width, *others), (self.pixel_box_upper_corner_width, *others)
@@ -423,8 +426,8 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 @record
 class OpRow:
-    """Properties of an instruction: direction, load mode, whether a multicast count above 1 fits, CTAs that issue
-    it.
+    """Properties of an instruction: direction, load mode, whether it accepts a multicast count above 1, and the CTAs
+    that issue it.
 
     >>> from cute_py.tma.atom.op import OPS, Op
     >>> OPS[Op.SM90_TMA_LOAD_MULTICAST].multicast, OPS[Op.SM100_TMA_2SM_LOAD].ctas
@@ -440,7 +443,7 @@ class OpRow:
 
 
 class HasRequest(Protocol):
-    """Object that holds the request of a tensor map: an atom, or a descriptor or an operation of the reference
+    """An object that holds the request of a tensor map: an atom, or a descriptor or operation of the reference
     pages."""
 
     @property
@@ -449,10 +452,10 @@ class HasRequest(Protocol):
 
 
 def request_of(what: TensorMap | HasRequest) -> TensorMap:
-    """The request itself, or the request that an object holds.
+    """Return a request, or the request that an object holds.
 
     Raises:
-        InvalidTypeError: neither.
+        InvalidTypeError: the object is neither.
     """
     found: Any = what if isinstance(what, _Request) else getattr(what, "request", None)
     if not isinstance(found, _Request):
@@ -474,11 +477,11 @@ class TmaCopyTraits(HasRequest, Protocol):
 
     @property
     def instruction(self) -> OpRow:
-        """Instruction that uses the map."""
+        """The instruction that uses the map."""
 
 
 class HasTraits(Protocol):
-    """Object that holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
+    """An object that holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
 
     @property
     def traits(self) -> TmaCopyTraits | None:
@@ -486,10 +489,10 @@ class HasTraits(Protocol):
 
 
 def traits_of(what: TmaCopyTraits | HasTraits) -> TmaCopyTraits:
-    """The copy itself, or the copy that an object holds.
+    """Return a copy, or the copy that an object holds.
 
     Raises:
-        InvalidTypeError: neither, or a copy with unknown numbers.
+        InvalidTypeError: the object is neither, or the numbers of the copy are unknown.
     """
     found: Any = getattr(what, "traits", what)
     missing = [name for name in ("request", "instruction") if not hasattr(found, name)]
@@ -503,7 +506,7 @@ Kind = TypeVar("Kind", bound=_Request)
 
 
 def normal_request(kind: type[Kind], *values: object) -> Kind:
-    """A request from the values of its fields, in order. They must be normal; they are not checked.
+    """Make a request from the values of its fields, in order. The values must be normalised; they are not checked.
 
     A frozen class sets each field through `object.__setattr__`, which takes four times as long as an assignment. So the
     fields are assigned to an object of an unfrozen class with the same slots, which then becomes a request.

@@ -1,4 +1,4 @@
-"""Transfer of one instruction with a map: bytes, rows, and the place of a row in shared memory.
+"""The transfer of one instruction with a map: bytes, rows, and the position of a row in shared memory.
 
 These numbers describe a map to a reader. The emulator computes its own, so that the two can be compared.
 """
@@ -25,7 +25,8 @@ def measured_width(request: TensorMap) -> int:
 
 
 def is_sound(request: TensorMap) -> bool:
-    """Whether rank, lengths and steps allow the numbers here to be computed (they may still be illegal)."""
+    """Whether the rank, lengths and steps of a request allow these numbers to be computed. The request may still be
+    illegal."""
     if not isinstance(request, TensorMapTiled):
         return request.rank > 0
     lengths = len(request.box_dim) == len(request.element_strides) == request.rank > 0
@@ -41,7 +42,7 @@ def element_bytes(request: TensorMap) -> int:
     width = measured_width(request)
     if width == 0:
         raise UnknownFactError(
-            f"it was not measured how many bytes an element of format {request.data_type} takes in shared memory"
+            f"the bytes of an element of format {request.data_type} in shared memory have not been measured"
         )
     return width
 
@@ -65,12 +66,12 @@ def visited(request: TensorMapTiled) -> tuple[int, ...]:
 def transaction_bytes(request: TensorMap) -> int:
     """Bytes that one load with this map delivers to the mbarrier of one CTA, elements out of bounds included.
 
-    The driver's own note in the map (`notes.note_box_bytes`) differs if an element stride does not divide the box, and
-    with interleave; a barrier must not expect it.
+    The driver's own note in the map (`note_box_bytes`) differs if an element stride does not divide the box, and with
+    interleave. A barrier must not expect the note's number.
 
     Raises:
-        UnknownFactError: an im2col-wide map, whose bytes also depend on the instruction and were not measured, or a
-            format that was not measured.
+        UnknownFactError: the map is im2col-wide, so its bytes also depend on the instruction and were not measured; or
+            its format was not measured.
     Source:
         measured on NVIDIA H200, driver 580.159.04 (loads of tiles and im2col, with and without interleave).
 

@@ -1,4 +1,4 @@
-"""The rules of the driver that a request breaks, all at once, with argument, value, unit and source."""
+"""Find all rules of the driver that a request breaks, with argument, value, unit and source."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Violation = Diagnostic
 def broken_rule(
     name: str, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str = ""
 ) -> Diagnostic:
-    """A value that breaks the rule of this name; the requirement is the rule's own, if it is not given."""
+    """Make the diagnostic of a value that breaks the rule of this name. The default requirement is the rule's own."""
     rule = BY_NAME[name]
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
@@ -55,11 +55,11 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
     properties.
 
     Args:
-        request: or what holds one.
-        arch: the GPU whose limits hold (`arch.ARCHITECTURES`); those of sm_90 are measured, later ones documented.
+        request: a request, or an object that holds one.
+        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 are measured, those of later GPUs
+            are documented.
     Raises:
-        InvalidTypeError: not a request.
-        InvalidValueError: no such architecture.
+        InvalidTypeError: the object is not a request. InvalidValueError: the architecture is unknown.
 
     >>> [v.argument for v in violations(TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))]
     ['globalStrides[0]', 'boxDim[1]']
@@ -71,12 +71,12 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
         return Findings.none(scope)
     unknown = unknown_addition(request)
     if unknown is not None:
-        scope = Scope(scope.judged, (f"1 value: it is unknown which bits of a tensor map encode {unknown.name}",))
+        scope = Scope(scope.judged, (f"1 value: the bits of a tensor map that encode {unknown.name} are unknown",))
     return Findings(broken_rules(request, gpu), scope=scope)
 
 
 def listed_violations(request: TensorMap | HasRequest, arch: str = "sm_90a") -> list[Diagnostic]:
-    """As `violations`, a plain list: for what makes maps, which asks for nothing else."""
+    """Like `violations`, but a plain list without a scope, for functions that make maps."""
     request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     return [] if keeps_rules(request, gpu) else broken_rules(request, gpu)
@@ -87,7 +87,7 @@ _ANY_IM2COL: Final = (TensorMapIm2col, TensorMapIm2colWide)
 
 @record
 class RuleCheck:
-    """A value of a request that must keep a rule; `expressions` has the names in its texts.
+    """A value of a request that must keep a rule; `expressions` defines the names in its texts.
 
     If `each` names tuples, there is one value for each `i` that all of them have.
     """

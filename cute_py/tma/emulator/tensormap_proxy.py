@@ -85,10 +85,8 @@ class _Version:
 
 @dataclass(slots=True)
 class _Fence:
-    agent: Agent
     scope: str
     time: int
-    address: int | None = None
 
 
 @dataclass(slots=True)
@@ -104,8 +102,8 @@ class TensormapProxy:
     """
 
     _versions: dict[int, list[_Version]] = field(default_factory=dict, init=False)
-    _releases: list[_Fence] = field(default_factory=list, init=False)
-    _acquires: list[_Fence] = field(default_factory=list, init=False)
+    _releases: dict[Agent, list[_Fence]] = field(default_factory=dict, init=False)
+    _acquires: dict[tuple[Agent, int, str], _Fence] = field(default_factory=dict, init=False)
     _clock: int = field(default=0, init=False)
 
     def __repr__(self) -> str:
@@ -145,11 +143,13 @@ class TensormapProxy:
 
     def release(self, scope: str, *, agent: Agent = _HERE) -> None:
         """fence.proxy.tensormap::generic.release.scope by the thread that wrote."""
-        self._releases.append(_fence(agent, scope, self._tick()))
+        made = _fence(agent, scope, self._tick())
+        self._releases.setdefault(agent, []).append(made)
 
     def acquire(self, address: int, scope: str, *, agent: Agent = _HERE) -> None:
         """fence.proxy.tensormap::generic.acquire.scope [address], 128 by the thread that will copy."""
-        self._acquires.append(_fence(agent, scope, self._tick(), _address(address)))
+        made = _fence(agent, scope, self._tick())
+        self._acquires[agent, _address(address), scope] = made
 
     def cp_fenceproxy(self, address: int, data: bytes, scope: str, *, agent: Agent = _HERE) -> None:
         """tensormap.cp_fenceproxy: copy a map from shared memory to `address` and release it, in one."""
@@ -174,14 +174,15 @@ class TensormapProxy:
         if version.writer is None:
             return []
         scope = needed_scope(version.writer, reader)
-        releases = [f for f in self._releases if f.agent == version.writer and f.time > version.time]
+        releases = [f for f in self._releases.get(version.writer, ()) if f.time > version.time]
         if not releases:
             return [Diagnostic("release", text="no release fence after the last write")]
         wide = [f for f in releases if _covers(f.scope, scope)]
         if not wide:
             return [_narrow("release", releases, scope)]
         first = min(f.time for f in wide)
-        acquires = [f for f in self._acquires if f.agent == reader and f.address == address and f.time > first]
+        held = [self._acquires.get((reader, address, one)) for one in SCOPES]
+        acquires = [f for f in held if f is not None and f.time > first]
         if not acquires:
             return [Diagnostic("acquire", text="no acquire fence by the reader after the release")]
         return [] if any(_covers(f.scope, scope) for f in acquires) else [_narrow("acquire", acquires, scope)]
@@ -200,8 +201,9 @@ def _placed_map(address: int, data: bytes) -> tuple[int, bytes]:
     return address, raw
 
 
-def _fence(agent: Agent, scope: str, time: int, address: int | None = None) -> _Fence:
-    return _Fence(expect(agent, Agent, "agent"), expect_choice(scope, SCOPES, "scope"), time, address)
+def _fence(agent: Agent, scope: str, time: int) -> _Fence:
+    expect(agent, Agent, "agent")
+    return _Fence(expect_choice(scope, SCOPES, "scope"), time)
 
 
 def _covers(scope: str, needed: str) -> bool:

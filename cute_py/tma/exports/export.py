@@ -1,8 +1,8 @@
-"""One copy in the form that another program takes: CUDA C++, PTX, the driver call, CuTe C++, Triton.
+"""Export a copy as text for another program: CUDA C++, PTX, the driver call, CuTe C++ or Triton.
 
 The driver call has literal arguments; only the address is a variable. The CuTe and Triton snippets have the tensor's
 extents and strides as literals in elements, outermost first for Triton, innermost first (column-major order of modes)
-for CuTe. They are text: neither framework is needed to write them.
+for CuTe. They are text, so neither framework is needed.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
 
     Raises:
-        EmissionError: the request has a number that no enumerator of the driver has.
+        EmissionError: the request has a number without an enumerator in the driver.
         InvalidValueError: the variable is not an identifier, or the address not an expression.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
@@ -75,7 +75,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
         promotion, fill = L2Promotion(request.l2_promotion), OobFill(request.oob_fill)
         wide = Im2ColWideMode(request.mode).name if isinstance(request, TensorMapIm2colWide) else ""
     except ValueError as error:
-        raise EmissionError("the request holds a number that the driver has no name for", {"number": error}) from None
+        raise EmissionError("the request has a number for which the driver has no name", {"number": error}) from None
     pixels = []
     if isinstance(request, TensorMapTiled):
         arrays, own = [_array("cuuint32_t", "box_dim", request.box_dim)], "box_dim, element_strides"
@@ -135,7 +135,7 @@ def _tiled(atom: Copyable | TracedCopy, request: TensorMapTiled, what: str) -> T
     copy = trace_copy(atom)
     expect(request, TensorMapTiled, "the request")
     if copy.mode != "tile":
-        raise EmissionError(f"{what}: mode {copy.mode} has no snippet, only tile has")
+        raise EmissionError(f"{what}: only mode tile can be exported, got {copy.mode}")
     return copy
 
 
@@ -149,9 +149,9 @@ def _cute_smem_layout(copy: TracedCopy, element: str, tile: str) -> str:
         return f"make_layout(make_shape({tile}), LayoutRight{{}})"
     row, span = copy.row_bytes, copy.span or 16
     if copy.box[-1] * copy.dtype.bits != 8 * span:
-        raise EmissionError(f"CuTe C++: a box with rows of {row} bytes; the atom has {span}")
+        raise EmissionError(f"CuTe C++: the box has rows of {row} bytes, but the atom has {span}")
     if copy.rank != 2:
-        raise EmissionError(f"CuTe C++: the atom has rank 2; the tile has rank {copy.rank}")
+        raise EmissionError(f"CuTe C++: the tile has rank {copy.rank}, but the atom has rank 2")
     atom = f"GMMA::Layout_K_{_ATOMS[copy.swizzle]}_Atom<{element}>{{}}"
     return f"tile_to_shape({atom}, make_shape({tile}))"
 
@@ -160,7 +160,7 @@ def cute_cpp(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
     """CuTe C++: the tensor, the canonical shared-memory layout of the swizzle, `make_tma_copy`.
 
     Args:
-        atom: what `lower` takes.
+        atom: an atom or operation, as for `lower`.
     Raises:
         EmissionError: a mode other than tile, a reduction other than add, a swizzle without a canonical layout, or a
             tile that this layout does not have.
@@ -199,7 +199,7 @@ def triton(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
     """Triton: `tl.make_tensor_descriptor` and the load or store of one block.
 
     Args:
-        atom: what `lower` takes.
+        atom: an atom or operation, as for `lower`.
     Raises:
         EmissionError: a mode other than tile, multicast, an element type that Triton lacks, or a reduction that its
             descriptors lack.
@@ -214,7 +214,7 @@ def triton(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
     if copy.multicast > 1:
         raise EmissionError("Triton: descriptors have no multicast")
     if copy.dtype.bits < 8:
-        raise EmissionError(f"Triton: {copy.dtype.name} is no element type of a descriptor")
+        raise EmissionError(f"Triton: a descriptor can't have the element type {copy.dtype.name}")
     reductions = ("add", "min", "max", "and", "or", "xor")
     if copy.direction == "reduce" and copy.reduce_kind not in reductions:
         raise EmissionError(f"Triton: descriptors reduce by {', '.join(reductions)}; got {copy.reduce_kind}")
@@ -251,7 +251,7 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
     """The text of one export of a copy.
 
     Args:
-        atom: what `lower` takes.
+        atom: an atom or operation, as for `lower`.
         kind: "cu" a CUDA C++ kernel for one tile; "ptx" a module for one tile (without TMA before sm_90); "c" the
             cuTensorMapEncode* call with literal arguments; "cute" CuTe C++; "triton" a Triton kernel.
         request: the tensor map request; that of the atom if not given.

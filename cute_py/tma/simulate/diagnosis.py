@@ -1,5 +1,7 @@
 """Run a program of copies, barriers and fences and watch its order, to find hangs, traps and races.
 
+`Run`, `diagnose` and `Outcome` end with the next minor version: `cute_py.run_ptx` runs and judges kernels.
+
 On a GPU a barrier that expects the wrong number of bytes never completes, without a reason; a tile that is read too
 early is wrong only sometimes. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`, and
 returns an `Outcome`: completed, trap, or would hang; with every race that was seen.

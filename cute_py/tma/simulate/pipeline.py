@@ -1,5 +1,7 @@
 """A producer and a consumer around a ring of stages, tick by tick.
 
+`Ring`, `RingLoad` and `RingStore` end with the next minor version: `cute_py.run_ptx` runs a kernel with its ring.
+
 The producer waits until a stage is empty, expects the bytes of the loads, and issues the loads of iteration i into
 stage i mod D. They land `load_ticks` later. The consumer waits for the full barrier, works on the stage, stores it if
 it is asked to, and arrives at the empty barrier. Both barriers of a stage are waited for with parity (i / D) & 1, the

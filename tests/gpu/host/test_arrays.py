@@ -130,7 +130,7 @@ def test_an_array_that_keeps_its_memory_to_itself() -> None:
 
 
 def test_elements_narrower_than_a_byte_have_no_bytes() -> None:
-    with pytest.raises(InvalidValueError, match="int4 has 4 bits per element; a copy moves whole bytes"):
+    with pytest.raises(InvalidValueError, match="int4 has 4 bits per element, but a copy moves whole bytes"):
         _ = ArrayView(0, (4,), (1,), as_dtype("int4"), 0).element_bytes
 
 

@@ -92,7 +92,7 @@ def test_overhang_of_a_static_mode_of_size_1() -> None:
     operands = ("(_128,_2):(_1,_128)", "(_128,_2)", "uint8", None, "SM90_TMA_LOAD_MULTICAST", 2)
     assert atom("(128,_1):(_1,256)", *operands).why_not() == (
         "a tile reaches 2 elements along layout mode 1, which has the static size 1: coordinates never move "
-        "along it, so instructions beyond its end read its first row again"
+        "along it, so instructions beyond its end read the first row again"
     )
     assert atom("(128,1):(_1,256)", *operands).why_not() is None
     assert atom("(128,_1):(_1,256)", *operands[:3]).why_not() is None
@@ -144,8 +144,8 @@ def test_a_whole_collapsed_mode_is_a_run() -> None:
 @pytest.mark.parametrize(
     ("mask", "error", "words"),
     [
-        (1 << 16, InvalidValueError, "the multicast mask = 65536; must be 0 to 65535"),
-        (-1, InvalidValueError, "the multicast mask = -1; must be 0 to 65535"),
+        (1 << 16, InvalidValueError, "the multicast mask is 65536; must be 0 to 65535"),
+        (-1, InvalidValueError, "the multicast mask is -1; must be 0 to 65535"),
         (2.5, InvalidTypeError, "the multicast mask must be an integer, got float 2.5"),
         ("3", InvalidTypeError, "the multicast mask must be an integer, got str '3'"),
     ],

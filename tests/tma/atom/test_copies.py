@@ -170,7 +170,7 @@ def test_a_load_without_multicast_brings_each_cta_its_slice() -> None:
     assert (alone.bytes_per_instruction, alone.transaction_bytes) == (4096, 4096)
     assert (shared.bytes_per_instruction, shared.transaction_bytes) == (4096, 16384)
     assert alone.why_not() == (
-        "SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 CTAs receives only its slice of the tile"
+        "SM90_TMA_LOAD does not multicast, so each of the 4 CTAs receives only its slice of the tile"
     )
     assert shared.why_not() is None
     assert cute.tma.make_tma_copy("SM90_TMA_STORE", gmem, tile, num_multicast=4).why_not() is None

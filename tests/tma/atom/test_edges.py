@@ -71,7 +71,7 @@ def test_the_smallest_swizzle_on_elements() -> None:
     for base in (0, 1):
         smem = cute.make_composed_layout(cute.Swizzle(3, base, 3), Int(0), Layout((Int(8), Int(64)), (Int(64), Int(1))))
         found[base] = " ".join(d.text for d in check_units(smem, 16))
-    assert "bits splits elements when the hardware applies it to bytes" in found[0]
+    assert "to bytes, where it splits the elements of" in found[0]
     assert "Sw<3,0,3> on elements" in found[1]
 
 

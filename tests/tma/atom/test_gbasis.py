@@ -154,13 +154,13 @@ def test_a_tile_is_static_however_it_is_written() -> None:
     with pytest.raises(GBasisError) as error:
         cute.tma.make_tma_atom("SM90_TMA_LOAD", x, smem, (128, 64))  # run-time sizes, which C++ refuses
     assert error.value.hint == (
-        "cute.static makes sizes static: the CTA V-map is then (_128,_64):(_1@0,_1@1), size _8192"
+        "cute.static makes sizes static: the CTA V-map becomes (_128,_64):(_1@0,_1@1), size _8192"
     )
 
 
 N = sympy.Symbol("N", integer=True, positive=True)
-SHARED = "the shared layout is then (_128,_64):(_64,_1), size _8192"
-V_MAP = "the CTA V-map is then (_128,_64):(_1@0,_1@1), size _8192"
+SHARED = "the shared layout becomes (_128,_64):(_64,_1), size _8192"
+V_MAP = "the CTA V-map becomes (_128,_64):(_1@0,_1@1), size _8192"
 
 
 @pytest.mark.parametrize(

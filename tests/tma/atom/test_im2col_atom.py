@@ -35,7 +35,7 @@ def test_binding() -> None:
     assert made.num_multicast == 2
     bound = made.with_(0, numpy.uint16(3), cache_hint=5)
     assert (bound.atom, bound.multicast_mask, bound.cache_hint) == (made, 3, 5)
-    with pytest.raises(InvalidValueError, match="takes no multicast mask"):
+    with pytest.raises(InvalidValueError, match="does not multicast"):
         atom().with_(0, 3)
     with pytest.raises(InvalidTypeError, match="the multicast mask must be an integer"):
         made.with_(0, "3")

@@ -51,7 +51,7 @@ def test_the_bound(rows: int, op: str, arch: str, fits: bool) -> None:
     reason = made.why_not()
     assert (reason is None) == fits
     if reason is not None:
-        assert reason.startswith(f"a tile of {rows * 128} bytes")
+        assert reason.startswith(f"the tile needs {rows * 128} bytes")
         assert f"{architecture(arch).block_shared_memory_bytes} bytes of shared memory" in reason
         assert reason in made.explain()
 
@@ -70,7 +70,7 @@ def short_rows(tile: tuple[int, ...], swizzle: int, op: str = "SM90_TMA_LOAD", *
 def test_rows_that_are_shorter_than_their_swizzle_take_its_span() -> None:
     """Of 14 boxes of 16 KiB the last takes 32; one box of 128 KiB takes 256."""
     for tile, taken in (((3584, 32), 13 * 16384 + 32768), ((8, 256, 32), 262144)):
-        assert str(short_rows(tile, 3).why_not()).startswith(f"a tile of {taken} bytes and a barrier of 8")
+        assert str(short_rows(tile, 3).why_not()).startswith(f"the tile needs {taken} bytes and a barrier of 8")
         assert short_rows(tile, 2).why_not() is None
     assert first_tile(short_rows((3328, 32), 3)).smem_bytes == 12 * 16384 + 32768 < LIMIT
 
@@ -84,7 +84,7 @@ def test_four_gathered_rows_take_four_spans() -> None:
 
 @pytest.mark.parametrize("kind", ["cu", "ptx", "cute", "triton"])
 def test_exports_refuse(kind: str) -> None:
-    text = "a tile of 262144 bytes and a barrier of 8; a block has at most 232448"
+    text = "the tile needs 262144 bytes and a barrier of 8; a block has at most 232448"
     with pytest.raises(TmaLimitError, match=text) as error:
         export(atom(256, 512, dtype="float16"), kind)
     assert [(found.rule, found.value) for found in error.value.violations] == [("shared_memory", 262144)]
@@ -101,7 +101,7 @@ def test_the_target_is_what_a_tile_must_fit(op: str) -> None:
             if fits:
                 call(made, arch="sm_120a")
                 continue
-            text = f"a tile of {rows * 256} bytes{barrier}; a block has at most 101376 bytes of shared memory on sm_120"
+            text = f"the tile needs {rows * 256} bytes{barrier}; a block has at most 101376 bytes of shared memory on sm_120"
             with pytest.raises(TmaLimitError, match=text):
                 call(made, arch="sm_120a")
 
@@ -115,7 +115,7 @@ def test_lowering_and_copies_refuse() -> None:
         lambda: cute.tma.execute(made, array),
         lambda: lower(made),
     ):
-        with pytest.raises(TmaLimitError, match="a tile of 262144 bytes"):
+        with pytest.raises(TmaLimitError, match="the tile needs 262144 bytes"):
             call()
 
 

@@ -142,5 +142,5 @@ def test_passes_are_the_most_units_of_one_bank_group(major: str, bits: int, swiz
 
 @pytest.mark.parametrize("tile", ((0, 64), (64, 0)))
 def test_an_empty_tile_has_no_choices(tile: tuple[int, int]) -> None:
-    with pytest.raises(InvalidValueError, match="a size of the tile = 0 elements; must be at least 1"):
+    with pytest.raises(InvalidValueError, match="a size of the tile is 0 elements; must be at least 1"):
         smem_choices("K", "float16", tile)

@@ -38,16 +38,16 @@ def test_the_edges_of_a_binding() -> None:
     for hint in (None, 0, (1 << 64) - 1):
         assert shared.with_(0, 3, hint).cache_hint == hint
     for hint in (-1, 1 << 64):
-        with pytest.raises(InvalidValueError, match=r"the cache hint = .*; must be 0 to 18446744073709551615"):
+        with pytest.raises(InvalidValueError, match=r"the cache hint is .*; must be 0 to 18446744073709551615"):
             shared.with_(0, 3, hint)
     for mask in (0, (1 << 16) - 1):
         assert shared.with_(0, mask).multicast_mask == mask
     for mask in (-1, 1 << 16):
-        with pytest.raises(InvalidValueError, match=r"the multicast mask = .*; must be 0 to 65535"):
+        with pytest.raises(InvalidValueError, match=r"the multicast mask is .*; must be 0 to 65535"):
             shared.with_(0, mask)
     with pytest.raises(InvalidTypeError, match="the cache hint must be an integer"):
         shared.with_(0, 3, "hot")  # type: ignore[arg-type]
     alone = tma.make_tma_copy("SM90_TMA_LOAD", x, tile)
     assert alone.with_(7).barrier == 7
-    with pytest.raises(InvalidValueError, match="SM90_TMA_LOAD takes no multicast mask, got 0x1"):
+    with pytest.raises(InvalidValueError, match="SM90_TMA_LOAD does not multicast, so it takes no mask, got 0x1"):
         alone.with_(7, 1)

@@ -29,7 +29,7 @@ def test_atom_swizzles_are_refused_in_two_ways(swizzle: int) -> None:
         encode(request)
     assert violations(request, arch="sm_100a") == []
     name = TensorMapSwizzle(swizzle).name.replace("B128_", "128B_")
-    with pytest.raises(UnknownFactError, match=f"it is unknown which bits of a tensor map encode {name}"):
+    with pytest.raises(UnknownFactError, match=f"the bits of a tensor map that encode {name} are unknown"):
         encode(request, arch="sm_100a")
 
 

@@ -157,7 +157,7 @@ def test_neither_fields_nor_requests() -> None:
 
 
 def test_unknown_bits_stay_unknown() -> None:
-    with pytest.raises(UnknownFactError, match="it is unknown which bits of a tensor map encode 128B_ATOM_32B"):
+    with pytest.raises(UnknownFactError, match="the bits of a tensor map that encode 128B_ATOM_32B are unknown"):
         encode_many({**_tiled(), "swizzle": 4}, arch="sm_100a")
 
 

@@ -116,16 +116,16 @@ def test_im2col_maps_can_be_rewritten_too() -> None:
         ("interleave_layout", 3, 0, InvalidValueError, "interleave_layout = 3; must be 0 to 2"),
         ("fill_mode", 2, 0, InvalidValueError, "fill_mode = 2; must be 0 to 1"),
         ("elemtype", 16, 0, InvalidValueError, "elemtype = 16; must be 0 to 12"),
-        ("elemtype", 13, 0, UnknownFactError, "it is unknown which bits of a tensor map encode 16U4_ALIGN8B"),
-        ("elemtype", 15, 0, UnknownFactError, "it is unknown which bits of a tensor map encode 16U6_ALIGN16B"),
-        ("swizzle_mode", 4, 0, UnknownFactError, "it is unknown which bits of a tensor map encode 96B"),
+        ("elemtype", 13, 0, UnknownFactError, "the bits of a tensor map that encode 16U4_ALIGN8B are unknown"),
+        ("elemtype", 15, 0, UnknownFactError, "the bits of a tensor map that encode 16U6_ALIGN16B are unknown"),
+        ("swizzle_mode", 4, 0, UnknownFactError, "the bits of a tensor map that encode 96B are unknown"),
         ("swizzle_mode", 5, 0, InvalidValueError, "swizzle_mode = 5; must be 0 to 3"),
         (
             "swizzle_atomicity",
             1,
             0,
             UnknownFactError,
-            "it is unknown which bits of a tensor map encode swizzle_atomicity",
+            "the bits of a tensor map that encode swizzle_atomicity are unknown",
         ),
     ],
 )
@@ -184,10 +184,10 @@ def test_rebind_is_address_sizes_strides() -> None:
 @pytest.mark.parametrize(
     ("extents", "strides", "message"),
     [
-        ((), (), "the rank of extents = 0; must be 1 to 5"),
-        ((1,) * 6, (16,) * 5, "the rank of extents = 6; must be 1 to 5"),
+        ((), (), "the rank of extents is 0; must be 1 to 5"),
+        ((1,) * 6, (16,) * 5, "the rank of extents is 6; must be 1 to 5"),
         ((64, 32), (), "strides has 0 entries for rank 2; must have 1"),
-        ((64, 32, 2), (128, 4096), "rebind has 3 extents for a map of rank 2; rebind does not change the rank"),
+        ((64, 32, 2), (128, 4096), "rebind got 3 extents for a map of rank 2, but it can't change the rank"),
     ],
 )
 def test_what_rebind_refuses(extents: tuple[int, ...], strides: tuple[int, ...], message: str) -> None:

@@ -22,7 +22,7 @@ def test_the_list_says_what_was_judged() -> None:
 def test_a_value_of_unknown_bits_is_not_judged() -> None:
     found = tma.violations(tma.TensorMapTiled(6, 4096, (64, 8), (128,), (64, 8), swizzle=4), arch="sm_100a")
     assert not found.scope.complete
-    assert "1 value: it is unknown which bits of a tensor map encode" in found.scope.not_judged[0]
+    assert "1 value: the bits of a tensor map that encode" in found.scope.not_judged[0]
 
 
 def test_the_command_ends_with_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -181,7 +181,7 @@ def test_json_takes_names_in_any_case() -> None:
         ({"kind": "round"}, InvalidValueError, "unknown kind 'round'"),
         ({}, InvalidValueError, "keys of a request of kind 'tiled' do not match"),
         ({**to_json(TILED), "box": [1]}, InvalidValueError, "do not match"),
-        ({**to_json(TILED), "swizzle": "256B"}, InvalidValueError, "swizzle = '256B'; no such name"),
+        ({**to_json(TILED), "swizzle": "256B"}, InvalidValueError, "swizzle = '256B' is not a known name"),
         ({**to_json(TILED), "swizzle": 1.5}, InvalidTypeError, "swizzle must be an integer, got float 1.5"),
         ({**to_json(TILED), "map": "00"}, CuteError, "words|bytes"),
     ],

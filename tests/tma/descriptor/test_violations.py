@@ -241,7 +241,7 @@ def test_the_limit_of_a_box_is_that_of_the_gpu() -> None:
 
 @pytest.mark.parametrize("arch", ["sm_80", "90", "", "sm_900"])
 def test_an_unknown_gpu_is_refused(arch: str) -> None:
-    with pytest.raises(InvalidValueError, match="unknown architecture"):
+    with pytest.raises(InvalidValueError, match="is not a known architecture with TMA"):
         violations(TILED, arch=arch)
 
 

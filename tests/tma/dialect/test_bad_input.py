@@ -38,7 +38,7 @@ COPY = tile_atom("load", (64, 64), "bf16", swizzle=3)
 LOAD = lower.entry_point("SM90_TMA_LOAD_MULTICAST_2D")
 FENCE = "prefetch.tensormap [%rd1];"
 REFUSED: list[Refusal] = [
-    ("kernel name", lambda: lower.cuda_kernel(COPY, "a; b"), InvalidValueError, "the kernel's name = 'a; b'"),
+    ("kernel name", lambda: lower.cuda_kernel(COPY, "a; b"), InvalidValueError, "the kernel's name is 'a; b'"),
     ("unicode name", lambda: lower.cuda_kernel(COPY, "\u00e9"), InvalidValueError, "must be an identifier"),
     ("variable", lambda: lower.encode_call(ATOM.request, variable="x y"), InvalidValueError, "variable = 'x y'"),
     ("address", lambda: lower.encode_call(ATOM.request, address="a; b"), InvalidValueError, "must be an expression"),

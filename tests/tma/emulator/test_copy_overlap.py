@@ -48,7 +48,7 @@ def test_bytes_that_are_read_and_written_are_refused() -> None:
     with pytest.raises(InvalidValueError) as caught:
         copied(memory, tensor(0), tensor(4 * PITCH))
     assert str(caught.value) == (
-        "the source and the destination overlap; a copy reads some tiles while it writes others\n"
+        "the source and the destination overlap, but a copy reads some tiles while it writes others\n"
         "  first shared byte of a tile : gmem + 256"
     )
     assert np.array_equal(memory, before)
