@@ -154,7 +154,9 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
             return importlib.import_module(f"cute_py.{name}")
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
-        raise no_such_name("cute_py", name, __dir__())
+        if name.startswith("_"):
+            raise no_such_name("cute_py", name, ())
+        raise no_such_name("cute_py", name, __dir__(), "cute_py.tma", importlib.import_module("cute_py.tma").__all__)
 
 
 def __dir__() -> list[str]:

@@ -34,13 +34,26 @@ def export_public(package: str, *others: str) -> list[str]:
     return listed
 
 
-def no_such_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
+def no_such_name(
+    module: str, name: str, names: Iterable[str], other: str = "", others: Iterable[str] = ()
+) -> AttributeError:
     """Make the AttributeError of a module that does not have a name.
+
+    Args:
+        module: the module that was asked for the name.
+        name: the name.
+        names: the names that the module has; the nearest are listed.
+        other: a module in which users expect the names of this one, and the other way round.
+        others: the names of `other`. If it has the name, the text says so.
 
     >>> print(no_such_name("cute_py", "Layuot", ["Layout", "parse"]))
     module 'cute_py' has no attribute 'Layuot'; did you mean Layout?
+    >>> print(no_such_name("cute_py", "make_tma_copy", ["make_tiled_copy"], "cute_py.tma", ["make_tma_copy"]))
+    module 'cute_py' has no attribute 'make_tma_copy'; did you mean cute_py.tma.make_tma_copy?
     """
     near = difflib.get_close_matches(name, names, 3) if not name.startswith("_") else []
+    if name in others:
+        near = [f"{other}.{name}"]
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 

@@ -6,6 +6,7 @@ mkdocs does not warn about a fence that it can't parse: the code becomes a parag
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from dataclasses import dataclass, field
@@ -191,3 +192,19 @@ def test_the_checks_find_what_they_are_for(tmp_path: Path) -> None:
     file.write_text(BAD)
     assert broken_links(file, page) == ["#gone: no such anchor"]
     assert broken_links(file, page_of("<a href='x.html'>")) == ["x.html: no such file"]
+
+
+def test_a_wide_picture_shrinks_until_its_labels_are_9_px_high() -> None:
+    """Labels are drawn 11 px high; the style sheet lets a picture be as narrow as `min-width`."""
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    svg = (ROOT / "docs" / "guide" / "pictures" / "boxes.svg").read_text(encoding="utf-8")
+    width = re.search(r'width="([\d.]+)"', svg)
+    assert width is not None
+    assert "font-size:11px" in svg
+    least = re.search(r'style="min-width:(\d+)px"', pages.inline(svg))
+    assert least is not None
+    assert 9 <= 11 * (int(least[1]) + 1) / float(width[1]) < 9.1

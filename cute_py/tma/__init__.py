@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from cute_py.deprecations import renamed
+from cute_py.deprecations import no_such_name, renamed
 
 if TYPE_CHECKING:
     from cute_py.copies import *
@@ -134,7 +134,9 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return value
         if name in _PACKAGES:
             return importlib.import_module(f"cute_py.tma.{name}")
-        return _find_ended(name)
+        if name in _ENDED:
+            return _find_ended(name)
+        raise no_such_name("cute_py.tma", name, __all__, "cute_py", importlib.import_module("cute_py").__all__)
 
 
 def __dir__() -> list[str]:

@@ -117,6 +117,13 @@ def test_a_misspelled_name_lists_the_nearest_and_imports_nothing() -> None:
         cute.Layuot  # noqa: B018
 
 
+def test_a_name_of_the_neighbouring_module_is_found_there() -> None:
+    with pytest.raises(AttributeError, match=r"did you mean cute_py\.tma\.make_tma_copy\?"):
+        cute.make_tma_copy  # noqa: B018
+    with pytest.raises(AttributeError, match=r"did you mean cute_py\.explain\?"):
+        tma.explain  # noqa: B018
+
+
 @pytest.mark.parametrize("package", ["atom", "draw", "mesh", "testing", "tma", "tmem"])
 def test_a_package_shows_public_names_only_and_lists_the_nearest(package: str) -> None:
     shown = getattr(cute, package)
