@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_integer, expect_integers
 from cute_py.atom.element_types import element_type
 from cute_py.atom.smem_descriptor import (
     UNIT_BYTES,
@@ -91,7 +91,7 @@ class UmmaOperands:
 
     def __post_init__(self) -> None:
         one = InstructionDescriptor(self.idesc, self.kind)
-        expect_choice(self.cta_group, (1, 2), "cta_group")
+        object.__setattr__(self, "cta_group", expect_integer(self.cta_group, "cta_group", 1, 2))
         for name, flag in (("a_in_tmem", self.a_in_tmem), ("weights", self.weights)):
             expect(flag, bool, name)
         for name in ("a", "b"):
