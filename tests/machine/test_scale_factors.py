@@ -81,7 +81,7 @@ def test_all_products_with_exchanged_factors_of_another_extent() -> None:
     exchanged = changed(ROW["ptx"], -1, r"\1\2\3[\5], [\4], p;")
     (found,) = judged({**narrow(), "ptx": exchanged})
     assert found.facts["cause"] == "exchanged"
-    assert "the tensor map of A's factors has 2048 and that of B's 4096, so they are swapped" in found.text
+    assert (
         "A needs 4096 scale factors and B 2048; the tensor map of A's factors has 2048 and that of B's 4096"
         in found.text
     )
