@@ -40,7 +40,7 @@ from cute_py.machine.arithmetic import (
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
-from cute_py.machine.instructions.matrices import _put_rows, _rows, build_mma
+from cute_py.machine.instructions.matrices import _fragments_of, _put_rows, _rows, build_mma
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.matrix import gathered, scattered
 from cute_py.machine.sites import Site
@@ -202,12 +202,7 @@ def build_kind_mma(site: Site) -> Turn:
     kind = KINDS["b32"]
     site.used = [True] * len(site.modifiers)
     site.finish(8 if found.factors else 4)
-    lists = [site.elements(place) for place in range(4)]
-    for operand, names in zip("CABC", lists, strict=True):
-        count = found.atom.registers[operand][0]
-        if len(names) != count:
-            what = "D" if names is lists[0] else operand
-            raise Refused(f"operand {what} has {len(names)} registers; must be {count}")
+    lists = _fragments_of(site, found.atom)
     put = _put_rows(site, lists[0], kind)
     reads = [_rows(site, names, kind) for names in lists[1:]]
     factors = [_scales(site, 4, "A"), _scales(site, 6, "B")] if found.factors else []
