@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic, Scope, refuse
@@ -115,12 +116,14 @@ def reshard(
     Returns:
         One row for each tensor, and warnings: placements that names or shapes contradict. The files are written then.
     Raises:
-        FileFormatError: a file that can't be read or written, or replicas that differ; LayoutError: a shard of another
-            shape than its place, shards of different parts that are byte-identical, a cut inside a block;
-            InvalidValueError: a tensor without a placement. Nothing is written then.
+        FileFormatError: a file that can't be read or written, a destination file that is also a source file, or
+            replicas that differ; LayoutError: a shard of another shape than its place, shards of different parts that
+            are byte-identical, a cut inside a block; InvalidValueError: a tensor without a placement. Nothing is
+            written then.
     """
     expect_integer(memory, "memory", 1 << 20, unit="bytes")
     expect(force, bool, "force")
+    refuse(FileFormatError, _overwritten(plan), "destination files are also source files; nothing is written")
     stored = [stored_file(path) for path in plan.source.files]
     names = list(stored[0].tensors)
     refuse(FileFormatError, _missing(plan.source, stored), "some files lack some of the tensors")
@@ -170,6 +173,17 @@ class _Work:
     @property
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.shards[0].dtype.bits // 8
+
+
+def _overwritten(plan: ReshardPlan) -> list[Diagnostic]:
+    """Files of the destination that are files of the source, also through a link."""
+    sources = {Path(path).resolve() for path in plan.source.files}
+    text = "destination file {} is also a source file; use another name or folder"
+    return [
+        Diagnostic("reshard-overwrites", str(path), text=text.format(path))
+        for path in plan.destination.files
+        if Path(path).resolve() in sources
+    ]
 
 
 def _missing(side: MeshSide, stored: list[StoredFile]) -> list[Diagnostic]:

@@ -82,6 +82,22 @@ def test_four_files_become_two(plan: Path, memory: int) -> None:
     assert not list(plan.parent.glob(".*"))
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_no_source_file_is_overwritten(plan: Path, force: bool) -> None:
+    """Two of four files would be replaced, one of them through a link."""
+    folder = plan.parent
+    (folder / "out-1.safetensors").symlink_to(folder / "in-3.safetensors")
+    plan.write_text(PLAN.replace("out-{device}", "in-{device}"))
+    before = [(folder / f"in-{device}.safetensors").read_bytes() for device in range(4)]
+    for text, names in ((plan.read_text(), ("in-0", "in-1")), (PLAN, ("out-1",))):
+        plan.write_text(text)
+        with pytest.raises(FileFormatError) as refused:
+            reshard(read_plan(plan), force=force)
+        for name in names:
+            assert f"{name}.safetensors is also a source file; use another name or folder" in str(refused.value)
+    assert before == [(folder / f"in-{device}.safetensors").read_bytes() for device in range(4)]
+
+
 def test_the_checksum_is_that_of_the_whole_tensor(plan: Path) -> None:
     """However it is divided; and another one if two elements are exchanged."""
     first = {one.name: one.checksum for one in reshard(read_plan(plan)).tensors}
