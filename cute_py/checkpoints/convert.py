@@ -83,9 +83,12 @@ class _Options:
     requantize: bool
     device: str = "host"
 
+    def matches(self, name: str) -> bool:
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
+
     def chosen(self, name: str) -> str:
         """The reason why a name is not converted; empty: it is."""
-        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns):
+        if not self.matches(name):
             return "no pattern names it"
         kept = next((pattern for pattern in self.keep if fnmatch.fnmatchcase(name, pattern)), None)
         return f"kept: {kept}" if kept else ""
@@ -129,7 +132,8 @@ def convert(
         progress: called with bytes done and bytes in all.
     Raises:
         FileFormatError: a file that can't be read or written, or is there already.
-        InvalidValueError: a format that the convention does not store, a weight in another format.
+        InvalidValueError: a format that the convention does not store, a weight in another format, patterns that match
+            no name.
         DeviceError: 'cuda', and no GPU.
     """
     checkpoint = open_checkpoint(source)
@@ -139,6 +143,7 @@ def convert(
     wrong = [*checkpoint.weights.problems, *(one for weight in checkpoint.weights.weights for one in weight.problems)]
     refuse(FileFormatError, wrong, "the checkpoint is not sound; nothing is written")
     works = _plan(checkpoint, options)
+    _expect_a_match([one.source.name for some in works.values() for one in some], options)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     report = Progress(checkpoint.nbytes, progress)
@@ -162,6 +167,15 @@ def convert(
         goal.with_name(f".{goal.name}.journal").unlink(missing_ok=True)
     sync_folder(folder)
     return ConversionReport(tuple(rows), tuple(goals.values()), resumed)
+
+
+def _expect_a_match(names: Sequence[str], options: _Options) -> None:
+    """Refuse patterns that match no tensor: all files would be copies."""
+    if names and not any(map(options.matches, names)):
+        patterns = ", ".join(map(repr, options.patterns)) or "no pattern"
+        text = f"no tensor has a name that matches {patterns}; nothing is written"
+        shown = ", ".join(map(given, names[:3])) + (" ..." if len(names) > 3 else "")
+        raise InvalidValueError(text, {"names": shown}).of_rule("patterns")
 
 
 def _unfinished(goal: Path) -> bool:

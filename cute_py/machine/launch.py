@@ -23,6 +23,7 @@ from cute_py.machine.memory import Memory
 from cute_py.machine.threads import Array
 from cute_py.ptx.source import Module, Variable
 from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.fields import MAP_BYTES
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.emulator.memory import Range
@@ -198,11 +199,13 @@ class Arguments:
             return bytes(made)
         if name in address:
             raw = self._pointer(name, value, address)
-            if len(raw) == 128 and one.nbytes == 8:
+            if len(raw) == MAP_BYTES and one.nbytes == 8:
                 held = memory.add(f"the map of {name}", np.frombuffer(raw, np.uint8).copy())
                 raw = struct.pack("<Q", held.address)
             if len(raw) != one.nbytes:
-                raise InvalidTypeError(f"{what} has {one.nbytes} bytes; got an address or a map of {len(raw)} bytes")
+                text = f"{what} has {one.nbytes} bytes; got an address or a map of {len(raw)} bytes"
+                hint = "a tensor map is a pair (request, array); in a shell --map NUMBER=MAP:ARRAY"
+                raise InvalidTypeError(text, hint=hint if one.nbytes == MAP_BYTES else None)
             return raw
         return _plain(value, one, what)
 
@@ -219,12 +222,12 @@ class Arguments:
                 given_map = encode(given_map, arch=self.arch)
             except UnknownFactError:  # of a GPU after sm_90: the bytes name the request
                 raw = b"a map whose bits are not known" + len(self.unknown_maps).to_bytes(8, "little")
-                self.unknown_maps[raw.ljust(128, b"\0")] = dataclasses.replace(given_map, global_address=address)
-                return raw.ljust(128, b"\0")
+                self.unknown_maps[raw.ljust(MAP_BYTES, b"\0")] = dataclasses.replace(given_map, global_address=address)
+                return raw.ljust(MAP_BYTES, b"\0")
         raw = bytes(given_map) if isinstance(given_map, (bytes, bytearray, memoryview, np.ndarray)) else b""
-        if len(raw) not in (64, 128):
+        if len(raw) not in (64, MAP_BYTES):
             raise InvalidTypeError(f"{name}: a tensor map must be a request or 128 bytes, got {given(given_map)}")
-        return replace(raw.ljust(128, b"\0"), "global_address", address)
+        return replace(raw.ljust(MAP_BYTES, b"\0"), "global_address", address)
 
 
 def _type(one: Variable) -> str:

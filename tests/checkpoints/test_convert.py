@@ -139,6 +139,16 @@ def test_patterns_choose(tmp_path: Path) -> None:
     assert next(one.why for one in report.tensors if "down" in one.name) == "kept: *down*"
 
 
+def test_patterns_that_match_nothing_are_refused(tmp_path: Path) -> None:
+    source = save(tmp_path / "m.safetensors", model())
+    with pytest.raises(
+        InvalidValueError, match=r"no tensor has a name that matches 'q\*'; nothing is written"
+    ) as refused:
+        convert(source, tmp_path / "o", "mxfp8", patterns=("q*",))
+    assert refused.value.rule == "patterns"
+    assert not (tmp_path / "o").exists()
+
+
 def test_experts_of_three_dimensions_share_a_tensor_scale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pieces, "PIECE", 1 << 10)
     x = numbers((3, 40, 64))
