@@ -186,7 +186,7 @@ def _require_writable(atom: TmaAtom, source: ArrayView, destination: ArrayView, 
         refuse(TmaLimitError, [Diagnostic("spill", "row", spill, "bytes", text=text, facts={**facts}, fixes=(fix,))])
     if source.device is None and to_host and overlap(source, destination):
         raise InvalidValueError(
-            "the source and the destination overlap; a copy reads some tiles while it writes others"
+            "the source and the destination overlap, but a copy reads some tiles while it writes others"
         )
 
 

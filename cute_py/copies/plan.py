@@ -321,7 +321,7 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
     gathered = gathered_vector(refinement, element, limits[1])
     pair = (vector, vector) if vector >= gathered else (element, gathered)
     if size <= FEW * pair[0]:
-        return made("runs", 1, pair, "there are few vectors, and one thread gathers each")
+        return made("runs", 1, pair, "few vectors, each gathered by one thread")
     tile = best_tile(refinement, element, limits)
     if tile is None:
         return made("runs", 1, (vector, vector), "no tile gives each side a full sector")

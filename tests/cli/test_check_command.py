@@ -32,7 +32,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_launch_shows_what_the_text_does_not(capsys: pytest.CaptureFixture[str]) -> None:
     """One arrival of two comes: no reading of the text knows how many threads arrive."""
     assert main(["check", "late.ptx"]) == 0
-    assert "arrival count: how many threads arrive is known at run time" in capsys.readouterr().out
+    assert "arrival count: the number of arriving threads is known only at run time" in capsys.readouterr().out
     assert main(["check", "late.ptx", *LAUNCH]) == 1
     said = capsys.readouterr().out
     assert "hang: arrival count" in said and "with it the run is without this error" in said

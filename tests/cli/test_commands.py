@@ -61,7 +61,7 @@ def test_print_of_symbols(capsys: pytest.CaptureFixture[str]) -> None:
     assert shell(capsys, "print", "(4,8):(n,_1)")[1].startswith("(4,8):(n,_1)\nsize 32, cosize ")
     assert shell(capsys, "print", "ArithTuple(0,0) o (m,n):(_1@0,_1@1)")[::2] == (
         2,
-        "cute-py: error: m*n elements; must be a known number, as elements can be printed\n",
+        "cute-py: error: the size is m*n; must be a known number\n",
     )
 
 

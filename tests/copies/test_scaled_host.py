@@ -330,8 +330,8 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(scales="ragged((0, 40))")), form, "host", rows=[0]),
             *(
                 value,
-                "the scales are stored in the order ragged(cu_seqlens=(0, 40)), "
-                "which has no rows of a fixed size; must be an order of any size",
+                "the order of the scales, ragged(cu_seqlens=(0, 40)), "
+                "has no rows of a fixed size; must be an order for any size",
                 None,
                 None,
             ),

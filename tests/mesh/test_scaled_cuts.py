@@ -82,7 +82,7 @@ def test_parts_of_another_format_shape_or_scale_are_refused() -> None:
     plain = cute.copy(X[:32], formats.mxfp8(scales="linear"))
     with pytest.raises(InvalidValueError) as caught:
         cut.join({0: plain, 1: parts[1]})
-    assert caught.value.headline == f"a tensor of shape (32, 256) in {plain.format}; must be (32, 256) in {form}"
+    assert caught.value.headline == f"the tensor has shape (32, 256) in {plain.format}; must have (32, 256) in {form}"
     with pytest.raises(InvalidValueError, match=r"a tensor of shape \(64, 256\)"):
         cut.redistribute({0: whole, 1: parts[1]}, cut)
     rule = formats.mxfp8(scales="linear", rule="ceil")
@@ -222,7 +222,7 @@ def test_cuts_of_every_device_are_listed() -> None:
         (
             distribute((64, 64), 2, [Partial()]),
             formats.mxfp8(),
-            "Partial is not supported: the devices hold summands, but a block has one scale, that of its sum",
+            "Partial is not supported, because the devices hold summands, and a block has only one scale, for the sum",
         ),
     ],
 )

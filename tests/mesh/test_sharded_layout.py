@@ -277,7 +277,7 @@ def test_bad_distributions(arguments: Any, error: type[CuteError], text: str) ->
 
 
 def test_sections_must_be_the_dimension() -> None:
-    with pytest.raises(InvalidValueError, match="the sections have 10 elements; must have 12, as the dimension"):
+    with pytest.raises(InvalidValueError, match="the sections have 10 elements; must have 12, like the dimension"):
         distribute(12, 2, [SectionedShard(0, (8, 2))])
 
 
