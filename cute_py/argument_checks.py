@@ -227,7 +227,7 @@ def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") ->
 def _around_index(what: str) -> tuple[str, str]:
     """The text before and after the index of an item: 'shape[0]' for 'the shape', 'item 0 of the sizes of a box'."""
     name = what.removeprefix("the ")
-    return ("item ", f" of {what}") if " " in name else (f"{name}[", "]")
+    return ("item ", f" of {what}") if name != what and " " in name else (f"{name}[", "]")
 
 
 def expect_integers(

@@ -176,7 +176,7 @@ class ShardedLayout:
         for i, (index, extent) in enumerate(zip(wanted, self.shape, strict=True)):
             if index >= extent:
                 raise InvalidValueError.of_value(
-                    f"the coordinate[{i}]", index, f"be below {extent}", "", {"shape": self.shape}
+                    f"coordinate[{i}]", index, f"be below {extent}", "", {"shape": self.shape}
                 )
         parts = [
             [dimension.devices[part] for part in range(len(dimension.devices)) if dimension.runs(part).holds(index)]

@@ -339,7 +339,7 @@ def test_explanations_list_devices() -> None:
         (
             lambda: distribute(8, 2, [Shard(0)]).holders((8,)),
             InvalidValueError,
-            "the coordinate[0] = 8; must be below 8",
+            "coordinate[0] = 8; must be below 8",
         ),
         (lambda: distribute(8, 2, [Shard(0)]).local_shape(2), InvalidValueError, "the device is 2; must be 0 to 1"),
         (

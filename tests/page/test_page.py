@@ -159,7 +159,7 @@ def test_what_is_too_large_is_refused_with_its_bound(tab: str, inputs: dict[str,
         ({"inputs": {"layout": 1}}, "inputs are texts by name"),
         ({"inputs": {"x": ""}}, "unknown field 'x'"),
         ({"part": "x"}, "unknown part 'x'"),
-        ({"inputs": {"layout": "1" * 2001}}, "layout has 2001 characters; at most 2000 are read"),
+        ({"inputs": {"layout": "1" * 2001}}, "layout has 2001 characters; must have at most 2000"),
     ],
 )
 def test_queries_that_are_none(query: Any, words: str) -> None:

@@ -191,8 +191,8 @@ def test_two_threads_may_expect_what_one_loads() -> None:
         ),
         (
             ("ld.shared.u32 %r9, [%r2];", LOAD.replace("[%r1]", "[%r9]")),
-            "1 shared-memory address: alignment: declarations and constants do not say whether the destination is a "
-            "multiple of 16 bytes; line 15",
+            "1 shared-memory address: alignment: declarations and constants do not show whether "
+            "the address of the destination is a multiple of 16 bytes; line 15",
         ),
         (
             (STORE, "@%p1 bra L;", COMMIT, WAIT, "L:"),

@@ -254,7 +254,9 @@ def scaled_work(
     if requantize:
         raise refused("requantize=True", "two copies: dequantise, then quantise")
     if rows is not None and pages is not None:
-        raise InvalidValueError("rows and pages can't be combined, because a table of pages is already an index of rows")
+        raise InvalidValueError(
+            "rows and pages can't be combined, because a table of pages is already an index of rows"
+        )
     if pages is not None and into_rows is not None:
         raise refused("pages and into_rows together", "one of them")
     if isinstance(source, ScaledTensor):
