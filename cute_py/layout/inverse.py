@@ -195,6 +195,8 @@ def right_inverse(layout: Layout) -> Layout:
     """The layout R with layout(R(i)) == i for all i < size(R). size(R) is the number of contiguous offsets from 0 that
     the layout reaches.
 
+    Run-time numbers are not used, as in C++; `cute.static(layout)` makes them static.
+
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)
     """
@@ -219,6 +221,8 @@ def left_inverse(layout: Layout) -> Layout:
 def nullspace(layout: LayoutLike) -> Layout:
     """The layout of the domain's indices that the static stride-0 modes of a layout map to 0.
 
+    A run-time stride 0 does not count; `cute.static(layout)` makes the numbers static.
+
     >>> print(nullspace(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     _8:_4
     """
@@ -236,6 +240,7 @@ def nullspace(layout: LayoutLike) -> Layout:
 def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     """The layout R of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
 
+    Only static sizes and strides count, as in C++; `cute.static(layout)` makes the numbers static.
     For tensors: `_1:_0` if their element types differ, or if one of them is an iterator without data.
 
     >>> print(max_common_layout(Layout((Int(4), Int(8))), Layout((Int(4), Int(8)))))
@@ -271,6 +276,7 @@ def _contiguous(a: Layout, inverse: Layout, unit: Tree = STATIC_ONE) -> Leaf | N
 def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
     """The number of contiguous elements that correspond in a and b, at least 1.
 
+    Only static sizes and strides count, as in C++; `cute.static(layout)` makes the numbers static.
     For tensors: 0 if their element types differ, or if one of them is an iterator without data.
 
     >>> print(max_common_vector(Layout((Int(4), Int(8)), (Int(1), Int(4))), Layout((Int(4), Int(8)), (Int(1), Int(8)))))
