@@ -45,11 +45,11 @@ def no_such_name(module: str, name: str, names: Iterable[str]) -> AttributeError
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 
-def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], object]:
     """Make the `__getattr__` of a module with renamed public names. `names` maps the former name to today's name.
 
     Today's name includes its module if it is defined elsewhere. A former name works until the next minor version; its
-    use gives a DeprecationWarning that names the new one (docs/stability.md).
+    use gives a DeprecationWarning that names the new one (docs/stability.md). `stacklevel` is 3 if the module's own `__getattr__` calls the result.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -66,7 +66,7 @@ def renamed(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
         home, _, today = names[name].rpartition(".")
         home = home or module
         text = f"{module}.{name} was renamed to {home}.{today}; the next minor version removes the old name"
-        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
         return getattr(importlib.import_module(home), today)
 
     return find

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from cute_py.deprecations import no_such_name
+from cute_py.deprecations import renamed
 
 if TYPE_CHECKING:
     from cute_py.copies import *
@@ -47,7 +47,7 @@ _TABLE: Final = {
         EmissionError GBasisError RaceError TmaBuildError TmaError TmaLimitError TmaTrap TmaVerifyError
         UnknownFactError WouldHangError
     """,
-    "cute_py.gpu": "Device device_available driver_encode open_device",
+    "cute_py.gpu": "Device device_available encode_with_driver open_device",
     "cute_py.ptx": """
         CAPABILITIES ENTRY_POINTS FORMS VARIANTS Capability EntryPoint InlineAsm ParsedInstruction ProgramReport Variant
         Verdict capability ch_opnum check_program check_target entry_point examine form inline_asm mcast_opnum ptx
@@ -101,6 +101,8 @@ _HOME: Final = {name: package for package, names in _TABLE.items() for name in n
 
 __all__ = sorted(_HOME)
 
+_former: Final = renamed("cute_py.tma", {"driver_encode": "encode_with_driver"}, stacklevel=3)
+
 if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
 
     def __getattr__(name):
@@ -114,7 +116,7 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return value
         if name in _PACKAGES:
             return importlib.import_module(f"cute_py.tma.{name}")
-        raise no_such_name("cute_py.tma", name, __all__)
+        return _former(name)
 
 
 def __dir__() -> list[str]:
