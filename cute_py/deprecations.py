@@ -49,7 +49,8 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
     """Make the `__getattr__` of a module with renamed public names. `names` maps the former name to today's name.
 
     Today's name includes its module if it is defined elsewhere. A former name works until the next minor version; its
-    use gives a DeprecationWarning that names the new one (docs/stability.md). `stacklevel` is 3 if the module's own `__getattr__` calls the result.
+    use gives a DeprecationWarning that names the new one (docs/stability.md). `stacklevel` is 3 if the module's own
+    `__getattr__` calls the result.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:

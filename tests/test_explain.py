@@ -259,7 +259,7 @@ def test_rows_of_tables_say_their_values() -> None:
     [
         ("tmem.COLUMNS", "Columns of tensor memory, 32 bits each."),
         ("cute.composition", "The steps with their values: explain(composition, a, b)"),
-        ("tma.RULES", "The rules that a tensor map must keep"),
+        ("tma.RULES", "The rules of tensor maps"),
         ("cute_py.tma.Trace", "n instructions of one descriptor"),
         ("tma.TensorMap", "  TensorMapIm2colWide"),
         ("tmem.LANES", "cute_py.tmem.LANES = 128"),

@@ -1,9 +1,10 @@
 """Convert the weights of a checkpoint to a block-scaled format, to another format, or back to plain numbers.
 
-headers      the role of each tensor, and the names that the patterns select plan         for each file: names, types,
-shapes and positions of the new tensors; nothing is written before the plan is complete files        a piece of rows at
-a time, into a temporary file (`journal`), which is renamed when it is complete index        the index, the checksums
-and the configuration follow the last file
+headers      the role of each tensor, and the names that the patterns select
+plan         for each file: names, types, shapes and positions of the new tensors; nothing is written before the plan is
+             complete
+files        a piece of rows at a time, into a temporary file (`journal`), which is renamed when it is complete
+index        the index, the checksums and the configuration follow the last file
 """
 
 from __future__ import annotations
@@ -128,8 +129,9 @@ def convert(
         device: 'host', or 'cuda': blocks are scaled and rounded on the GPU. force: replace files that are in `out`.
         progress: a function that is called with the bytes done and the total bytes.
     Raises:
-        FileFormatError: a file can't be read or written, or exists already. InvalidValueError: the convention does not
-            store the format, or a weight has another format. DeviceError: device is 'cuda', and there is no GPU.
+        FileFormatError: a file can't be read or written, or exists already.
+        InvalidValueError: the convention does not store the format, or a weight has another format.
+        DeviceError: device is 'cuda', and there is no GPU.
     """
     checkpoint = open_checkpoint(source)
     options = replace(_options(to, convention, patterns, keep, requantize), device=device)

@@ -226,8 +226,9 @@ def plan_copy(
             destination that an index names.
     Raises:
         InvalidValueError: sizes differ, the destination overlaps itself, the element has another width, or the
-            architecture is unknown. InvalidTypeError: an argument is not a layout of known integers. LayoutError: a
-            composition is not a swizzled layout.
+            architecture is unknown.
+        InvalidTypeError: an argument is not a layout of known integers. LayoutError: a composition is not a swizzled
+            layout.
 
     >>> plan = plan_copy(Layout((2048, 1024), (1024, 1)), Layout((2048, 1024)), "float32")
     >>> plan.form, plan.kernel, plan.launches

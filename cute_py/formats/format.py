@@ -460,7 +460,8 @@ def fp8(
     Args:
         block: 'row', 'column', 'tensor', or (rows, columns): (1, 128), (128, 128), (128, 1).
         rule: 'amax'; or floor, ceil, even, rceil. like: for 'amax', 'cute', 'torchao' or 'deepgemm'; see
-            `formats.LIKE`. scale_dtype: for a power of two, ue8m0 or float32; default ue8m0.
+            `formats.LIKE`.
+        scale_dtype: for a power of two, ue8m0 or float32; default ue8m0.
         axis: the axis along which a product sums; default the longer axis of the block.
 
     >>> fp8((128, 128)).scale_size(300, 1000), fp8("tensor").scale_size(300, 1000)

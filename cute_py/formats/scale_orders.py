@@ -73,10 +73,11 @@ class ScaleOrderRow:
     """One order.
 
     Attributes:
-        rows, scales: the tile, in rows and scales, to which the grid of scales is padded. each_row: one scale per row
-            for any block; otherwise one per block. formula: the index of scale (m, kb), with Kb scales per row. source:
-            where the order is defined. aliases: other names. parameters: the parameters of the order with their
-            defaults; None: required.
+        rows, scales: the tile, in rows and scales, to which the grid of scales is padded.
+        each_row: one scale per row for any block; otherwise one per block.
+        formula: the index of scale (m, kb), with Kb scales per row. source: where the order is defined. aliases: other
+            names.
+        parameters: the parameters of the order with their defaults; None: required.
     """
 
     name: str

@@ -7,9 +7,9 @@
 
 Features that JAX lacks, and what this module does instead:
 
-    packed e2m1      JAX's float4_e2m1fn has one element per byte on the host, so packed data is uint8 writes
-    JAX has no mutation, so scatter_rows returns a new array a GPU            the callback moves the arrays to the host
-    and back; jax.ffi needs a compiled handler, which is not
+    packed e2m1      JAX's float4_e2m1fn has one element per byte on the host, so packed data is uint8
+    writes           JAX has no mutation, so scatter_rows returns a new array
+    a GPU            the callback moves the arrays to the host and back; jax.ffi needs a compiled handler, which is not
                      part of this package
     gradients        pure_callback has none
 """

@@ -1,7 +1,7 @@
 """Inverses: from offsets back to coordinates.
 
-    right_inverse(L)   L(R(i)) == i            while L reaches the offsets 0, 1, 2, ... without a gap left_inverse(L)
-    L(R(L(i))) == L(i)      for every i in the domain, where filter(L) is one-to-one
+    right_inverse(L)   L(R(i)) == i            while L reaches the offsets 0, 1, 2, ... without a gap
+    left_inverse(L)    L(R(L(i))) == L(i)      for every i in the domain, where filter(L) is one-to-one
 
 Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is the end of the
 mode before it. The result's strides are the indices of L's domain at which these modes start. Only static strides are

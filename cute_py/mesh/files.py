@@ -2,8 +2,8 @@
 
 headers      the shapes of the shards give the shape of each whole tensor; every tensor needs a placement
 names        placements against names and shapes: warnings (`weight_roles`)
-data         different parts of a tensor must differ in their bytes; copies of one part must be equal copy
-section by section, a piece at a time; the checksums of the bytes read and written must agree
+data         different parts of a tensor must differ in their bytes; copies of one part must be equal
+copy         section by section, a piece at a time; the checksums of the bytes read and written must agree
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Failure detection: ranks wait for each other, but not for a lost rank.
 
-    every rank   sends beats from a thread: a count, its step, and whether it waits or works, every `seconds / 16` a
-    waiting rank    reads the beats of the ranks that it waits for, and the name of a rank that another one found no
-    beat, or no step while it works, for 3/4 of `seconds`: that rank is lost, and its number goes into the store
+    every rank   sends beats from a thread: a count, its step, and whether it waits or works, every `seconds / 16`
+    a waiting rank    reads the beats of the ranks that it waits for, and the name of a rank that another one found
+    no beat, or no step while it works, for 3/4 of `seconds`: that rank is lost, and its number goes into the store
 
 A rank that waits is not lost. The rank that it waits for may be lost, and the waiting rank finds this. So each rank
 reads only the beats of the ranks that it waits for, and learns about other ranks from the store.
@@ -11,10 +11,11 @@ Over torch.distributed the store is PyTorch's own (`Transport.put`, `Transport.g
 replace this module. They were tried with PyTorch 2.13 over gloo, with one of three ranks killed or stopped:
 
     monitored_barrier    names the lost rank only on rank 0; the others print "check rank 0 logs". It only works with
-    gloo, and checks a barrier, not the messages and kernels between two barriers timeouts             a message to or
-    from a stopped rank ends after the timeout of the whole process group, and its error names no rank; a kernel that
-    waits for a peer's memory has no timeout elastic restart      torchrun ends the remaining ranks and restarts all;
-    with this module each of them gets a `RankError` with the number, and keeps its destinations
+                         gloo, and checks a barrier, not the messages and kernels between two barriers
+    timeouts             a message to or from a stopped rank ends after the timeout of the whole process group, and its
+                         error names no rank; a kernel that waits for a peer's memory has no timeout
+    elastic restart      torchrun ends the remaining ranks and restarts all; with this module each of them gets a
+                         `RankError` with the number, and keeps its destinations
 
 A transport of your own over MPI or sockets has none of the three.
 """

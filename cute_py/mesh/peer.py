@@ -3,8 +3,8 @@
     push      the kernel runs on the sending device and writes the other's memory
     engine    the copy engine of the sending device moves large amounts of long rows
     local     elements that stay on a device, on so many multiprocessors that the copy takes as long as the links
-    threads   layouts that no TMA box moves: threads copy tiles or vectors staged    transfers without peer access, sums
-    and swizzled parts: through host memory
+    threads   layouts that no TMA box moves: threads copy tiles or vectors
+    staged    transfers without peer access, sums and swizzled parts: through host memory
 
 The kernels are those of `copies`. A device pushes, because writes to a peer's memory are faster than reads: 364 against
 333 GB/s each way with both directions busy, and 369 against 238 if rows are not multiples of 128 bytes (two NVIDIA

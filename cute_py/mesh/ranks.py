@@ -1,12 +1,13 @@
 """A redistribution with one process for each device: each packs, sends, receives and unpacks its own part.
 
-check      every rank checks its memory; all ranks learn all errors, and raise them together map        ranks of one
-host whose GPUs reach each other exchange handles of their receiving memory, and open them; if one rank can't, all use
-messages, and know the reason here?      a launch begins when all ranks have called it push       with mapped memory:
-each rank runs the kernels of its transfers, as one process does (`peer`); after they have ended, it enters a barrier,
-which uses counts in shared host memory rounds     otherwise: pack, send and receive messages of bounded size, copy
-local elements meanwhile, unpack arrived?   when all data has arrived everywhere, scratch memory is copied to the
-destinations
+check      every rank checks its memory; all ranks learn all errors, and raise them together
+map        ranks of one host whose GPUs reach each other exchange handles of their receiving memory, and open them; if
+           one rank can't, all use messages, and know the reason
+here?      a launch begins when all ranks have called it
+push       with mapped memory: each rank runs the kernels of its transfers, as one process does (`peer`); after they
+           have ended, it enters a barrier, which uses counts in shared host memory
+rounds     otherwise: pack, send and receive messages of bounded size, copy local elements meanwhile, unpack
+arrived?   when all data has arrived everywhere, scratch memory is copied to the destinations
 
 Any memory from cudaMalloc can have a handle, as the memory of PyTorch and CuPy can. Source: CUDA driver API,
 cuIpcGetMemHandle, cuIpcOpenMemHandle.

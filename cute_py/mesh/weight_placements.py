@@ -1,8 +1,8 @@
 """Named placements of weights: the ways in which tensor parallelism divides a weight (outputs, inputs) over ranks.
 
     "row-parallel"                                        one row of `NAMED_PLACEMENTS`, or
-    "fused-qkv(heads=32, kv_heads=4, head_dim=128)"       a row with its numbers, or "Shard(0)"
-    a placement of `cute_py.mesh`, as Python writes it
+    "fused-qkv(heads=32, kv_heads=4, head_dim=128)"       a row with its numbers, or
+    "Shard(0)"                                            a placement of `cute_py.mesh`, as Python writes it
 
 A fused weight has sections: first the rows of Q, then the rows of K, then the rows of V. A rank holds a part of each
 section, one below the other. A section has a number of rows, and a number of pieces into which it may be cut. A section

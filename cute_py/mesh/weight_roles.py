@@ -4,8 +4,8 @@ A row of `ROLES` gives the module's name, the dimensions of its whole weight in 
 that tensor parallelism uses for it. The sizes come from the checkpoint: each weight is joined once according to the
 plan and once according to its role, and each result votes for its sizes. The value with the most votes counts as known.
 
-    the plan is the role's way                 judged by name; by shape if the sizes are known the plan is another way,
-    and only its      judged by shape: the checkpoint is divided in another way than tensor
+    the plan is the role's way                 judged by name; by shape if the sizes are known
+    the plan is another way, and only its      judged by shape: the checkpoint is divided in another way than tensor
         shape fits the sizes                   parallelism does, as FSDP does
     the plan is another way, and only the      a warning, with the placement that fits
         role's shape fits

@@ -43,7 +43,8 @@ def to_dsl(thing: DslObject) -> str:
         thing: a layout, a swizzled layout (in elements), an atom or a tiled operation, with only static numbers.
     Raises:
         LayoutError: the text can't express a number that is known only at run time, an unsigned type, or a type without
-            a name. InvalidTypeError: the object is of another kind.
+            a name.
+        InvalidTypeError: the object is of another kind.
 
     >>> print(to_dsl(static(Layout(((4, 8), 2), ((16, 1), 8)))))
     ((4,8),2):((16,1),8)
@@ -132,8 +133,8 @@ def from_dsl(text: str, *, dtype: DTypeLike | None = None) -> DslObject:
         dtype: the type of A of an MMA. The text has no types, so the default is the first MMA of CuTe with these
             layouts.
     Raises:
-        ParseError: the text has another form, or a `?`. InvalidTypeError: the text describes another object, such as a
-            tensor; use `parse`.
+        ParseError: the text has another form, or a `?`.
+        InvalidTypeError: the text describes another object, such as a tensor; use `parse`.
 
     >>> print(from_dsl("S<3,3,3> o 0 o (8,64):(64,1)"))
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)

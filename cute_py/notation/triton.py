@@ -330,8 +330,8 @@ def parse_triton(text: str) -> TritonLayout:
     hold the bases.
 
     Raises:
-        ParseError: the text has another form, or the bases are not numbered 1, 2, 4, ... InvalidValueError: bases
-            exceed the sizes of the out dims.
+        ParseError: the text has another form, or the bases are not numbered 1, 2, 4, ...
+        InvalidValueError: bases exceed the sizes of the out dims.
 
     >>> parse_triton("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>")(register=1, lane=1)
     (1, 1)

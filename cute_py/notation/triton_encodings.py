@@ -4,9 +4,9 @@ in memory.
     #ttg.blocked          a thread's block, the threads of a warp, the warps; repeated over the tile
     #ttg.nvidia_mma       the accumulator of mma.sync (version 2) and wgmma (version 3)
     #ttg.dot_op           A or B in registers, of an MMA or of blocked FMAs
-    #ttg.slice            a layout without one of its dimensions, such as after a reduction #ttg.swizzled_shared  rows
-    XORed by vectors of `vec` elements #ttg.nvmma_shared     the layouts of wgmma, tcgen05 and TMA: tiles of 8 rows,
-    swizzled by 32, 64 or 128 bytes
+    #ttg.slice            a layout without one of its dimensions, such as after a reduction
+    #ttg.swizzled_shared  rows XORed by vectors of `vec` elements
+    #ttg.nvmma_shared     the layouts of wgmma, tcgen05 and TMA: tiles of 8 rows, swizzled by 32, 64 or 128 bytes
 
 An encoding defines the layout of a tile of any shape: `encoding.linear(shape)` is the linear layout, with the bases
 that Triton computes. A tile that is smaller than the encoding's tile is held more than once; a larger tile takes more

@@ -221,8 +221,8 @@ def check_target(form: str, arch: str, version: Version = NEWEST_VERSION, **modi
     True
 
     Raises:
-        InvalidValueError: the architecture is unknown. ParseError, UnknownFactError: the text is not an instruction, or
-            no row covers it.
+        InvalidValueError: the architecture is unknown.
+        ParseError, UnknownFactError: the text is not an instruction, or no row covers it.
     """
     expect(form, str, "a form")
     check_modifiers(modifiers)

@@ -254,8 +254,8 @@ def ptx(
     'cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.im2col [%'
 
     Raises:
-        InvalidValueError: the form does not exist. InvalidTypeError: a modifier or operand is neither a text nor an
-            integer.
+        InvalidValueError: the form does not exist.
+        InvalidTypeError: a modifier or operand is neither a text nor an integer.
         EmissionError: a modifier or value does not exist, the number of coordinates or offsets is wrong, a mask bit
             lies beyond the cluster, the cluster has more than 16 CTAs, a number does not fit in its register, no target
             has the combination, or (with `arch`) this target does not have it.

@@ -4,8 +4,8 @@
     dequantize(data, scales, tensor_scale, "mxfp8()", shape, dtype)  -> x
     convert(data, scales, tensor_scale, "mxfp8()", "mxfp8(scales='8x4')", shape)  -> (data, scales, tensor_scale)
     gather_rows(x, index, fill)                     -> rows; -1 gives a row of `fill`
-    scatter_rows_(destination, rows, index)         writes into the destination, as its schema declares relayout(x,
-    source, destination)                -> memory in another layout
+    scatter_rows_(destination, rows, index)         writes into the destination, as its schema declares
+    relayout(x, source, destination)                -> memory in another layout
 
 A format is given as a text, because graphs can hold texts but not objects. Each operator has a fake implementation, so
 that torch.compile traces it without a break. On a GPU the kernels of `cute.copy` run on PyTorch's current stream, in

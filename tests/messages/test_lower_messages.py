@@ -292,7 +292,7 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "cp.async.bulk.tensor.2d.global.shared::cluster.bulk_group [%rd1, {%r10, %r11}], [%r1];",
             "sm_90a",
-            "state space .global.shared::cluster; cp.async.bulk.tensor (store) takes .global.shared::cta",
+            "the state space is .global.shared::cluster; cp.async.bulk.tensor (store) needs .global.shared::cta",
         ),
         (
             "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r10}], [%r2];",

@@ -1,9 +1,9 @@
 """The operands of a copy that computes: arrays, scaled tensors and indices as the sides of a plan, with their
 addresses.
 
-array                 a matrix with contiguous rows or columns; other shapes if their leading modes merge ScaledTensor
-the matrix of its data, the address of its scales rows=, into_rows=     this module checks an index in host memory; the
-kernel checks an index on a device
+array                 a matrix with contiguous rows or columns; other shapes if their leading modes merge
+ScaledTensor          the matrix of its data, the address of its scales
+rows=, into_rows=     this module checks an index in host memory; the kernel checks an index on a device
 """
 
 from __future__ import annotations
