@@ -1,6 +1,6 @@
 """Failure detection: ranks wait for each other, but not for a lost rank.
 
-    every rank   sends beats from a thread: a count, its step, and whether it waits or works, every `seconds / 16`
+    every rank        sends beats from a thread: a count, its step, and whether it waits or works, every `seconds / 16`
     a waiting rank    reads the beats of the ranks that it waits for, and the name of a rank that another one found
     no beat, or no step while it works, for 3/4 of `seconds`: that rank is lost, and its number goes into the store
 

@@ -184,7 +184,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
     convert(source, tmp_path / "o", "mxfp8")
     with pytest.raises(FileFormatError, match="the file exists already"):
         convert(source, tmp_path / "o", "mxfp4")
-    with pytest.raises(FileFormatError, match="it is a file of the source"):
+    with pytest.raises(FileFormatError, match="the new file would replace a file of the source"):
         convert(source, tmp_path, "mxfp4", force=True)
     convert(source, tmp_path / "o", "mxfp4", force=True)
     assert weights_of(tmp_path / "o")[Q].format == formats.mxfp4()
