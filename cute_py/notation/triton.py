@@ -397,9 +397,7 @@ def _of_lists(text: str) -> TritonLayout:
         raise _failure(text, "expected lists of integers as bases")
     ranks = {len(basis) for basis in rows} | ({len(shape)} if shape is not None else set())
     if len(ranks) != 1:
-        raise _failure(
-            text, "expected bases of one rank" if ranks else "there is no basis to give the rank of the tile"
-        )
+        raise _failure(text, "expected bases of one rank" if ranks else "no basis defines the rank of the tile")
     if shape is None:
         shape = [1 << max([basis[i] for basis in rows]).bit_length() for i in range(ranks.pop())]
     sizes = expect_integers(shape, "the shape", 1)

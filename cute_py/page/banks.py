@@ -195,9 +195,7 @@ def _phase_picture(access: BankAccess, layout: Any, cost: BankConflicts) -> Pict
         row_axis="phase: wavefronts",
         column_axis="bank",
         notes=notes,
-        legends=(
-            Legend("a cell shows the number of words that the bank serves one after the other; 1 means no conflict"),
-        ),
+        legends=(Legend("in a cell: how many words the bank serves one after the other; 1 is no conflict"),),
     )
     return Picture("", (shown,), ())
 
