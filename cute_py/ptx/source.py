@@ -7,12 +7,10 @@
 Names that a pair of braces declares hide those outside of it. This module gives such a register, variable or label a
 unique name (`done` in the third pair becomes `done$3`), so that a name has one meaning in a whole function. A reader
 with another `naming` uses another rule (`program.py` names registers after their types).
-
 Operands are read on first use. `read_module` reads all of them, and refuses a module with an operand that can't be
 read. A tolerant reader skips unknown declarations, and leaves the check of each instruction to its user.
 
-The scan reads each character a constant number of times, because the text of a module may come from an untrusted
-source.
+The scan reads each character a constant number of times, because a text may come from an untrusted source.
 
 Source: PTX ISA 9.0, chapters 4 (syntax), 5 (state spaces, types, and variables), 7 (abstracting the ABI) and 11
 (directives).
