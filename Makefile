@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test slow lowest check docs page notebooks wheel clean
+.PHONY: demo test slow lowest check docs screenshots page notebooks wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/cute-py demo
@@ -52,7 +52,11 @@ docs: $(VENV)/installed
 	-command -v npm >/dev/null && $(MAKE) $(NODE_MODULES)/pyodide/package.json
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
 	CUTE_PY_PYODIDE=$$(ls -d $(NODE_MODULES)/pyodide 2>/dev/null) $(BIN)/cute-py draw --html --out site/playground.html
-	SITE=site $(BIN)/python -m pytest -q tests/test_site.py
+	SITE=site CUTE_PY_NODE_MODULES=$(abspath $(NODE_MODULES)) $(BIN)/python -m pytest -q -rs tests/test_site.py
+
+# Pictures of the site in Chromium, in build/screenshots: five kinds of pages, three widths, light and dark.
+screenshots:
+	CUTE_PY_NODE_MODULES=$(abspath $(NODE_MODULES)) $(BIN)/python -m tests.site_browser site build/screenshots
 
 # Node's packages: the interpreter of the page, and what types into it. Where npm is not at hand, nothing is installed.
 PYODIDE := 314.0.7

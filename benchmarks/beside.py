@@ -98,8 +98,58 @@ def _shown(number: float) -> str:
     return f"{number:.3g}" if number < 1000 else f"{number:.0f}"
 
 
-def report(title: str, command: str, rows: Sequence[Row], path: str | None, notes: str = "") -> int:
-    """Print the rows, write them to `path` as JSON and beside it as Markdown; 1 if a bound is broken, else 0."""
+def condensed(rows: Sequence[Row]) -> str:
+    """One line for all rows of an operation, whose names agree up to the last comma."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(row.what.rpartition(", ")[0] or row.what, []).append(row)
+    lines = ["| what | rows | ours | fastest other | figure | bound | broken |", "|---|---|---|---|---|---|---|"]
+    for name, found in groups.items():
+        others = [min(row.theirs.values()) for row in found if row.theirs]
+        unit = found[0].unit
+        cells = [
+            name if len(found) > 1 else found[0].what,
+            str(len(found)),
+            _range((row.ours for row in found), unit),
+            _range(others, unit),
+            _range((row.figure for row in found), "x" if others else unit),
+            ", ".join(dict.fromkeys(str(row.bound or "-") for row in found)),
+            str(sum(not row.holds for row in found)),
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _range(numbers: Iterable[float], unit: str) -> str:
+    """The least and the greatest with their unit; a mean has no time of its own."""
+    found = list(dict.fromkeys(_shown(number) for number in sorted(numbers) if number))
+    return f"{' to '.join(dict.fromkeys([found[0], found[-1]]))} {unit}" if found else "-"
+
+
+def into_page(folder: Path, name: str, text: str) -> bool:
+    """Put `text` between the marks `<!-- name -->` and `<!-- end of name -->` of the page in `folder` that has them."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    for page in sorted(folder.glob("*.md")):
+        before, mark, rest = page.read_text().partition(begin)
+        _, last, after = rest.partition(end)
+        if mark and last:
+            page.write_text(f"{before}{begin}\n{text}\n\n{end}{after}")
+            return True
+    return False
+
+
+def report(
+    title: str,
+    command: str,
+    rows: Sequence[Row],
+    path: str | None,
+    notes: str = "",
+    shown: Callable[[Sequence[Row]], str] = table,
+) -> int:
+    """Print the rows, write them to `path` as JSON; 1 if a bound is broken, else 0.
+
+    Where a page beside the JSON has the marks of `into_page` with the name of the JSON, it gets the table of `shown`.
+    """
     machine = {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": f"{processor()}, {os.cpu_count()} cores, shared with other work",
@@ -108,10 +158,10 @@ def report(title: str, command: str, rows: Sequence[Row], path: str | None, note
         "command": command,
     }
     head = "; ".join(f"{name} {value}" if name in ("python", "numpy") else value for name, value in machine.items())
-    text = "\n\n".join(part for part in (f"# {title}", head, table(rows), notes) if part)
-    print(text)
+    parts = [f"# {title}", head, table(rows), notes]
+    print("\n\n".join(part for part in parts if part))
     if path:
         kept = [{**vars(row), "theirs": dict(row.theirs), "holds": row.holds} for row in rows]
         Path(path).write_text(json.dumps({**machine, "rows": kept}, indent=1) + "\n")
-        Path(path).with_suffix(".md").write_text(text + "\n")
+        into_page(Path(path).parent, Path(path).stem, "\n\n".join(part for part in (head, shown(rows), notes) if part))
     return int(not all(row.holds for row in rows))

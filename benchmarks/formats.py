@@ -1,13 +1,14 @@
 """Copies that compute, on a GPU: quantise, cast, dequantise, gather and scatter, beside a memcpy of as many bytes.
 
     PYTHONPATH=. python3 -m benchmarks.formats [--rounds 15] [--seconds 200] [--shapes 16384x16384,...] [--jobs 2000]
-                                               [--peers] [--small] [--out DIRECTORY]
+                                               [--peers] [--small] [--traffic] [--out DIRECTORY]
 
 Percent of memory speed: a memcpy of as many bytes as are read and written once, in the same run, over the time
 measured. Medians of CUDA events; buffers rotate, so that no input is in a cache; each result is compared with the
 host's on its first 128 rows before it is timed. --jobs: so many random small jobs are compared with the host as a whole
 first. --peers: PyTorch and torchao's Triton kernels in turn with ours. --small: graphs of small matrices beside graphs
-of memcpy nodes. Needs PyTorch. Writes formats.json and formats.md.
+of memcpy nodes. --traffic: kernels of the same bytes without arithmetic. Needs PyTorch. Writes formats.json and
+formats.md.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ def quantised_rows(bench: Bench, M: int, K: int, peers: bool) -> None:
             right = all(agrees(xs[0], one) for one in outs[0])
             row = Row(f"{name} {M}x{K}", ours[0].bytes, {"ours": [one.launch for one in ours]})
             if peers:
-                row.works |= peer_works(name, xs)
+                row.works |= peer_works(name, xs) | compiled_works(name, xs)
             bench.time(row)["equal"] = right
             if not right:
                 print("WRONG", name, flush=True)
@@ -213,6 +214,8 @@ def quantised_rows(bench: Bench, M: int, K: int, peers: bool) -> None:
         row = Row(f"{name} {M}x{K}", ours[0].bytes, {"ours": [one.launch for one in ours]})
         if name == "cast to e4m3":
             row.works["torch"] = [lambda a=a, b=b: b.copy_(a) for a, b in pairs]
+        if peers:
+            row.works |= compiled_works(name, xs)
         bench.time(row)["equal"] = bool(np.array_equal(want, got))
     for name, form in (("dequantise MXFP8", formats.mxfp8()), ("dequantise NVFP4", formats.nvfp4())):
         outs = [bench.empty(form, (M, K), total if form.tensor_scale else None) for _ in xs]
@@ -229,6 +232,110 @@ def quantised_rows(bench: Bench, M: int, K: int, peers: bool) -> None:
         cute.copy(sample, back)
         right = np.array_equal(back.view(np.uint16), host_of(backs[0][:rows]).view(np.uint16))
         bench.time(row)["equal"] = bool(right)
+
+
+TRAFFIC: Final = {
+    "2 bytes to 1": (16, 8),
+    "2 bytes to half a byte": (16, 4),
+    "1 byte to 2": (8, 16),
+    "half a byte to 2": (4, 16),
+}
+"""Bytes that a thread reads and writes at once: kernels without arithmetic, which bound those that compute."""
+TRAFFIC_BODY: Final = r"""
+typedef u32 Words1; typedef uint2 Words2; typedef uint4 Words4;
+__device__ __forceinline__ u32 first(u32 x) { return x; }
+__device__ __forceinline__ u32 first(uint2 x) { return x.x ^ x.y; }
+__device__ __forceinline__ u32 first(uint4 x) { return x.x ^ x.y ^ x.z ^ x.w; }
+__device__ __forceinline__ void set(u32& y, u32 x) { y = x; }
+__device__ __forceinline__ void set(uint2& y, u32 x) { y = make_uint2(x, x); }
+__device__ __forceinline__ void set(uint4& y, u32 x) { y = make_uint4(x, x, x, x); }
+extern "C" __global__ void __launch_bounds__(THREADS) traffic(const @READ@* source, @WRITE@* destination) {
+  const u64 at = (u64)blockIdx.x * (THREADS * EACH) + threadIdx.x;
+  @READ@ x[EACH];
+#pragma unroll
+  for (u32 i = 0; i < EACH; ++i) x[i] = __ldg(source + at + i * THREADS);
+#pragma unroll
+  for (u32 i = 0; i < EACH; ++i) set(destination[at + i * THREADS], first(x[i]));
+}
+"""
+
+
+def traffic_rows(bench: Bench, count: int = 1 << 28) -> None:
+    """Kernels that read and write as many bytes as casts of 2^28 elements, without arithmetic."""
+    from cute_py.gpu.kernels.source import TYPES, make_kernel
+    from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
+
+    device = open_device()
+    for name, (read, write) in TRAFFIC.items():
+        elements = read * 8 // (4 if name.startswith("half") else 8 if name.startswith("1") else 16)
+        body = TRAFFIC_BODY.replace("@READ@", f"Words{read // 4}").replace("@WRITE@", f"Words{write // 4}")
+        for each in (2, 4, 8):
+            constants = {"THREADS": 256, "EACH": each}
+            kernel = make_kernel("traffic", body, constants, 0, ("source", "destination"), prelude=TYPES)
+            loaded, blocks = load_kernel(kernel, device), count // elements // (256 * each)
+            sizes = count // elements * read, count // elements * write
+            half = bench.pool.numel() // 2
+            works = []
+            for i in range(2):
+                places = bench.pool[i * half :].data_ptr(), bench.pool[i * half + sizes[0] :].data_ptr()
+                works.append(PreparedLaunch(loaded, blocks, Parameters(places)).launch)
+            bench.time(Row(f"{name}, no arithmetic, {each} a thread", sum(sizes), {"ours": works}))
+
+
+ORDERS: Final = (("linear", "32_4_4"), ("32_4_4", "linear"), ("32_4_4", "8x4"))
+
+
+def other_orders(bench: Bench, M: int, K: int) -> None:
+    """MXFP8 whose scales change their order, data and scales in one launch."""
+    x = bench.numbers(M, K)
+    for before, after in ORDERS:
+        first, second = (formats.mxfp8(scales=order) for order in (before, after))
+        sources, outs = ([bench.empty(form, (M, K), None) for _ in range(2)] for form in (first, second))
+        for one in sources:
+            prepare_copy(x, one).launch()
+        ours = [prepare_copy(one, out) for one, out in zip(sources, outs, strict=True)]
+        ours[0].launch()
+        ours[0].check()
+        row = Row(f"scales {before} to {after} {M}x{K}", ours[0].bytes, {"ours": [one.launch for one in ours]})
+        bench.time(row)["equal"] = agrees(x, outs[0])
+
+
+CACHE: Final = {"L": 32, "B": 512, "H": 8, "N": 16, "C": 128}
+"""A KV cache of 512 MiB in bfloat16."""
+
+
+def cache_orders(bench: Bench) -> None:
+    """KV caches between the orders of their modes, and pages by a table; beside PyTorch's copy and index_select."""
+    torch = bench.torch
+    sizes = tuple(CACHE[letter] for letter in "LBHNC")
+    count = int(np.prod(sizes))
+    for before, after in (("LBHNC", "LBNHC"), ("LBNHC", "BLHNC"), ("BHLNC", "LBNHC")):
+        layouts = [formats.kv_cache_layout(order, CACHE) for order in (before, after)]
+        sources, outs = ([torch.randn(count, device="cuda").bfloat16() for _ in range(2)] for _ in range(2))
+        ours = [
+            prepare_copy((a, layouts[0]), (b, layouts[1]), dtype="bfloat16") for a, b in zip(sources, outs, strict=True)
+        ]
+        ours[0].launch()
+        ours[0].check()
+        steps = [tuple(int(d) for d in one.stride) for one in layouts]
+        views = [
+            [one.as_strided(sizes, step) for one in group] for group, step in zip((sources, outs), steps, strict=True)
+        ]
+        row = Row(f"KV cache {before} to {after}", 4 * count, {"ours": [one.launch for one in ours]})
+        right = bool(torch.equal(views[0][0], views[1][0]))
+        row.works["torch"] = [lambda a=a, b=b: b.copy_(a) for a, b in zip(*views, strict=True)]
+        bench.time(row)["equal"] = right
+    pages, width = CACHE["B"], count // CACHE["B"]
+    cache = torch.randn(pages, width, device="cuda").bfloat16()
+    outs = [torch.empty(pages, width, device="cuda", dtype=torch.bfloat16) for _ in range(2)]
+    table = torch.randperm(pages, device="cuda")
+    ours = [prepare_copy(cache, out, pages=table) for out in outs]
+    ours[0].launch()
+    ours[0].check()
+    row = Row(f"KV pages of {2 * width} B by a table", 4 * count, {"ours": [one.launch for one in ours]})
+    right = bool(torch.equal(outs[0], cache[table]))
+    row.works["torch"] = [lambda out=out: torch.index_select(cache, 0, table, out=out) for out in outs]
+    bench.time(row)["equal"] = right
 
 
 def peer_works(name: str, xs: list[Any]) -> dict[str, list[Callable[[], object]]]:
@@ -266,6 +373,45 @@ def peer_works(name: str, xs: list[Any]) -> dict[str, list[Callable[[], object]]
         print("no peer for", name, repr(problem)[:200], flush=True)
         return {}
     return found
+
+
+def compiled_works(name: str, xs: list[Any]) -> dict[str, list[Callable[[], object]]]:
+    """torch.compile of the same job written in PyTorch, or of torchao's reference of it."""
+    import torch
+
+    def of_blocks(x: Any, shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Any, Any]:
+        wide = x.view(shape).float()
+        scale = wide.abs().amax(axes, keepdim=True) / 448.0
+        return (wide / scale).to(torch.float8_e4m3fn).view(x.shape), scale
+
+    M, K = xs[0].shape
+    try:
+        from torchao.prototype.mx_formats.mx_tensor import ScaleCalculationMode, to_mx
+        from torchao.prototype.mx_formats.nvfp4_tensor import nvfp4_quantize
+
+        modes, e4m3 = ScaleCalculationMode, torch.float8_e4m3fn
+        total = torch.ones((), device="cuda")
+        jobs: dict[str, Callable[[Any], Any]] = {
+            "cast to e4m3": lambda x: x.to(e4m3),
+            "cast to e4m3, transposed": lambda x: x.t().contiguous().to(e4m3),
+            "MXFP8 rows, floor, 32_4_4": lambda x: to_mx(x, e4m3, 32, modes.FLOOR, True),
+            "MXFP8 rows, rceil, linear": lambda x: to_mx(x, e4m3, 32, modes.RCEIL),
+            "MXFP8 columns, floor, transposed": lambda x: to_mx(x.t().contiguous(), e4m3, 32, modes.FLOOR, True),
+            "MXFP4 rows, 32_4_4": lambda x: to_mx(x, torch.float4_e2m1fn_x2, 32, modes.RCEIL, True),
+            "NVFP4 rows, 32_4_4": lambda x: nvfp4_quantize(x, 16, total),
+            "a scale a row": lambda x: of_blocks(x, (M, K), (1,)),
+            "1 x 128": lambda x: of_blocks(x, (M, K // 128, 128), (2,)),
+            "128 x 1": lambda x: of_blocks(x, (M // 128, 128, K), (1,)),
+            "128 x 128": lambda x: of_blocks(x, (M // 128, 128, K // 128, 128), (1, 3)),
+        }
+        if name not in jobs:
+            return {}
+        run = torch.compile(jobs[name], dynamic=False)
+        run(xs[0])
+    except Exception as problem:  # a peer that is missing, or does not compile here
+        print("not compiled:", name, repr(problem)[:200], flush=True)
+        return {}
+    return {"torch.compile": [lambda x=x: run(x) for x in xs]}
 
 
 def indexed_rows(bench: Bench) -> None:
@@ -378,8 +524,23 @@ def small_graphs(bench: Bench) -> None:
             us = graph_time(torch, stream, partial(ours.launch, stream.cuda_stream))
             found = {"row": f"{name} {M}x7168 in a graph", "bytes": ours.bytes, "ours us": us, "memcpy us": memcpy}
             found["times of memcpy"] = round(us / memcpy, 2)
+            found["idle us"] = graph_time(torch, stream, idle_launch(ours.blocks[0], stream.cuda_stream))
             bench.results.append(found)
             print(found, flush=True)
+
+
+IDLE_BODY: Final = """
+extern "C" __global__ void __launch_bounds__(THREADS) idle(u64* out) { await_previous(); if (!out) *out = 0; }
+"""
+
+
+def idle_launch(blocks: int, stream: int) -> Callable[[], object]:
+    """A kernel of as many blocks that does nothing: the least time of a node."""
+    from cute_py.gpu.kernels.source import AWAIT, TYPES, make_kernel
+    from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
+
+    kernel = make_kernel("idle", IDLE_BODY, {"THREADS": 256}, 0, ("out",), prelude=TYPES + AWAIT, awaits=True)
+    return PreparedLaunch(load_kernel(kernel, open_device()), blocks, Parameters([1]), stream, overlaps=True).launch
 
 
 def graph_time(torch: Any, stream: Any, work: Callable[[], object]) -> float:
@@ -425,6 +586,7 @@ def main() -> None:
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--rows", action="store_true")
+    parser.add_argument("--traffic", action="store_true")
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
     if options.worker is not None:
@@ -438,8 +600,14 @@ def main() -> None:
     for shape in options.shapes.split(",") if options.shapes else []:
         M, K = map(int, shape.split("x"))
         parts.append(lambda M=M, K=K, first=not parts: quantised_rows(bench, M, K, options.peers and first))
-    parts[:0] = [lambda: indexed_rows(bench)] if options.rows else []
+    if options.rows:
+        parts[:0] = [
+            lambda: indexed_rows(bench),
+            lambda: other_orders(bench, 16384, 16384),
+            lambda: cache_orders(bench),
+        ]
     parts[:0] = [lambda: small_graphs(bench)] if options.small else []
+    parts[:0] = [lambda: traffic_rows(bench)] if options.traffic else []
     for part in parts:
         if time.monotonic() - begin < options.seconds:
             try:
@@ -450,7 +618,19 @@ def main() -> None:
         content["rows"] = bench.results
         options.out.mkdir(parents=True, exist_ok=True)
         (options.out / "formats.json").write_text(json.dumps(content, indent=1))
-    names = ["row", "bytes", "memcpy us", "ours us", "ours %", "torch %", "torchao %", "equal", "times of memcpy"]
+    names = [
+        "row",
+        "bytes",
+        "memcpy us",
+        "ours us",
+        "ours %",
+        "torch %",
+        "torch.compile %",
+        "torchao %",
+        "equal",
+        "times of memcpy",
+        "idle us",
+    ]
     lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     lines += ["| " + " | ".join(str(one.get(name, "")) for name in names) + " |" for one in bench.results]
     (options.out / "formats.md").write_text("\n".join(lines) + "\n")

@@ -396,7 +396,7 @@ def main() -> None:
     parser.add_argument("--tune", action="store_true", help="also time the tunings that the defaults were chosen from")
     parser.add_argument("--cute-cpp", type=Path, help="the peer in CuTe C++: cute_cpp_peer.cu as a shared library")
     parser.add_argument("--only", default="", help="names of tasks, separated by commas")
-    parser.add_argument("--out", type=Path, default=Path("docs/measurements"))
+    parser.add_argument("--out", type=Path, default=Path("build"))
     options = parser.parse_args()
     started = time.perf_counter()
     host = first_copies() if "host" in options.only or not options.only else {}

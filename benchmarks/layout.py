@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 import cute_py as cute
-from benchmarks.beside import MILLISECONDS, Row, medians, medians_of, ratio, report, time_of
+from benchmarks.beside import MILLISECONDS, Row, condensed, medians, medians_of, ratio, report, time_of
 
 COUNT, LEAST, TURNS, SHORT_TURNS = 60, 20, 15, 75
 Pair = tuple[Any, Any]
@@ -452,23 +452,11 @@ def imports() -> Row:
     return ratio("import cute_py", ours, {"import numpy": theirs}, 1.6, MILLISECONDS)
 
 
-NOTES = """## Where a bound is broken
-
-- `.shape` and `.stride` are plain slots, as fast as pycute's plain attributes; which of the two is ahead changes from
-  run to run.
-- `crd2idx` and `inner_product` of bare trees judge the class and range of each number before they multiply. Peers do
-  not: of a boolean, or of a size below 0, they give a number. One loop with nothing but these tests and 8 products took
-  0.95 to 1.05 times as long as all of the fastest peer's `crd2idx` with plain ints, and 1.06 with `Int`.
-- Symbols: a constructor asks sympy whether each is an integer, which takes longer than all that pycute does.
-- `offsets` of coordinates of 64 x 64: 8 us and more go into reading the layout, whatever its size; at given
-  coordinates a third of the time goes into their range, which numpy by hand does not look at."""
-
-
 def main() -> int:
     found = peers()
     rows = [*algebra(found), *bulk(), deep(), *symbols(found), *texts(), imports()]
     path = sys.argv[1] if len(sys.argv) > 1 else None
-    return report("Layout algebra: time beside the peers", "python -m benchmarks.layout", rows, path, NOTES)
+    return report("Layout algebra: time beside the peers", "python -m benchmarks.layout", rows, path, shown=condensed)
 
 
 if __name__ == "__main__":

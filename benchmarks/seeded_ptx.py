@@ -1,6 +1,6 @@
 """`check_program` on compiled PTX: no finding as it is, and which of twenty seeded bugs are found.
 
-    python -m benchmarks.seeded_ptx FOLDER --table docs/measurements/check-cutlass.md
+    python -m benchmarks.seeded_ptx FOLDER --page docs/measurements
 
 FOLDER holds the .ptx files, each compiled from one example or test for the architecture that it is written for. Every
 bug is one change to one file, at a place that a seeded generator chooses among all places of its kind.
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.beside import into_page
 from cute_py.ptx.order import check_program
 from cute_py.ptx.program import Function, Statement, parse_program
 
@@ -139,7 +140,7 @@ def seeded(kernels: list[Kernel], texts: dict[str, str], random_: random.Random)
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--table", type=Path)
+    parser.add_argument("--page", type=Path, help="folder of the page that has the marks of check-cutlass")
     options = parser.parse_args()
     texts = {path.name: path.read_text() for path in sorted(options.folder.glob("*.ptx"))}
     kernels, rows, clean = [], [], 0
@@ -158,7 +159,7 @@ def main() -> None:
         rules = ", ".join(sorted({f"{one.rule} ({one.severity})" for one in found})) or "**not found**"
         table.append(f"| {bug.kind} | {bug.file.removesuffix('.ptx')} | {bug.what} | {rules} |")
     lines = [
-        "| example or test | architecture | instructions judged | findings | SHA-256 of the PTX, first 8 bytes |",
+        "| example or test | architecture | instructions judged | findings | SHA-256 of the PTX |",
         "|---|---|---:|---:|---|",
         *rows,
         "",
@@ -171,9 +172,8 @@ def main() -> None:
         f"{found_count} of {len(bugs)} found.",
     ]
     print("\n".join(lines))
-    if options.table is not None:
-        before, mark, _ = options.table.read_text().partition("<!-- rows -->\n")
-        options.table.write_text(f"{before}{mark}\n" + "\n".join(lines) + "\n")
+    if options.page is not None:
+        into_page(options.page, "check-cutlass", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -82,6 +82,7 @@ if typing.TYPE_CHECKING:
     from cute_py.explanation.element_trace import trace as trace
     from cute_py.machine import PtxError as PtxError
     from cute_py.machine import PtxRun as PtxRun
+    from cute_py.machine import UmmaOperands as UmmaOperands
     from cute_py.machine import Warps as Warps
     from cute_py.machine import run_ptx as run_ptx
     from cute_py.notation.dsl import from_dsl as from_dsl
@@ -124,7 +125,7 @@ _LATER = {
     "cute_py.copies.plan": "plan_copy",
     "cute_py.copies.prepared": "prepare_copy",
     "cute_py.copies.shared_layout": "find_smem_layout",
-    "cute_py.machine": "PtxError PtxRun Warps run_ptx",
+    "cute_py.machine": "PtxError PtxRun UmmaOperands Warps run_ptx",
 }
 """Maps a module to its public names; the module is imported when one of them is first used."""
 
@@ -153,7 +154,9 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
             return importlib.import_module(f"cute_py.{name}")
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
-        raise no_such_name("cute_py", name, __dir__())
+        if name.startswith("_"):
+            raise no_such_name("cute_py", name, ())
+        raise no_such_name("cute_py", name, __dir__(), "cute_py.tma", importlib.import_module("cute_py.tma").__all__)
 
 
 def __dir__() -> list[str]:

@@ -34,23 +34,42 @@ def export_public(package: str, *others: str) -> list[str]:
     return listed
 
 
-def no_such_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
+def no_such_name(
+    module: str, name: str, names: Iterable[str], other: str = "", others: Iterable[str] = ()
+) -> AttributeError:
     """Make the AttributeError of a module that does not have a name.
+
+    Args:
+        module: the module that was asked for the name.
+        name: the name.
+        names: the names that the module has; the nearest are listed.
+        other: a module in which users expect the names of this one, and the other way round.
+        others: the names of `other`. If it has the name, the text says so.
 
     >>> print(no_such_name("cute_py", "Layuot", ["Layout", "parse"]))
     module 'cute_py' has no attribute 'Layuot'; did you mean Layout?
+    >>> print(no_such_name("cute_py", "make_tma_copy", ["make_tiled_copy"], "cute_py.tma", ["make_tma_copy"]))
+    module 'cute_py' has no attribute 'make_tma_copy'; did you mean cute_py.tma.make_tma_copy?
     """
     near = difflib.get_close_matches(name, names, 3) if not name.startswith("_") else []
+    if name in others:
+        near = [f"{other}.{name}"]
     meant = f"; did you mean {' or '.join(near)}?" if near else ""
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 
-def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], object]:
+def renamed(
+    module: str, names: Mapping[str, str], ended: Mapping[str, tuple[str, str]] | None = None, *, stacklevel: int = 2
+) -> Callable[[str], object]:
     """Make the `__getattr__` of a module with renamed public names. `names` maps the former name to today's name.
 
     Today's name includes its module if it is defined elsewhere. A former name works until the next minor version; its
     use gives a DeprecationWarning that names the new one (docs/stability.md). `stacklevel` is 3 if the module's own
     `__getattr__` calls the result.
+
+    Args:
+        ended: name without a new one -> (its home until it ends, the calls that replace it).
+        stacklevel: of the warning, seen from the `__getattr__`.
 
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
@@ -62,11 +81,14 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
     """
 
     def find(name: str) -> object:
-        if name not in names:
+        path, instead = (ended or {}).get(name, (names.get(name, ""), ""))
+        if not path:
             raise no_such_name(module, name, getattr(sys.modules.get(module), "__all__", ()))
-        home, _, today = names[name].rpartition(".")
+        home, _, today = path.rpartition(".")
         home = home or module
-        text = f"{module}.{name} was renamed to {home}.{today}; the next minor version removes the old name"
+        text = f"the next minor version removes {module}.{name}; {instead}"
+        if not instead:
+            text = f"{module}.{name} was renamed to {home}.{today}; the next minor version removes the old name"
         warnings.warn(text, DeprecationWarning, stacklevel=stacklevel)
         return getattr(importlib.import_module(home), today)
 

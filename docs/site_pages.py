@@ -29,17 +29,27 @@ IMAGE = re.compile(r'<p><img alt="([^"]*)" src="([^"]+\.svg)" ?/?></p>')
 DARK_RULES = re.compile(
     r"@media \(prefers-color-scheme: dark\)\{((?:[^{}]*\{[^{}]*\})*)\}"
 )
+WIDTH = re.compile(r'<svg [^>]*?width="([0-9.]+)"')
+LEAST_SCALE = 9 / 11
 DARK_THEME = '[data-md-color-scheme="slate"] '
 CHANGELOG = Path(__file__).resolve().parents[1] / "CHANGELOG.md"
 
 
 def inline(svg: str) -> str:
-    """A picture as a part of a page, dark where the theme of the page is dark."""
+    """A picture as a part of a page, dark where the theme of the page is dark.
+
+    It may shrink to the width of the page, as far as its labels of 11 px stay 9 px high.
+    """
 
     def follow_theme(found: re.Match[str]) -> str:
         return re.sub(r"(?=svg\.cute-)", DARK_THEME, found[1])
 
-    return f'<div class="picture">{DARK_RULES.sub(follow_theme, svg.strip())}</div>'
+    themed = DARK_RULES.sub(follow_theme, svg.strip())
+    width = WIDTH.match(themed)
+    if width:
+        least = f'style="min-width:{float(width[1]) * LEAST_SCALE:.0f}px" '
+        themed = themed.replace('width="', f'{least}width="', 1)
+    return f'<div class="picture">{themed}</div>'
 
 
 def _output(output: dict[str, Any]) -> str:

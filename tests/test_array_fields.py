@@ -12,6 +12,7 @@ import pytest
 import cute_py as cute
 from cute_py.errors import InvalidTypeError
 from cute_py.gpu.kernels.source import KernelSource
+from cute_py.tma.simulate.pipeline import RingLoad, RingStore
 
 MAP = cute.tma.TensorMapTiled(6, 1 << 20, (64, 64), (128,), (16, 16))
 COPY = cute.TiledCopy(cute.copy_atom("DefaultCopy", "float32"), cute.Layout((4, 1)), (2, 2))
@@ -19,9 +20,9 @@ COPY = cute.TiledCopy(cute.copy_atom("DefaultCopy", "float32"), cute.Layout((4, 
 
 def test_coordinates_of_a_ring_are_plain_numbers() -> None:
     rows = np.array([[0, 0], [16, 0]])
-    assert cute.tma.RingLoad(MAP, rows) == cute.tma.RingLoad(MAP, [(0, 0), (16, 0)])
-    assert cute.tma.RingStore(MAP, rows) == cute.tma.RingStore(MAP, ((0, 0), (16, 0)))
-    assert cute.tma.RingLoad(MAP, rows, im2col_offsets=np.array([1, 2])).im2col_offsets == (1, 2)
+    assert RingLoad(MAP, rows) == RingLoad(MAP, [(0, 0), (16, 0)])
+    assert RingStore(MAP, rows) == RingStore(MAP, ((0, 0), (16, 0)))
+    assert RingLoad(MAP, rows, im2col_offsets=np.array([1, 2])).im2col_offsets == (1, 2)
 
 
 def test_extents_of_a_tiler_are_plain_numbers() -> None:
@@ -31,7 +32,7 @@ def test_extents_of_a_tiler_are_plain_numbers() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: cute.tma.RingLoad(MAP, [(0, 0)], im2col_offsets=np.zeros((2, 2))),
+        lambda: RingLoad(MAP, [(0, 0)], im2col_offsets=np.zeros((2, 2))),
         lambda: replace(COPY, tiler_mn=np.array([2, 2])),
         lambda: replace(COPY, tiler_mn=(2, "2")),
         lambda: KernelSource("k", "", np.array([32, 1]), 0),  # type: ignore[arg-type]

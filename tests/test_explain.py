@@ -32,6 +32,7 @@ from cute_py import (
 from cute_py.errors import InvalidTypeError
 from cute_py.explanation import Explanation, explain
 from cute_py.notation.parse import parse
+from cute_py.tma.simulate.pipeline import Ring, RingLoad
 from tests.arith_tuple.strategies import basis_layouts, coordinates
 from tests.each import each_of
 
@@ -61,7 +62,7 @@ def test_the_formula_gives_the_element(tile: int, tiles: int, first: int) -> Non
     ("layout", "reason"),
     [
         (Layout((Int(64), 2), (E(1), Int(64) * E(1))), "covers 64 there, so a step goes to the next block of 64"),
-        (Layout((Int(64), 2), (E(1), Int(80) * E(1))), "covers 64 there, so a step leaves 16 out"),
+        (Layout((Int(64), 2), (E(1), Int(80) * E(1))), "covers 64 there, so a step skips 16"),
         (Layout((Int(64), 2), (E(1), Int(48) * E(1))), "covers 64 there, so blocks overlap by 16"),
         (Layout((4, 2, 3), (E(0), 4 * E(0), 8 * E(0))), "mode 0 (4 x _1@0) and mode 1 (2 x 4@0) cover 8 there"),
         (Layout((4,), (3 * E(0),)), "only one in 3 is reached"),
@@ -142,7 +143,7 @@ def test_an_integer_layout_says_what_it_covers() -> None:
     assert "32 elements share 8 offsets" in text
     assert "7 offsets between them are not used" in text
     text = explain(Layout((4, 8)))
-    assert "every element has an offset of its own" in text
+    assert "every element has its own offset" in text
     assert "no gaps" in text
     assert "last" in text.splitlines()[-1]
     assert text.splitlines()[-1].endswith("-> 31")
@@ -287,8 +288,8 @@ def instances() -> dict[str, Any]:
     tile = cute.tma.TensorMapTiled(2, 0x1000, (1024,), (), (64,))
     gmem = cute.tma.GlobalMemory()
     gmem.add("A", np.zeros(4096, np.uint8), 0x1000)
-    loads = [cute.tma.RingLoad(tile, [(64 * i,) for i in range(4)])]
-    ring = cute.tma.Ring(cute.tma.Emulator(), gmem, cute.tma.SharedMemory(4096), loads, depth=2)
+    loads = [RingLoad(tile, [(64 * i,) for i in range(4)])]
+    ring = Ring(cute.tma.Emulator(), gmem, cute.tma.SharedMemory(4096), loads, depth=2)
     timeline = ring.simulate()
     broken = cute.tma.TensorMapTiled(6, 4, (512, 1024), (1000,), (64, 300))
     return {
@@ -351,12 +352,12 @@ def test_a_basis_element_in_words() -> None:
         "_1@1@0",
         "",
         "A basis element: _1 in mode 1 of mode 0 of a coordinate, 0 in every other mode.",
-        "Before the first @ is the distance (known at compile time), after it the mode, counted from 0.",
+        "The distance comes before the first @ (known at compile time), the mode after it, counted from 0.",
         "Modes within modes are written from the inside out.",
         "",
         "As a stride",
         "  one step along its mode adds ((_0,_1)) to the coordinate. A layout with such strides",
-        "  gives coordinates in place of offsets, which is what a TMA instruction is given.",
+        "  gives coordinates instead of offsets, as a TMA instruction needs them.",
     ]
     assert cute.explain(cute.E(0)) == cute.explain("_1@0")
 
@@ -373,8 +374,8 @@ def test_explain_counts_the_modes_that_strides_reach_beyond_the_iterator() -> No
 
 
 def test_a_spelling_is_no_part_of_another() -> None:
-    assert "The same spelling: L2Promotion.B128" in cute.explain("128B")
-    assert "The same spelling" not in cute.explain("FLOAT16")
+    assert "Other objects with this spelling: L2Promotion.B128" in cute.explain("128B")
+    assert "Other objects with this spelling" not in cute.explain("FLOAT16")
 
 
 def test_an_address_behind_a_cast_is_judged() -> None:

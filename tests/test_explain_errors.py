@@ -20,6 +20,7 @@ from cute_py.explanation.reasons import (
     STEP_REASONS,
     TRAP_REASONS,
 )
+from cute_py.tma.simulate.diagnosis import Run
 from tests.each import each_of
 
 
@@ -129,16 +130,16 @@ def test_every_race_has_a_reason() -> None:
 def test_a_map_without_a_fence_is_a_race_with_a_reason() -> None:
     maps = cute.tma.TensormapProxy()
     maps.place(0x8000, TILE)
-    run = cute.tma.Run(EMULATOR, cute.tma.GlobalMemory(), cute.tma.SharedMemory(2048), strict=True, maps=maps)
+    run = Run(EMULATOR, cute.tma.GlobalMemory(), cute.tma.SharedMemory(2048), strict=True, maps=maps)
     maps.replace(0x8000, "global_address", 4096 + 64)
     with pytest.raises(cute.tma.RaceError) as caught:
         run.load(0x8000, (0, 0), 0, run.barrier(1024))
     assert caught.value.rule == "tensor map is"
-    assert "to do : fence.proxy.tensormap::generic release" in " ".join(cute.explain(caught.value).split())
+    assert "Execute fence.proxy.tensormap::generic with .release" in " ".join(cute.explain(caught.value).split())
 
 
 def test_races_and_hangs_tell_what_to_do() -> None:
-    run = cute.tma.Run(cute.tma.Emulator(), cute.tma.GlobalMemory(), cute.tma.SharedMemory(4096), strict=True)
+    run = Run(cute.tma.Emulator(), cute.tma.GlobalMemory(), cute.tma.SharedMemory(4096), strict=True)
     with pytest.raises(cute.tma.WouldHangError) as hang:
         run.wait(run.barrier(0), 0)
     assert "Announce atom.transaction_bytes for each tile" in " ".join(cute.explain(hang.value).split())

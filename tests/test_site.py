@@ -6,6 +6,7 @@ mkdocs does not warn about a fence that it can't parse: the code becomes a parag
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests import site_browser
+from tests.draw.explorer_browser import browser
 from tests.each import each_of
 from tests.test_links import FENCE, HEADING, visible
 
@@ -145,6 +148,39 @@ def test_code_is_at_most_80_columns_wide(source: Path) -> None:
     assert [line for block in blocks for line in block.splitlines() if len(line) > COLUMNS] == []
 
 
+def in_chromium(site: Path) -> list[list[object]]:
+    """[page, window, kind, width of the content, width of its box, text] of each block that is too wide."""
+    if site_browser.playwright() is None:
+        pytest.skip("no node with playwright-core here; CUTE_PY_NODE_MODULES names its folder")
+    pages = [f"{file.parent.relative_to(site)}/" for file in sorted(site.glob("**/index.html"))]
+    return site_browser.run(site, browser(), {"pages": pages, "widths": [1280, 390]})
+
+
+@built
+def test_no_block_is_wider_than_the_page() -> None:
+    """At 1280 px code and tables need no scroll; on a phone they scroll by themselves, and the page does not."""
+    assert [row for row in in_chromium(SITE) if row[1] == 1280 or row[2] == "page"] == []
+
+
+WIDE = """<div class="md-content"><h1>t</h1><pre><code>{0}</code></pre><p>{1}</p>
+<div class="md-typeset__scrollwrap" style="overflow-x:auto"><table><tr><td>{0}</td></tr></table></div>
+<div style="overflow:hidden"><svg class="cute" width="3000" height="9"></svg></div></div>"""
+
+
+def test_blocks_that_are_too_wide_are_found(tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "index.html").write_text("<style>pre{overflow:auto}</style>" + WIDE.format("x" * 900, "y"))
+    (tmp_path / "broad").mkdir()
+    (tmp_path / "broad" / "index.html").write_text(WIDE.format("x", "y" * 900).replace("3000", "30"))
+    found = in_chromium(tmp_path)
+    assert {(row[0], row[2]) for row in found if row[1] == 1280} == {
+        ("bad/", "code"),
+        ("bad/", "table"),
+        ("bad/", "picture"),
+        ("broad/", "page"),
+    }
+
+
 BAD = "<h1>Title</h1><p>```python no-run x = 1</p><p>prose ``` </p><pre><code>```</code></pre><a href='#gone'>x</a>"
 
 
@@ -156,3 +192,19 @@ def test_the_checks_find_what_they_are_for(tmp_path: Path) -> None:
     file.write_text(BAD)
     assert broken_links(file, page) == ["#gone: no such anchor"]
     assert broken_links(file, page_of("<a href='x.html'>")) == ["x.html: no such file"]
+
+
+def test_a_wide_picture_shrinks_until_its_labels_are_9_px_high() -> None:
+    """Labels are drawn 11 px high; the style sheet lets a picture be as narrow as `min-width`."""
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / "docs" / "site_pages.py")
+    assert spec is not None
+    assert spec.loader is not None
+    pages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pages)
+    svg = (ROOT / "docs" / "guide" / "pictures" / "boxes.svg").read_text(encoding="utf-8")
+    width = re.search(r'width="([\d.]+)"', svg)
+    assert width is not None
+    assert "font-size:11px" in svg
+    least = re.search(r'style="min-width:(\d+)px"', pages.inline(svg))
+    assert least is not None
+    assert 9 <= 11 * (int(least[1]) + 1) / float(width[1]) < 9.1

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from cute_py.argument_checks import expect_choice, expect_fields, record
+from cute_py.argument_checks import expect_choice, expect_fields, expect_integer, record
 from cute_py.arith_tuple import text
 from cute_py.atom.element_types import ElementType, SparseElement, cpp_type_text
 from cute_py.atom.pictures import Colour, mma_latex, mma_svg
@@ -161,6 +161,34 @@ class MmaAtom:
         coordinates = composition(Layout((size(self.thr_id), Int(1)), (Int(1), Int(0))), numbers)
         threads: Layout = composition(make_layout(layout[0], _ONE), coordinates)
         return make_layout(threads, make_layout(layout[1], make_layout(_ONE, _ONE)))
+
+    def holders(self, operand: Literal["A", "B", "C"], row: int, column: int) -> tuple[tuple[int, int], ...]:
+        """(thread, value) of each thread that holds an element in its registers, by the number of the thread.
+
+        Args:
+            row, column: of the element: (m, k) of A, (n, k) of B, (m, n) of C.
+        Raises:
+            InvalidValueError: the operand has no such element, or lies in shared or tensor memory, so that no thread
+                holds it.
+
+        >>> from cute_py.atom import mma_atom
+        >>> mma_atom("SM90_64x128x16_F32BF16BF16_SS").holders("C", 17, 42)
+        ((37, 20),)
+        """
+        layout = self.layouts[expect_choice(operand, ("A", "B", "C"), "an operand")]
+        kind = self.fragment_type(operand).kind
+        if kind != "value":
+            where = "tensor memory" if kind == "tmem" else "shared memory"
+            raise InvalidValueError(f"{operand} of {self.op} lies in {where}; no thread holds its elements")
+        m, n, k = (int(size(extent)) for extent in self.shape_mnk)
+        rows, columns = {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]
+        row = expect_integer(row, "row", 0, rows - 1)
+        place = row + rows * expect_integer(column, "column", 0, columns - 1)
+        values: dict[int, list[int]] = {}
+        for value in range(int(size(layout[1]))):
+            values.setdefault(int(layout[1](value)), []).append(value)
+        threads = [(int(self.thr_id(at)), int(layout[0](at))) for at in range(int(size(layout[0])))]
+        return tuple([(thread, value) for thread, begin in threads for value in values.get(place - begin, ())])
 
     def latex(self, color: Colour | None = None) -> str:
         """The text of C++'s print_latex: A, B and C around each other, thread and value in each cell.

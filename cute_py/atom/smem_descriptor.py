@@ -313,7 +313,7 @@ class SmemDescriptor:
         """
         if not isinstance(other, SmemDescriptor):
             other = SmemDescriptor.decode(other, self.kind)
-        meanings = {} if major is None else _meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
+        meanings = {} if major is None else offset_meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
         found = []
         for name in ("leading", "stride"):
             have, want = getattr(other, name) * UNIT_BYTES, getattr(self, name) * UNIT_BYTES
@@ -336,7 +336,7 @@ class SmemDescriptor:
           bits 16-29 leading-dimension offset              : 1 x 16 = 16 bytes, unused: swizzled rows are contiguous
           bits 32-45 stride-dimension offset               : 64 x 16 = 1024 bytes from 8 rows to the next 8 rows
         """
-        meanings = {} if major is None else _meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
+        meanings = {} if major is None else offset_meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
         lines = [f"{self.kind.value} matrix descriptor {self.encode():#018x}"]
         for field in BIT_FIELDS[self.kind]:
             value = getattr(self, field.name)
@@ -441,7 +441,7 @@ def replace_start_address(descriptor: int, address: int) -> int:
     return (descriptor & ~START_MASK) | ((address >> 4) & START_MASK)
 
 
-def _meanings(major: Major, plain: bool) -> dict[str, str]:
+def offset_meanings(major: Major, plain: bool) -> dict[str, str]:
     """Meanings of `leading` and `stride`: the distance that each steps over."""
     if major is Major.K:
         row = " from 16 bytes of K to the next 16" if plain else ", unused: swizzled rows are contiguous"
@@ -468,7 +468,7 @@ def offset_text(name: str) -> str:
     for major in Major:
         for plain in (False, True):
             case = f"{major}-major, {'no swizzle' if plain else 'swizzled'}"
-            rows.append(f"  {case:20}: {_meanings(major, plain)[field].lstrip(', ')}")
+            rows.append(f"  {case:20}: {offset_meanings(major, plain)[field].lstrip(', ')}")
     return "\n".join(rows)
 
 

@@ -8,15 +8,17 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.copy_atoms import COPY_ATOMS
 from cute_py.atom.element_types import cpp_type_text
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, find_mma_atoms
 from cute_py.atom.tiled_mma import make_tiled_mma
-from cute_py.cli.arguments import integer, json_option, report, text_of
+from cute_py.cli.arguments import integer, json_option, report, sizes, text_of
 from cute_py.draw.threads import draw_copy, draw_mma
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, counted
 from cute_py.explanation.atoms import atom_data, atom_of, atom_text
+from cute_py.layout import size
 from cute_py.tensor.latex import format_latex
 
 Row = dict[str, Any]
@@ -45,6 +47,13 @@ def register(p: argparse.ArgumentParser) -> None:
         "show", help="show one atom: instruction, registers, layouts, and the elements of each thread"
     )
     show.add_argument("name", help="C++ name, such as SM90_64x128x16_F32BF16BF16_SS; - reads standard input")
+    show.add_argument(
+        "--at",
+        type=sizes,
+        metavar="ROW,COLUMN",
+        help="only print which thread holds this element of an MMA's operand, as which of its values",
+    )
+    show.add_argument("--operand", choices=("A", "B", "C"), default="C", help="the operand of --at; default: C")
     show.add_argument("--dtype", help="element type of the values of a copy; default bits")
     show.add_argument("--draw", action="store_true", help="print the picture as text")
     show.add_argument("--out", metavar="FILE", help="write the picture to FILE.svg, FILE.png, FILE.html or FILE.txt")
@@ -116,11 +125,37 @@ def run_find(options: argparse.Namespace) -> int:
     return 0
 
 
+def _show_holders(atom: MmaAtom | CopyAtom, options: argparse.Namespace) -> int:
+    """Print the threads that hold one element."""
+    if not isinstance(atom, MmaAtom):
+        raise InvalidValueError(f"--at needs an MMA atom, but {atom.name} is a copy atom")
+    if len(options.at) != 2:
+        raise InvalidValueError(f"--at has {counted(len(options.at), 'number')}; must have 2, a row and a column")
+    operand = options.operand
+    held = atom.holders(operand, *options.at)
+    values = int(size(atom.layouts[operand][1]))
+    count, register = atom.registers[operand]
+    rows = [{"thread": thread, "value": value, "register": value * count // values} for thread, value in held]
+    name = f"{operand}({options.at[0]},{options.at[1]})"
+    report(
+        options,
+        lambda: {"op": atom.op, "operand": operand, "at": list(options.at), "holders": rows},
+        lambda: "\n".join(
+            f"{name}  thread {row['thread']}, value {row['value']} of {values}; register {row['register']} of {count} "
+            f"({register})"
+            for row in rows
+        ),
+    )
+    return 0
+
+
 def run_show(options: argparse.Namespace) -> int:
     """Show an atom."""
     atom = atom_of(text_of(options.name), options.dtype)
     if options.latex and not isinstance(atom, MmaAtom):
         raise InvalidValueError(f"--latex needs an MMA atom, but {atom.name} is a copy atom")
+    if options.at is not None:
+        return _show_holders(atom, options)
     data = atom_data(atom)
     picture = None
     if options.draw or options.out:

@@ -179,7 +179,7 @@ def run(options: argparse.Namespace) -> int:
     result = replace(result, scope=scope)
     found = {
         "target": result.target,
-        "found": [{**finding_record(one), "fixes": list(one.fixes)} for one in result.found],
+        "found": [finding_record(one) for one in result.found],
         "counts": dict(result.counts),
         "scope": result.scope.to_json(),
         **({} if ran is None else {"run": run_record(ran)}),

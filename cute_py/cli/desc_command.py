@@ -31,6 +31,7 @@ from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe, logical_slots
 from cute_py.tma.descriptor.diff import diff
 from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.fixes import find_changes
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.plain_data import from_json, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map
@@ -202,6 +203,16 @@ def run_diff(options: argparse.Namespace) -> int:
     return 1 if result else 0
 
 
+def _changes(request: TensorMap, arch: str) -> list[str]:
+    """Changes with which a request breaks no rule and has no hazard that it did not have before."""
+    known = {found.rule for found in hazards(request)}
+    return [
+        text
+        for text, changed in find_changes(request)
+        if not violations(changed, arch=arch) and all(found.rule in known for found in hazards(changed))
+    ]
+
+
 def run_check(options: argparse.Namespace) -> int:
     """Print errors and hazards; return 1 if a rule is broken."""
     only_one(options.map, options.request, options.npy)
@@ -209,10 +220,13 @@ def run_check(options: argparse.Namespace) -> int:
     broken = violations(request, arch=options.arch)
     sized = options.map is None and options.request is None and options.address is None  # no tensor is meant yet
     harmful = [w for w in hazards(request) if not (sized and w.rule == "null address")]
+    changes = _changes(request, options.arch) if broken else []
     lines = [f"broken   {v.message}  [{v.source}]" for v in broken] + [f"warning  {w}" for w in harmful]
+    lines += [f"change   {text}; the changed map breaks no rule" for text in changes]
     data = {
         "violations": [v.message for v in broken],
         "warnings": [str(w) for w in harmful],
+        "changes": changes,
         "diagnostics": [diagnostic_data(found) for found in (*broken, *harmful)],
         "scope": broken.scope.to_json(),
     }

@@ -195,6 +195,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold what the terminal can't show
+    try:
+        try:
+            return _main(arguments)
+        finally:
+            sys.stdout.flush()  # here, and not at the end of the process, where no status can be returned
+    except BrokenPipeError:
+        _silence_output()
+        return 141
+    except OSError as error:
+        _silence_output()
+        _report_error(f"cute-py: error: {error.strerror or error}")
+        return 2
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    """Run a command; a refusal too may find that standard output is closed."""
     given = sys.argv[1:] if arguments is None else expect_items(arguments, "the arguments")
     for i, argument in enumerate(given):
         expect(argument, str, f"arguments[{i}]")
@@ -219,8 +235,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except RecursionError:
         return _refuse(options, "error: the input is nested too deeply")
     except BrokenPipeError:
-        _silence_output()
-        return 141
+        raise
     except OSError as error:
         if error.filename is None:  # of standard output; a file's error has its name
             _silence_output()
@@ -247,11 +262,11 @@ def _kept(forever: bool) -> Iterator[None]:
 
 def _refuse(options: argparse.Namespace, text: str, data: Mapping[str, object] | None = None) -> int:
     """A refusal as text on standard error, and with --json as data on standard output."""
+    _report_error(f"cute-py: {text}")
     if options.json:
         from cute_py.cli.serve_workers import plain_error
 
         print(json.dumps(data or plain_error("Error", text.removeprefix("error: ")), indent=2))
-    _report_error(f"cute-py: {text}")
     return 2
 
 

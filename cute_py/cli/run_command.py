@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.cli.arguments import STANDARD_INPUT, integer, json_option, report, sizes, standard_text
@@ -26,7 +27,9 @@ def register(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin "
         "that contains PTX (read by cuobjdump). Pass the arguments in the order of the kernel's parameters, "
-        "without those of --map. The exit status is 1 if an error was found."
+        "without those of --map. Findings name the lines of the PTX and of the .cu file. A `change` was tried: the "
+        "run of the changed kernel is without the error; `try` is advice. The exit status is 1 if an error was found; "
+        "the arrays of :out are then not written."
     )
     command.add_argument("file", metavar="FILE", help="a .ptx, .cu or fatbin file, or - for PTX from standard input")
     launch_arguments(command)
@@ -51,6 +54,9 @@ def register(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--timeline", metavar="FILE", help="write a timeline of CTA 0 to this file: .txt, .svg, .html or .png"
     )
+    command.add_argument(
+        "--write-anyway", action="store_true", help="write the arrays of :out even if an error was found"
+    )
     command.add_argument("--no-judge", action="store_true", help="do not check for races and synchronisation errors")
     json_option(command, run)
 
@@ -67,8 +73,8 @@ def launch_arguments(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ARG",
-        help="an array in a file (x.npy), an array that is written back (y.npy:out), a number, bytes (hex:0a0b), "
-        "or null",
+        help="an array in a file (x.npy), an array that is written back after a run without errors (y.npy:out), a "
+        "number, bytes (hex:0a0b), or null",
     )
     command.add_argument("--dynamic-shared", type=integer, metavar="BYTES", help="default: 0")
     command.add_argument(
@@ -174,18 +180,25 @@ def run_launch(
 
 def finding_record(one: Diagnostic) -> dict[str, object]:
     """A finding as --json prints it."""
-    return {"rule": one.rule, "severity": one.severity, "message": one.message, "source": one.source, **one.facts}
+    said = {"rule": one.rule, "severity": one.severity, "message": one.message, "source": one.source}
+    return {**said, **one.facts, "fixes": list(one.fixes)}
 
 
 def run_record(found: PtxRun) -> dict[str, object]:
-    """A run as --json prints it."""
+    """A run as --json prints it: `fixes` of a finding were tried, `try` is advice."""
+    from cute_py.machine.judgement.judge import REASONS
+    from cute_py.machine.judgement.story import advice
+
     return {
         "kernel": found.kernel,
         "ok": found.ok,
-        "found": [finding_record(one) for one in found.diagnostics],
+        "found": [
+            {**finding_record(one), "try": advice(one, REASONS, found.sources) or None} for one in found.diagnostics
+        ],
         "printed": list(found.printed),
         "instructions": found.instructions,
         "schedules": list(found.schedules),
+        "not_run": list(found.not_run),
         "approximate": list(found.approximate),
         "counts": [
             {"line": one.line, "source_line": one.source_line, "instruction": one.instruction,
@@ -196,9 +209,14 @@ def run_record(found: PtxRun) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _text(found: PtxRun, counts: bool) -> str:
+def _text(found: PtxRun, counts: bool, unwritten: Sequence[str]) -> str:
     lines = ["".join(found.printed).rstrip("\n")] if found.printed else []
     lines.append(found.explain())
+    if unwritten:
+        lines += [
+            "",
+            f"not written, because an error was found: {', '.join(map(shortened, unwritten))} (--write-anyway)",
+        ]
     if counts:
         lines += ["", *_worst(found)]
     return "\n".join(lines)
@@ -235,7 +253,13 @@ def run(options: argparse.Namespace) -> int:
         from cute_py.draw.timeline import draw_run
 
         draw_run(found.timeline()).save(options.timeline)
-    for array, path in outputs:
+    written = found.ok or options.write_anyway
+    for array, path in outputs if written else []:
         write_array(path, array)
-    report(options, lambda: run_record(found), lambda: _text(found, options.counts))
+    paths = [path for _, path in outputs]
+    report(
+        options,
+        lambda: {**run_record(found), "written": paths if written else [], "not_written": [] if written else paths},
+        lambda: _text(found, options.counts, [] if written else paths),
+    )
     return int(not found.ok)

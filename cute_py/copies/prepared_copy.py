@@ -102,6 +102,12 @@ class PreparedCopy:
         """Blocks of each kernel."""
         return tuple(work.blocks for work in self._work)
 
+    def owned(self) -> tuple[object, ...]:
+        """The kernels and the device memory of this copy, without the arrays: what a captured graph needs to run."""
+        buffers = [one for one in self._keep if isinstance(one, DeviceBuffer)]
+        records = [one for one in self._records if one is not None]
+        return (*self.kernels, *buffers, *self._memory, *records)
+
     def _more_counters(self) -> list[int]:
         """Addresses of counters at zero, each for one stream."""
         size = COUNTER_BYTES * SPARE_STREAMS

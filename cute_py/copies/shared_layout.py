@@ -230,7 +230,8 @@ def find_smem_layout(writer: LayoutLike, reader: LayoutLike, dtype: DTypeLike) -
 
     Args:
         writer, reader: thread-value layouts (thread, value) -> index of an element of the tile, with sizes that are
-            powers of two.
+            powers of two. Contiguous values of a thread count as one access of up to 16 bytes. For an access to one
+            number, give a map with one value: (_32,_1):(_32,_0).
         dtype: element type of 8 bits or more.
     Returns:
         a layout with the tile's elements in order, or with a swizzle of element offsets. It has the fewest wavefronts

@@ -1,13 +1,13 @@
 """Pictures: SVG for notebooks and pages, and the same cells as text for a terminal.
 
-`draw(thing)` picks the picture; the functions below it are the single ones. A `Picture` shows itself in a notebook,
-prints as text, and is saved as .svg, .png, .html or .txt.
+`draw(thing)` picks the picture by the type of the object; the other functions draw one kind each. A `Picture` shows
+itself in a notebook, prints as text, and is saved as .svg, .png, .html or .txt.
 """
 
 import importlib
 import typing
 
-from cute_py.deprecations import export_public, no_such_name
+from cute_py.deprecations import export_public, renamed
 from cute_py.draw.bit_map import draw_descriptor as draw_descriptor
 from cute_py.draw.boxes import draw_boxes as draw_boxes
 from cute_py.draw.boxes import draw_multicast as draw_multicast
@@ -29,20 +29,25 @@ from cute_py.draw.threads import draw_tv as draw_tv
 
 if typing.TYPE_CHECKING:
     from cute_py.draw.tensor_memory import draw_tmem as draw_tmem
-    from cute_py.draw.timeline import draw_pipeline as draw_pipeline
 
 _LATER = {
     "explorer_page": "cute_py.page.document",
     "draw_tmem": "cute_py.draw.tensor_memory",
-    "draw_pipeline": "cute_py.draw.timeline",
+}
+_ENDED = {
+    "draw_pipeline": (
+        "cute_py.draw.timeline.draw_pipeline",
+        "use cute_py.draw.draw(run.timeline()) with a run of cute_py.run_ptx",
+    )
 }
 
 if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+    _find_ended = renamed(__name__, {}, _ENDED, stacklevel=3)
 
     def __getattr__(name):
         """The pictures of annexes, loaded when one of them is asked for."""
         if name not in _LATER:
-            raise no_such_name(__name__, name, __all__)
+            return _find_ended(name)
         return getattr(importlib.import_module(_LATER[name]), name)
 
 

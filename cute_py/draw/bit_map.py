@@ -24,7 +24,7 @@ BIT_WIDTH = 16.0
 
 
 def draw_descriptor(what: TensorMap | MapSource) -> Picture:
-    """The bit map of a tensor map.
+    """Draw the bit map of a tensor map.
 
     Args:
         what: 64 or 128 bytes, anything else that `read_map` takes, or a request.
@@ -55,7 +55,7 @@ def draw_descriptor(what: TensorMap | MapSource) -> Picture:
         tuple(str(bit) for bit in range(WORD - 1, -1, -1)),
         column_axis="bits",
         notes=tuple(legend),
-        legends=(Legend("colour: bits that are 1, by field"), hatch_legend("a 1 where no field is known")),
+        legends=(Legend("colour: bits that are 1, by field"), hatch_legend("a 1 outside the known fields")),
         plain_text="\n".join([*legend, "", *(_word(word, bits) for word in range(words))]),
         cell_width=BIT_WIDTH,
         cell_height=18.0,
@@ -149,7 +149,7 @@ def _stray(rows: list[BitField], bits: int, words: int) -> tuple[str, ...]:
     for word in range(words):
         extra = (bits & ~mask) >> (WORD * word) & ((1 << WORD) - 1)
         if extra:
-            notes.append(f"word {word}: 0x{extra:x} is set where no field is known")
+            notes.append(f"word {word}: 0x{extra:x} is set outside the known fields")
     if words > PAYLOAD_BYTES // 8:
         notes.append("words 8 and 9 are notes of the driver; the hardware reads words 0 to 7")
     return tuple(notes)

@@ -1,6 +1,7 @@
 """Pictures of the boxes of an atom: on the global tensor, and cut into slices by the CTAs of a multicast.
 
-The tensor is drawn in TMA order: mode 0, the contiguous one, across, mode 1 down; of further modes the first index.
+The tensor is drawn in TMA order: mode 0, the contiguous one, across, mode 1 down; for further modes only the first
+index is drawn.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ LARGEST, SMALLEST, NARROWEST = 90.0, 26.0, 66.0
 """Longer side of a drawn box; least height and width; pixels."""
 _FATE = {
     "load": "filled in shared memory, bytes counted",
-    **dict.fromkeys(("store", "reduce"), "what is outside is not written"),
-    "prefetch": "what is outside is not fetched",
+    **dict.fromkeys(("store", "reduce"), "elements outside are not written"),
+    "prefetch": "elements outside are not fetched",
 }
 SPACE = 640.0
 """Pixels for all boxes of one mode, as far as they stay readable."""
@@ -95,10 +96,10 @@ def _sides(box: tuple[int, int], count: int) -> tuple[float, float]:
 
 
 def draw_boxes(atom: TmaAtom) -> Picture:
-    """The boxes of all tiles on the global tensor; what hangs over the tensor's end is hatched.
+    """Draw the boxes of all tiles on the global tensor; parts that extend past the tensor are hatched.
 
     Args:
-        atom: of `make_tma_copy`.
+        atom: an atom of `make_tma_copy`.
     Raises:
         InvalidTypeError: no such atom; as `first_tile` where a tile can't be cut into boxes.
 
@@ -170,7 +171,7 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
         notes.append("each instruction names four rows at run time; drawn for neighbours")
     if elsewhere:
         others = ", ".join(f"mode {i} at {c}" for i, c in enumerate(elsewhere, 2))
-        notes.append(f"of the other TMA modes one box is drawn: {others}")
+        notes.append(f"one box is drawn along each other TMA mode: {others}")
     over = [
         f"mode {i}: {size} = {size // box} x {box} + {size % box}"
         for i, (size, box) in enumerate(zip(plan.dims, (*drawn, *plan.box[2:]), strict=False))
@@ -180,9 +181,9 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
         row_bits = plan.dims[0] * atom.internal_dtype.bits
         if atom.op.row.direction in ("store", "reduce") and plan.dims[0] % plan.box[0] and row_bits % 128:
             notes.append(
-                f"rows of {row_bits / 8:g} bytes: what is written goes up to the next 16 bytes, beyond the end"
+                f"rows of {row_bits / 8:g} bytes: a store writes up to the next multiple of 16 bytes, past the end"
             )
-        notes.append(f"boxes hang over the end ({'; '.join(over)}): {_FATE[atom.op.row.direction]}")
+        notes.append(f"boxes extend past the end ({'; '.join(over)}): {_FATE[atom.op.row.direction]}")
     return tuple(notes)
 
 
@@ -192,10 +193,10 @@ def _cta_names(count: int) -> list[str]:
 
 
 def draw_multicast(atom: TmaAtom) -> Picture:
-    """The slices of a tile by CTA: which CTA issues each, and where it lands in the shared memory of every receiver.
+    """Draw the slices of a tile: the CTA that issues each slice, and its place in the shared memory of every receiver.
 
     Args:
-        atom: of `make_tma_copy`; without multicast there is one CTA.
+        atom: an atom of `make_tma_copy`; without multicast there is one CTA.
     Raises:
         InvalidTypeError: no such atom.
 

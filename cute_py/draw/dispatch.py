@@ -1,4 +1,4 @@
-"""draw(thing): the picture that an object of this library has."""
+"""draw(thing): the picture of an object of this library."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cute_py.copies.plan import CopyPlan
     from cute_py.formats.scaled_tensor import ScaledTensor
     from cute_py.machine.judgement.timeline import RunTimeline
+    from cute_py.machine.tensor_memory.umma_operands import UmmaOperands
     from cute_py.mesh.sharded_layout import ShardedLayout
     from cute_py.tma.simulate.pipeline import Timeline
     from cute_py.tmem.copy_request import CopyAsync
@@ -47,7 +48,8 @@ _Layouts: TypeAlias = "Swizzle | AnyLayout | Sequence[AnyLayout] | Tensor | Shar
 _Copies: TypeAlias = "TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | CopyPlan | Demonstration"
 _Bytes: TypeAlias = "TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]"
 Drawable: TypeAlias = (
-    "Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | RunTimeline | Format | ScaledTensor"
+    "Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | UmmaOperands | Timeline | RunTimeline | Format | "
+    "ScaledTensor"
 )
 """An object that has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
@@ -67,6 +69,7 @@ def _later(module: str, name: str) -> Callable[..., Picture]:
 draw_tmem = _later("cute_py.draw.tensor_memory", "draw_tmem")
 draw_pipeline = _later("cute_py.draw.timeline", "draw_pipeline")
 draw_run = _later("cute_py.draw.timeline", "draw_run")
+draw_umma = _later("cute_py.draw.tensor_memory", "draw_umma")
 draw_writers = _later("cute_py.draw.tensor_memory", "draw_writers")
 
 
@@ -124,6 +127,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (_is("cute_py.tma.simulate.pipeline.Timeline"), draw_pipeline),
     (_is("cute_py.machine.judgement.timeline.RunTimeline"), draw_run),
     (_is("cute_py.machine.tensor_memory.writers.TensorContents"), draw_writers),
+    (_is("cute_py.machine.tensor_memory.umma_operands.UmmaOperands"), draw_umma),
     (_is("cute_py.mesh.sharded_layout.ShardedLayout"), draw_shards),
     (_is("cute_py.tmem.copy_request.CopyAsync", "cute_py.tmem.demonstration.Demonstration"), draw_tmem),
     (_is("cute_py.copies.plan.CopyPlan"), _plan),
@@ -139,11 +143,11 @@ def draw(thing: Drawable, **options: Option) -> Picture:
     """The picture of a layout, swizzle, tensor, atom, descriptor, pipeline or copy to tensor memory.
 
     Args:
-        thing: an atom gives its boxes, a swizzled layout its table before and after, a list of layouts all of them
-            side by side, bytes or a request the bit map of a tensor map.
-        options: those of the function that draws it.
+        thing: the object to draw. An atom is drawn as its boxes, a swizzled layout as its tables before and after the
+        swizzle, a list of layouts side by side, and bytes or a request as the bit map of a tensor map.
+        options: the options of the function that draws it.
     Raises:
-        InvalidTypeError: there is no picture of such a thing, or no such option.
+        InvalidTypeError: cute_py has no picture of such an object, or the option does not exist.
 
     >>> draw(Layout((2, 3))).title
     '(2,3):(_1,2)'
@@ -160,7 +164,7 @@ def draw(thing: Drawable, **options: Option) -> Picture:
         f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
         {
             "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring or a run, "
-            "copies to tensor memory, sharded tensors, formats"
+            "copies to tensor memory, operands of tcgen05.mma, sharded tensors, formats"
         },
         PARSE_READS if isinstance(thing, str) else None,
     )

@@ -1,6 +1,6 @@
 """The path of an element through the copy of a tile, for pictures: from the tensor's own coordinate to the bank.
 
-`Trace`, which reads the descriptor, gives the rows of an instruction and where they go.
+`Trace`, which reads the descriptor, provides the rows of an instruction and their destinations.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ OUTSIDE = {
 
 RAGGED = {
     "load": OUTSIDE["load"],
-    "store": "beyond the row's end and written too: a store writes units of 16 bytes",
-    "reduce": "beyond the row's end and reduced too: a reduction writes units of 16 bytes",
+    "store": "past the end of the row, but written: a store writes units of 16 bytes",
+    "reduce": "past the end of the row, but reduced: a reduction writes units of 16 bytes",
     "prefetch": OUTSIDE["prefetch"],
 }
 """Effect on the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04, for

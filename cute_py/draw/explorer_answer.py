@@ -1,4 +1,4 @@
-"""The library's answer to a filled-in form of the explorer, as plain data: the reference for the page's own engine."""
+"""The library's answer to a form of the explorer, as plain data; the reference for the page's own engine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ DEFAULTS: Final = {
     "split": "",
     "at": "0",
 }
-"""The fields of the form, in order, with what an absent one means; texts as a person types them."""
+"""The fields of the form, in order, with their defaults; texts as a person types them."""
 
 LIMITS: Final = {"most_listed": 64, "most_work": 65_536, "most_traced": 4096, "most_fixes": 2, "max_text": 2000}
 """Instructions that are listed, laid out and traced to bytes; fixes that are listed; characters of one text."""
@@ -57,8 +57,8 @@ SAMPLE_BYTES: Final = tuple(k * (256 + 18) for k in range(16))
 """Bytes of a tile that are compared between the page and the library: spread over lines, units and elements."""
 
 WANTED: Final = {
-    "address": "the address is an integer such as 4096 or 0x1000",
-    "multicast": "the multicast count is an integer such as 4",
+    "address": "the address must be an integer such as 4096 or 0x1000",
+    "multicast": "the multicast count must be an integer such as 4",
 }
 """The message where a field does not hold an integer."""
 
@@ -109,7 +109,7 @@ def problem(
     source: str | None = None,
     facts: list[Json] | None = None,
 ) -> Problem:
-    """One thing that is wrong: the rule's name or the error's, its text, and the field or TMA mode at fault."""
+    """One problem: the name of the rule or error, its text, and the field or TMA mode that causes it."""
     return {"rule": rule, "field": field, "message": message, "mode": mode, "source": source, "facts": facts}
 
 
@@ -170,7 +170,7 @@ def _parsed(text: str) -> Any:
     if len(text) > LIMITS["max_text"]:
         raise InvalidValueError(f"the text has {len(text)} characters; must have at most {LIMITS['max_text']}")
     if re.search(r"@\d{3}", text) or re.search(r"E<[^<>]{0,400}?\d{3}", text):
-        raise InvalidValueError("a basis element names a mode above 99; no layout here has so many")
+        raise InvalidValueError("a basis element names a mode above 99; must be at most 99")
     return parse(text)
 
 
@@ -247,13 +247,14 @@ def _attempt(make: Callable[[], T], problems: list[Problem], rule: str | None = 
 
 
 def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
-    """Everything that the page shows for a form.
+    """Return all data that the page shows for a form.
 
     Args:
         query: field -> text, see `DEFAULTS`.
     Returns:
-        plain data; `problems` are all that is wrong, empty if the copy can be made and every instruction starts where
-        it may; what can't be reached because of them is None. `not_covered` names questions that the form can't answer.
+        plain data. `problems` lists all problems; it is empty if the copy can be made and every instruction starts at a
+        legal address. Data that the problems make impossible is None. `not_covered` names questions that the form can't
+        answer.
     Raises:
         InvalidValueError: as `checked_query`.
 

@@ -1,4 +1,4 @@
-"""Pictures of im2col loads: which pixels of the image one instruction visits, and in which order."""
+"""Pictures of im2col loads: the pixels of the image that one instruction visits, in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ENDS = 12
 
 
 def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequence[int] = ()) -> Picture:
-    """The plane of the image (width across, height down) with the pixels that one im2col load visits numbered.
+    """Draw a plane of the image (width across, height down), with the pixels that one im2col load visits numbered.
 
     Args:
         what: an atom of `make_im2col_tma_copy`, a `TensorMapIm2col` or a `TensorMapIm2colWide`, rank 3 to 5.
@@ -33,7 +33,7 @@ def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequ
         InvalidTypeError: no im2col map, or coordinates that are not integers.
         InvalidValueError: the wrong number of coordinates or offsets.
 
-    Pixels outside the image are hatched: they are filled. The picture counts the pixels in other planes. Of a large
+    Pixels outside the image are hatched: they are filled. The picture counts the pixels in other planes. For a large
     image it shows the edges and the region around the visited pixels.
 
     >>> request = TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6)

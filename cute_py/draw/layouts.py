@@ -3,8 +3,8 @@
 Mode 0 of a layout runs down, mode 1 across, further modes are grouped with mode 1. Nested modes have brackets: the
 innermost leaf changes from cell to cell, each bracket is one value of an outer leaf.
 
-A legend below the picture has the meaning of the colours. By value they are the remainder modulo 8 of the offset, in
-units of what all strides have in common, so that they change from cell to cell also where all strides are large.
+A legend below the picture has the meaning of the colours. Colours by value are the offset modulo 8, in units of the
+greatest common divisor of all strides, so they change from cell to cell even if all strides are large.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
 MOST_LAYOUTS = 16
-"""Layouts that one picture compares."""
+"""Maximum number of layouts in one picture."""
 MOST_FOUND = 4096
-"""Elements of a layout in which those of others are looked up."""
+"""Maximum number of elements of a layout that the others are compared with."""
 BANK_LEGEND = tone_legend(
     "colour: banks, of the 32 that are 4 bytes wide", tuple(f"{b}-{b + 3}" for b in range(0, 32, 4))
 )
@@ -199,12 +199,12 @@ def table_of(
 
 
 def plain(value: Value | SmemPtrFlag) -> str:
-    """A value without the underscore of static numbers."""
+    """Text of a value without the underscore of static numbers."""
     return str(int(value)) if isinstance(value, int) else str(value).replace("_", "")
 
 
 def equals(path: str, value: str) -> str:
-    """A path and the value that it ends with, once.
+    """Text of a path and its value; if the path ends with the value, the value is not repeated.
 
     >>> equals("(0,0) -> 0", "0"), equals("(0,2) -> 2*4", "8")
     ('(0,0) -> 0', '(0,2) -> 2*4 = 8')
@@ -347,7 +347,7 @@ def layout_table(
     """The table of a layout's offsets (or coordinates, for basis strides).
 
     Args:
-        unit: what the offset is divided by before its colour is taken; None: what the strides have in common.
+        unit: divisor of the offset for its colour; None stands for the greatest common divisor of the strides.
         elsewhere: value -> more text for its title.
     """
     drawn = as_position_independent_swizzle_layout(layout)
@@ -381,7 +381,7 @@ def draw_layout(
     tile: Sizes | None = None,
     title: str | None = None,
 ) -> Picture:
-    """The table of a layout: a cell for each coordinate, with its offset.
+    """Draw the table of a layout: a cell for each coordinate, with its offset.
 
     Args:
         layout: Layout or ComposedLayout of any rank; offsets of a swizzle on bytes are counted in elements.
@@ -394,7 +394,7 @@ def draw_layout(
         InvalidTypeError: not a layout, sizes that are not known, or a colour that lacks its `bits`.
         InvalidValueError: an unknown colour, or one that lacks its `tile`.
 
-    Beyond 64 rows or columns the middle is left out, with a note.
+    If there are more than 64 rows or columns, the middle is left out, with a note.
 
     >>> print(draw_layout(Layout((2, (2, 2)), (4, (1, 2)))))
     (2,(2,2)):(4,(1,2))
@@ -429,14 +429,17 @@ def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
 
 
 def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike | int | None = None) -> Picture:
-    """Layouts side by side, coloured alike: a layout and the results of composing, dividing or tiling it.
+    """Draw layouts side by side with the same colours, such as a layout and the results of composing, dividing or
+    tiling it.
 
     Args:
         layouts: 1 to 16 layouts; names: a name for each, or none.
     Raises:
-        InvalidTypeError: something else than a layout; InvalidValueError: too many, or another number of names.
+        InvalidTypeError: an argument is not a layout. InvalidValueError: there are too many layouts, or their number
+        differs from that of the names.
 
-    The title of a cell has the coordinate at which the first layout has the same offset: where the element came from.
+    The title of a cell has the coordinate at which the first layout has the same offset, which is the source of the
+    element.
 
     >>> import cute_py as cute
     >>> layout = cute.parse("(4,8):(8,1)")
@@ -462,7 +465,7 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
 
 
 def draw_tensor(tensor: Tensor) -> Picture:
-    """The elements of a coordinate tensor, or of one of implicit integers, with the strides of each mode.
+    """Draw the elements of a coordinate tensor, or of a tensor of implicit integers, with the strides of each mode.
 
     Args:
         tensor: a tensor whose engine is a coordinate or counting iterator; of any other tensor the layout is drawn.

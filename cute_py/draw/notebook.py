@@ -24,7 +24,7 @@ from cute_py.errors import CuteError, unless_refused
 
 Shown: TypeAlias = "Drawable | CuteError"
 CELLS: Final = 1024
-"""Cells of a picture that is shown without being asked for; an SVG of about 150 kilobytes."""
+"""Maximum number of cells of an automatically shown picture; an SVG of about 150 kilobytes."""
 CHARACTERS: Final = 4000
 """Characters of a printed form or an explanation that are shown; the rest is counted."""
 CUT_NOTE: Final = "cut to fit the notebook; cute_py.draw.draw(...) shows more of it"
@@ -37,9 +37,9 @@ def object_html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> 
     """The HTML of an object: an element of its own, without script.
 
     Args:
-        thing: a picture, an error of this library, or anything; of what has no picture only the printed form is
-            shown, with the reason.
-        explain: gives the text that is folded up below, such as `cute_py.explain`.
+        thing: a picture, an error of this library, or any other object; if it has no picture, only the printed form is
+        shown, with the reason.
+        explain: function that returns the folded text below, such as `cute_py.explain`.
     """
     if isinstance(thing, Picture):
         return _framed(_figure(thing))

@@ -34,9 +34,9 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     """The page.
 
     Args:
-        title: any text. pictures: (SVG, text) of each; the SVG goes into the page as it is, the text as text.
+        title: any text. pictures: (SVG, text) of each; the SVG is inserted unchanged, the text as text.
     Raises:
-        InvalidTypeError: anything but pairs of texts.
+        InvalidTypeError: `pictures` are not pairs of texts.
         InvalidValueError: a malformed SVG, or one with scripts, links or external resources.
 
     >>> page = html_page("a < b", [("<svg/>", "text")])
@@ -80,7 +80,7 @@ def _not_inert(svg: str) -> str:
     for element in root.iter():
         tag = _local(element.tag)
         if _ACTIVE.fullmatch(tag):
-            return f"has <{tag}>; a page of pictures has nothing that runs, loads or leads elsewhere"
+            return f"has <{tag}>; a page of pictures must not run, load or link to anything"
         styles = ["".join(element.itertext())] if tag == "style" else []
         for name, value in element.attrib.items():
             if _local(name).startswith("on"):

@@ -1,6 +1,6 @@
 """Picture: an SVG, and the same cells as text; shown in a notebook, printed in a terminal, or saved.
 
-A picture is a value: tables and notes. Its SVG carries its own style sheet and needs nothing else.
+A picture is a value: tables and notes. Its SVG contains its own style sheet and is self-contained.
 
 resvg makes a PNG from the SVG without a browser, system library or network. It does not support media queries, so a
 picture is light; the dark rules of the style sheet are applied on request. Text needs a font of the system: a picture
@@ -27,7 +27,7 @@ from cute_py.draw.text_renderer import text_of_picture
 from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError, counted, given, imported, shortened
 
 SCALE: Final = 2.0
-"""Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""
+"""Default number of PNG pixels for one pixel of the SVG, in each direction: sharp on high-density screens."""
 LARGE: Final = 8_000_000
 """Pixels of a PNG above which it is drawn at a scale of 1, if none is asked for: each of them takes time."""
 MOST_PIXELS: Final = 64_000_000
@@ -90,8 +90,8 @@ class Picture:
 
     @functools.cached_property
     def svg(self) -> str:
-        """The picture as an SVG element: light, or dark where the reader's system is. The cells have titles, unless
-        it would be larger than two million characters for them."""
+        """The picture as an SVG element: light, or dark if the reader's system is dark. The cells have titles, unless
+        these would make it larger than two million characters."""
         whole = render(self.title, self.tables, self.notes)
         if len(whole) <= SVG_BYTES:
             return whole
@@ -105,7 +105,7 @@ class Picture:
 
     @property
     def html(self) -> str:
-        """A page of its own with the picture in it."""
+        """A complete HTML page with the picture."""
         return html_page(self.title, [(self.svg, self.text)])
 
     @property
@@ -117,25 +117,27 @@ class Picture:
         """The picture as the bytes of a PNG file.
 
         Args:
-            scale: pixels for one of the SVG, each way; by default `SCALE`, or 1 of a picture above `LARGE` pixels.
+            scale: pixels for one pixel of the SVG, in each direction; by default `SCALE`, or 1 for a picture above
+            `LARGE` pixels.
             dark: light text on dark paper.
         Raises:
             MissingPackageError: the extra `png` is not installed, or the system has no font.
-            InvalidTypeError, InvalidValueError: no such scale, or more than 64 million pixels.
+            InvalidTypeError, InvalidValueError: the scale is invalid, or the image has more than 64 million pixels.
         """
         return png(self.svg, scale, dark)
 
     def save(self, path: str | os.PathLike[str], *, scale: float | None = None, dark: bool = False) -> Path:
-        """Write the picture: .svg, .png, .html or .txt by the name's end. The file appears whole or not at all.
+        """Write the picture as .svg, .png, .html or .txt, by the suffix of the name. The file appears complete or not
+        at all.
 
         If the name is a symbolic link, its target is written; the link stays.
 
         Args:
-            scale, dark: of a .png, as for `png`; the others are drawn to the reader's own size and colours.
+            scale, dark: for a .png, as for `png`; the other formats adapt to the reader's size and colours.
         Raises:
-            InvalidTypeError: no path. InvalidValueError: another ending.
+            InvalidTypeError: the argument is not a path. InvalidValueError: the suffix is unknown.
             FileFormatError: the file can't be written.
-            MissingPackageError: a .png without the extra `png`.
+            MissingPackageError: a .png needs the extra `png`.
         """
         if not isinstance(path, (str, os.PathLike)) or not isinstance(os.fspath(path), str):
             raise InvalidTypeError(f"a picture is saved to a path, got {type(path).__name__} {given(path)}")
@@ -180,7 +182,7 @@ def monospace_family() -> str | None:
     for family in (None, *FALLBACK_FONTS):
         if resvg.svg_to_bytes(svg_string=probe, monospace_family=family) != blank:
             return family
-    text = "no font for a .png: the picture would have no text"
+    text = "no font for a .png, so the picture would have no text"
     facts = {"looked for": f"{FONT}, {', '.join(FALLBACK_FONTS)}"}
     raise MissingPackageError(text, facts, hint="install the font DejaVu Sans Mono, or save the picture as .svg")
 

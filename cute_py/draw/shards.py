@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def draw_shards(sharded: ShardedLayout) -> Picture:
-    """The tensor with the device of each element; `0+` is device 0 and replicas.
+    """Draw a tensor with the device of each element; `0+` is device 0 and its replicas.
 
-    Beyond 64 rows or columns the middle is left out, and the picture says so.
+    If there are more than 64 rows or columns, the middle is left out, with a note.
 
     >>> from cute_py.mesh import Shard, distribute
     >>> print(draw_shards(distribute((2, 4), 2, [Shard(1)])).tables[0].cells[3].text)
@@ -46,11 +46,12 @@ def draw_shards(sharded: ShardedLayout) -> Picture:
 LINE: Final = 1 << 4
 """Scales of a row of the memory's table."""
 SHAPE: Final = (128, 128)
-"""The size that is drawn where none is given: one tile of most orders."""
+"""The default size: one tile of most orders."""
 
 
 def draw_format(form: Format, shape: tuple[int, ...] = SHAPE, tile_rows: int = 32) -> Picture:
-    """The blocks of an (M, K) tensor with the index of their scales; then memory, with the (row, block) of each index.
+    """Draw the blocks of an (M, K) tensor with the index of their scales, and the memory of the scales with the (row,
+    block) of each index.
 
     Args:
         shape: (M, K). tile_rows: rows of one colour. Padding is hatched.

@@ -1,4 +1,4 @@
-"""Pictures of shared memory: a layout before and after a swizzle, and a tile where the engine puts it.
+"""Pictures of shared memory: a layout before and after a swizzle, and a tile as the engine writes it.
 
 Shared memory has 32 banks of 4 bytes, a line of 128 bytes; a swizzle moves its 16-byte units. A read of 8 rows of 16
 bytes takes one pass if the rows lie in 8 different groups of 4 banks; in the picture of a swizzle cells of one colour
@@ -68,15 +68,15 @@ def draw_swizzle(
     *,
     on: On = "bytes",
 ) -> Picture:
-    """A layout before and after a swizzle.
+    """Draw a layout before and after a swizzle.
 
     Args:
-        swizzle: a `Swizzle`, a mode of the tensor map in any spelling ('128B', 3), or a composed layout with one
-            outside, which has layout, bits and unit itself.
-        layout: integer strides, in elements; default: what the swizzle moves as one is an element, a row has 2**shift
-            of them, and one repeat or 8 rows are drawn.
+        swizzle: a `Swizzle`, a mode of the tensor map in any spelling ('128B', 3), or a composed layout with an outer
+        swizzle, which also defines layout, bits and unit.
+        layout: integer strides, in elements. By default an element is the unit that the swizzle moves, a row has
+        2**shift elements, and one repeat or 8 rows are drawn.
         bits: width of an element, or its type.
-        on: what the swizzle acts on: 'bytes' as the TMA engine does, or 'elements' as `Sw o 0 o layout` does.
+        on: the units of the swizzle: 'bytes' as in the TMA engine, or 'elements' as in `Sw o 0 o layout`.
     Raises:
         InvalidTypeError: no swizzle, or a layout whose offsets are coordinates.
         InvalidValueError: an impossible width, or another value of `on`.
@@ -124,11 +124,11 @@ def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
     if bits % 8:
         whole = max(8 // bits, 1)
         if 8 % bits:
-            raise InvalidValueError(f"elements of {bits} bits do not fill bytes; a swizzle on bytes splits them")
+            raise InvalidValueError(f"elements of {bits} bits are not whole bytes, so a swizzle on bytes splits them")
         return lambda offset: swizzle.of(offset // whole) * whole + offset % whole
     size = bits // 8
     if swizzle.bits and (1 << swizzle.base) % size:
-        text = f"{swizzle} moves pieces of {1 << swizzle.base} bytes; elements of {size} bytes are split by it"
+        text = f"{swizzle} moves pieces of {1 << swizzle.base} bytes; it splits elements of {size} bytes"
         raise InvalidValueError(text)
     return lambda offset: swizzle.of(offset * size) // size
 
@@ -189,19 +189,19 @@ def line_grid(lines: Sequence[int | None], cell: Callable[[int, int], Cell], row
 
 
 def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[int] = ()) -> Picture:
-    """A tile as it lies in shared memory, after the swizzle.
+    """Draw a tile in shared memory, after the swizzle.
 
     Args:
         atom: of `make_tma_copy`, or of `make_im2col_tma_copy`, or an im2col request.
-        tile_coord: which tile, the first one if left out; of im2col the coordinates of one instruction.
+        tile_coord: the tile, by default the first; for im2col the coordinates of one instruction.
         offsets: im2col: of the filter position, as for `draw_im2col`.
     Raises:
         InvalidTypeError: no such atom; InvalidValueError: no such tile.
         TmaLimitError: the atom has no descriptor, because the driver would refuse it.
 
     A line is 128 bytes, 32 banks; cells are its 16-byte units with the TMA coordinate of their first element. Units of
-    one colour come from the same 16-byte column of the box. Outside the tensor: hatched. A unit that nothing is
-    written to is empty.
+    one colour come from the same 16-byte column of the box. Units outside the tensor are hatched; units that the copy
+    does not write are empty.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

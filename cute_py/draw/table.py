@@ -1,4 +1,4 @@
-"""Parts of a picture before they become SVG or text: tables of cells with labels, brackets and notes.
+"""The parts of a picture before rendering to SVG or text: tables of cells with labels, brackets and notes.
 
     Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
     Cell = text, the full path as its title, a tone (colour), the part of it that is inside (the rest is hatched)
@@ -17,7 +17,7 @@ Row = TypeVar("Row")
 T = TypeVar("T")
 
 AXIS_LIMIT = 64
-"""Rows or columns that one table shows at most; 64 x 64 cells make an SVG of about one megabyte."""
+"""Maximum number of rows or columns of one table; 64 x 64 cells make an SVG of about one megabyte."""
 PICTURE_CELLS = 4096
 """Cells of all tables of a picture together."""
 SVG_BYTES = 2_000_000

@@ -1,16 +1,24 @@
-"""Pictures of tensor memory: 128 lanes, columns of 4 bytes, and the shared bytes that a copy put there."""
+"""Pictures of tensor memory: 128 lanes, columns of 4 bytes, and the shared bytes that a copy wrote; and of the operands
+of a tcgen05.mma in both memories."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cute_py.atom.fragments import LANES, lane_stride
+from cute_py.atom.smem_descriptor import Major
+from cute_py.draw.layouts import BANK_LEGEND
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import TONES, BracketRow, Cell, grid, run_brackets, shown, tone_legend
+from cute_py.draw.table import TONES, BracketRow, Cell, Table, cut_note, grid, run_brackets, shown, tone_legend
 from cute_py.draw.text_renderer import WIDTH
 from cute_py.errors import InvalidTypeError
+from cute_py.layout import offsets, size
+from cute_py.machine.judgement.observer import OperandRead
 from cute_py.machine.tensor_memory.memory import NOT_A_SOURCE, SLAB, TensorMemory, alloc_columns
+from cute_py.machine.tensor_memory.umma_operands import UmmaOperands, unit_addresses
 from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents, column_runs
+from cute_py.tensor.tensor import Tensor
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import SMEM_ADDRESS, Demonstration
 from cute_py.tmem.execute import run
@@ -28,7 +36,7 @@ MOST_COLUMNS = 16
 
 
 def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Picture:
-    """Which shared byte a copy puts into which lane and column of tensor memory.
+    """Draw the shared byte that a copy writes to each lane and column of tensor memory.
 
     Args:
         copy: a planned copy of `cute.tmem.copy_async`, run in the emulator for the picture; a demonstration; or the
@@ -63,7 +71,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)
     ]
     lanes = [lane for _, lane in drawn]
-    notes = ["of the 32 lanes of a warp 8 are drawn"] if None in lanes else []
+    notes = ["8 of the 32 lanes of each warp are drawn"] if None in lanes else []
     if None in columns:
         notes.append(f"summarised: {last - first + 1} columns, of which {len(columns) - 1} are drawn")
     table = grid(
@@ -82,10 +90,11 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
 
 
 def draw_writers(contents: TensorContents) -> Picture:
-    """Which instruction wrote the cells of tensor memory last: a column of the picture for each range of columns.
+    """Draw the instruction that wrote each cell of tensor memory last; a column of the picture stands for a range of
+    columns.
 
     Args:
-        contents: what `PtxRun.tensor_memory` returns.
+        contents: the result of `PtxRun.tensor_memory`.
     """
     lines = contents.lines
     runs = [one for one in column_runs(lines) if (lines[:, one.start] != NOTHING).any()]
@@ -107,6 +116,102 @@ def draw_writers(contents: TensorContents) -> Picture:
     )
     table = replace(table, plain_text=str(contents))
     return Picture(contents.title, (table,), ("cells: the line of the instruction that wrote them last",))
+
+
+OPERAND_ROWS = 17
+"""Rows of an operand that are drawn, the one of the gap included."""
+OPERAND_COLUMNS = 10
+OPERAND_LANES = 7
+"""Lanes of a warp that are drawn for an operand, the one of the gap included."""
+
+
+def draw_umma(operands: UmmaOperands) -> Picture:
+    """How a tcgen05.mma reads its operands: addresses in shared memory, lanes and columns of tensor memory.
+
+    A table of an operand in shared memory has a cell for each unit of 16 bytes, with its address; units of one colour
+    lie in the same group of 4 banks. A table of D has the row and the column of the element in each cell of tensor
+    memory, a table of scale factors the row of A or B.
+    """
+    tables = [_shared_table(read) for read in sorted(operands.reads, key=lambda one: one.name)]
+    if operands.a_in_tmem:
+        tables.insert(0, _tmem_table("A: row, first k", operands.A, int(operands.a)))
+    tables.append(_tmem_table("D: row, column", operands.D, operands.d))
+    for name, factors, address in zip(("SFA", "SFB"), (operands.SFA, operands.SFB), operands.scales, strict=True):
+        if factors is not None:
+            tables.append(_tmem_table(f"{name}: row", factors, address, scales=True))
+    title, extents = operands.explain().splitlines()[:2]
+    notes = ("the tables show one CTA; the other one of the pair has its rows at the same places",)
+    return Picture(f"{title}: {extents.strip()}", tuple(tables), notes if operands.cta_group == 2 else ())
+
+
+def _shared_table(read: OperandRead) -> Table:
+    """An operand in shared memory: lines of it, units of 16 bytes."""
+    by_row = read.major is Major.K
+    addresses = unit_addresses(read)
+    line = "row" if by_row else "k"
+    down, across = shown(len(addresses), OPERAND_ROWS), shown(addresses.shape[1], OPERAND_COLUMNS)
+    each = 16 * 8 // read.bits
+    along = ("bytes of K" if read.bits == 8 else "k") if by_row else "rows"
+
+    def cell(number: int, unit: int) -> Cell:
+        address = int(addresses[number, unit])
+        title = f"{read.name}: {line} {number}, {along} {unit * each} to {unit * each + each - 1}"
+        path = f"{title}: shared address {address:#x}, bank {address // 4 % 32}"
+        return Cell(f"{address:#x}", path, address // 16 % TONES)
+
+    return grid(
+        down,
+        across,
+        cell,
+        column_name=lambda unit: str(unit * each),
+        title=f"{read.name}: shared addresses, {read.major}-major",
+        row_axis=line,
+        column_axis=f"{along} from",
+        row_brackets=(BracketRow("core", run_brackets([None if i is None else i // 8 for i in down])),),
+        notes=cut_note(len(addresses), addresses.shape[1], down, across, "units"),
+        legends=(BANK_LEGEND,),
+    )
+
+
+def _tmem_table(title: str, tensor: Tensor, address: int, *, scales: bool = False) -> Table:
+    """An operand in tensor memory: lanes and columns of 4 bytes, with the first element that a cell holds."""
+    places = numpy.asarray(offsets(tensor.layout)).astype(numpy.int64)
+    lane = lane_stride(tensor.element_type.bits)
+    lanes, columns = places // lane, places % lane * tensor.element_type.bits // 32
+    width = int(columns.max()) + 1
+    held = numpy.full((LANES, width, 2), NOT_A_SOURCE, numpy.int64)
+    order = slice(None, None, -1)  # a cell with several elements shows the first
+    elements = numpy.indices(places.shape).reshape(2, -1).T
+    held[lanes.ravel()[order], columns.ravel()[order]] = elements[order]
+    first_lane, first = address >> 16 & 0x3FFF, address & 0xFFFF
+    # Rows of scale factors are counted copy by copy: 32 of each column, the second half of B, then the further lanes.
+    copies = int(size(tensor.layout[0][-1])) if scales else 1
+    count = int(size(tensor.layout, 0)) // copies
+
+    def cell(at: int, column: int) -> Cell:
+        row, along = (int(one) for one in held[at, column])
+        where = f"lane {first_lane + at}, column {first + column}"
+        if row == NOT_A_SOURCE:
+            return Cell(".", f"{where}: not used")
+        text = str(row % count) if scales else f"{row},{along}"
+        return Cell(text, f"{where}: {title.partition(':')[0]}({text})", row % count // 16 % TONES)
+
+    of_warp = shown(SLAB, OPERAND_LANES)
+    down = [None if at is None else warp + at for warp in range(0, LANES, SLAB) for at in of_warp]
+    across = shown(width, OPERAND_COLUMNS)
+    return grid(
+        down,
+        across,
+        cell,
+        row_name=lambda at: str(first_lane + at),
+        column_name=lambda column: str(first + column),
+        title=title,
+        row_axis="lane",
+        column_axis="column",
+        row_brackets=(BracketRow("warp", run_brackets([None if at is None else at // SLAB for at in down])),),
+        notes=cut_note(LANES, width, down, across),
+        legends=(tone_legend("colour: 16 rows, modulo 128", [f"{r}-{r + 15}" for r in range(0, 128, 16)]),),
+    )
 
 
 def _plain_text(

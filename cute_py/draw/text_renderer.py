@@ -1,6 +1,6 @@
 """The text of a picture: the same cells, labels and brackets in columns of characters.
 
-A cell that lies partly outside the tensor has a `/` behind its text. A table wider than a terminal is broken into
+A cell that lies partly outside the tensor has a `/` after its text. A table wider than a terminal is broken into
 parts one below the other; there are no colours.
 """
 

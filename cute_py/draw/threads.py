@@ -1,8 +1,8 @@
-"""Pictures of who holds what: a tile with the thread and value in each element, MMAs, copies, ldmatrix.
+"""Pictures of the threads that hold each element: tiles with thread and value, MMAs, copies, ldmatrix.
 
-Everywhere a thread-value layout maps (thread, value) to the element: its index in the tile, first mode fastest, as
-`get_layoutC_TV()` and `make_layout_tv` give it, or its coordinate (m, n), as C++'s print_latex_tv takes it. T3 over V1
-is value 1 of thread 3. Each thread has its own colour.
+In all of them a thread-value layout maps (thread, value) to the element. The element is an index in the tile, first
+mode fastest, as `get_layoutC_TV()` and `make_layout_tv` return it, or a coordinate (m, n), as for C++'s print_latex_tv.
+T3 over V1 is value 1 of thread 3. Each thread has its own colour.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ Holders: TypeAlias = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 """Element (row, column) -> the (thread, value) pairs that hold it."""
 
 MOST_PAIRS: Final = 1 << 20
-"""(thread, value) pairs that are looked through."""
+"""Maximum number of (thread, value) pairs to examine."""
 NAMED: Final = 4
-"""Pairs of one element that its cell names; of more it says how many."""
+"""Maximum number of pairs that a cell names; it counts the others."""
 LANES: Final = 32
 ROW_BITS: Final = 128
-"""Bits of a row of an atom's picture: 16 bytes, as one thread moves them at most."""
+"""Bits of a row of an atom's picture: 16 bytes, the most that one thread moves."""
 ROW_OF_BITS: Final = 32
 """Bits of a row, of an atom that counts in bits."""
 
@@ -74,7 +74,7 @@ def _legends(threads: int, cells: Iterable[Cell | None]) -> tuple[Legend, ...]:
 
 
 def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
-    """The tile with thread and value in each element: T3 over V1 is value 1 of thread 3.
+    """Draw a tile with thread and value in each element: T3 over V1 is value 1 of thread 3.
 
     Args:
         layout: (thread, value) -> index in the tile, first mode fastest, as `make_layout_tv` and `get_layoutC_TV` give
@@ -84,7 +84,7 @@ def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
         InvalidTypeError: not a layout, or a layout of other elements; InvalidValueError: not two modes, a tile of more,
             or an element beyond the tile.
 
-    An element that no pair reaches is hatched; one that several reach shows the first, and how many more there are.
+    An element without a pair is hatched; an element with several pairs shows the first and the number of the others.
 
     >>> from cute_py.layout.leaf import Int
     >>> from cute_py.tensor.partition import make_layout_tv
@@ -217,7 +217,7 @@ def _holder_notes(holders: Holders, count: int) -> tuple[str, ...]:
         notes.append(f"{count - len(holders)} of {count} elements belong to no thread")
     shared = sum(1 for pairs in holders.values() if len(pairs) > 1)
     if shared:
-        notes.append(f"{shared} elements are held more than once: +n says by how many more")
+        notes.append(f"{shared} elements are held more than once: +n counts the further holders")
     return tuple(notes)
 
 
@@ -230,15 +230,15 @@ _BLANK: Final = Cell(blank=True)
 
 
 def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
-    """A, B and C of an MMA around each other: B above C, A on its left, thread and value in each element.
+    """Draw A, B and C of an MMA: B above C, A to the left of C, with thread and value in each element.
 
     Args:
         mma: a tiled MMA, or an atom or its name for one of it.
     Raises:
         InvalidTypeError: not an MMA.
 
-    A runs (M, K), B (N, K) with K down, C (M, N). An operand in shared or in tensor memory has no threads; its cells
-    have the coordinate.
+    A is (M, K), B (N, K) with K running down, and C (M, N). An operand in shared or tensor memory has no threads, so
+    its cells show the coordinate.
 
     >>> lines = draw_mma("SM80_16x8x8_F32F16F16F32_TN").text.splitlines()
     >>> print(lines[0])
@@ -299,7 +299,8 @@ def _operand(mma: TiledMma, operand: Any, rows: int, columns: int) -> Callable[[
 
 
 def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
-    """The source and the destination of a tiled copy side by side, thread and value in each element of the tile.
+    """Draw the source and the destination of a tiled copy side by side, with thread and value in each element of the
+    tile.
 
     Args:
         copy: a tiled copy of a tile of one or two modes; of an atom, its threads and the values that it moves, 16
@@ -336,18 +337,18 @@ def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
 def draw_ldmatrix(
     copy: TiledCopy, smem: Layout | ComposedLayout, *, bits: int | None = None, step: int = 0, warp: int = 0
 ) -> Picture:
-    """Which lane gives ldmatrix (stmatrix) which address: 16-byte units of shared memory with the lanes that name them.
+    """Draw the addresses of ldmatrix or stmatrix: 16-byte units of shared memory with the lanes that address them.
 
     Args:
-        copy: a tiled copy whose atom takes addresses of rows of 16 bytes, as of `make_tiled_copy_A`.
+        copy: a tiled copy whose atom reads addresses of rows of 16 bytes, such as from `make_tiled_copy_A`.
         smem: the tile (M, K) in shared memory, offsets in elements; swizzled or not.
         bits: of an element; default those of the copy's type.
         step: which of the warp's instructions; warp: which warp.
     Raises:
         InvalidTypeError: no such copy or layout; InvalidValueError: no such step or warp.
 
-    Lanes of one colour are one 8 x 8 matrix, read in one pass where they lie in different banks; the notes have the
-    passes of each.
+    Lanes of one colour address one 8 x 8 matrix, which is read in one pass if its rows lie in different banks; the
+    notes list the passes of each matrix.
 
     >>> import cute_py as cute
     >>> mma = cute.make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
@@ -373,7 +374,7 @@ def draw_ldmatrix(
         own = units.get(line * UNITS + unit, [])
         byte, bank = line * LINE_BYTES + unit * UNIT, unit * UNIT // BANK_BYTES % BANKS
         if not own:
-            return Cell("", f"byte {byte}, bank {bank}: no lane names it")
+            return Cell("", f"byte {byte}, bank {bank}: no lane addresses it")
         places = ", ".join(f"lane {lane}" for lane in own)
         title = f"{places}: byte {byte}, banks {bank}-{bank + 3}, matrix {own[0] // 8}"
         return Cell(",".join(f"L{lane}" for lane in own), title, own[0] // 8)

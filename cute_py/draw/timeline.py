@@ -27,10 +27,12 @@ TICKS = 48
 
 
 def draw_pipeline(timeline: Timeline) -> Picture:
-    """A ring of stages over time: a row for each stage, a column for each tick, the state with its iteration.
+    """Draw a ring of stages over time: a row for each stage, a column for each tick, and the state with its iteration.
+
+    The next minor version removes it: `draw(run.timeline())` draws a run of `run_ptx`.
 
     Args:
-        timeline: what `Ring.simulate` returns.
+        timeline: the result of `Ring.simulate`.
     Raises:
         InvalidTypeError: something else.
 
@@ -39,11 +41,12 @@ def draw_pipeline(timeline: Timeline) -> Picture:
 
     >>> import numpy
     >>> import cute_py as cute
+    >>> from cute_py.tma.simulate.pipeline import Ring, RingLoad
     >>> tile = cute.tma.TensorMapTiled("int32", 4096, (4096,), (), (128,))
     >>> gmem = cute.tma.GlobalMemory()
     >>> _ = gmem.add("A", numpy.zeros(16384, numpy.uint8), 4096)
-    >>> loads = [cute.tma.RingLoad(tile, [(128 * i,) for i in range(4)])]
-    >>> ring = cute.tma.Ring(cute.tma.Emulator(), gmem, cute.tma.SharedMemory(4096), loads, depth=2)
+    >>> loads = [RingLoad(tile, [(128 * i,) for i in range(4)])]
+    >>> ring = Ring(cute.tma.Emulator(), gmem, cute.tma.SharedMemory(4096), loads, depth=2)
     >>> print(draw_pipeline(ring.simulate()).text.splitlines()[0])
     ring of 2 stages, 16 ticks: completed
     """
@@ -125,10 +128,11 @@ COUNT_TONE: Final = 3
 
 
 def draw_run(timeline: RunTimeline) -> Picture:
-    """A CTA of a run over time: a row for each warp, barrier, copy and matrix instruction, a column for some steps.
+    """Draw a CTA of a run over time: a row for each warp, barrier, copy and matrix instruction, and a column for
+    several steps.
 
     Args:
-        timeline: what `PtxRun.timeline` returns.
+        timeline: the result of `PtxRun.timeline`.
     Raises:
         InvalidTypeError: something else.
     """

@@ -1,4 +1,4 @@
-"""explain: what an object of this library is and does, what a name of it stands for, and what an error means."""
+"""explain: texts about the objects and names of this library, and about the errors of this and other programs."""
 
 from cute_py.explanation.dispatch import Explanation, explain
 

@@ -54,7 +54,7 @@ def atom_of(name: str, dtype: DTypeLike | None = None) -> MmaAtom | CopyAtom:
             raise
     near = nearest_names(plain, [*MMA_ATOMS, *COPY_ATOMS])
     facts = {"nearest": ", ".join(near)} if near else None
-    raise InvalidValueError(f"{given(name)} is no MMA or copy operation of CuTe", facts) from of_mma
+    raise InvalidValueError(f"{given(name)} is not an MMA or copy operation of CuTe", facts) from of_mma
 
 
 def atom_text(thing: Any) -> str:
@@ -168,7 +168,8 @@ def _tiled_mma(mma: TiledMma) -> str:
             {
                 "ThrLayoutVMNK": mma.thr_layout_vmnk,
                 "PermutationMNK": "(" + ",".join("_" if p is None else text(p) for p in mma.permutation_mnk) + ")",
-                "instructions": f"{_instructions(mma)} for the tile, {_instructions(mma, True)} of them of each thread",
+                "instructions": f"{_instructions(mma)} for the tile; each thread executes {_instructions(mma, True)} "
+                "of them",
             }
         ),
         "",
@@ -195,7 +196,7 @@ def _copy_atom(atom: CopyAtom) -> str:
     lines = [
         f"{atom.name} of {_named(atom.dtype)}",
         "",
-        f"A copy atom: {counted(int(size(atom.thr_id)), 'thread')} at a time, {moved} bits; of a thread "
+        f"A copy atom: {counted(int(size(atom.thr_id)), 'thread')} at a time, {moved} bits; each thread has "
         f"{counted(atom.num_val_src, 'value')} in the source and {atom.num_val_dst} in the destination.",
         "",
         "Instruction",
@@ -218,7 +219,8 @@ def _copy_atom(atom: CopyAtom) -> str:
     if atom.layout_src_TV != atom.layout_dst_TV:
         lines += [
             "",
-            "Source and destination differ: a value that one thread names in the source may arrive in another.",
+            "Source and destination differ: a value that one thread addresses in the source may arrive in another "
+            "thread.",
         ]
     return "\n".join(lines)
 
@@ -246,10 +248,10 @@ def _thread(part: Any) -> str:
     if isinstance(part, ThrMma):
         vmnk = ",".join(str(int(c)) for c in part.thr_vmnk)
         head = f"One thread of a tiled MMA: (ThrV,ThrM,ThrN,ThrK) = ({vmnk})"
-        calls, whole = "partition_A(tensor), partition_B, partition_C are its parts", part.tiled_mma
+        calls, whole = "partition_A(tensor), partition_B and partition_C return its parts", part.tiled_mma
     else:
         head = f"Thread {part.thr_idx} of a tiled copy"
-        calls, whole = "partition_S(tensor) is what it reads, partition_D what it writes", part.tiled_copy
+        calls, whole = "It reads partition_S(tensor) and writes partition_D(tensor)", part.tiled_copy
     return "\n".join([head, "", f"{calls}.", "", atom_text(whole)])
 
 

@@ -1,7 +1,8 @@
-"""Failed assertions of CuTe in a compiler's or a program's output: the condition, the operands, and what would compile.
+"""Failed assertions of CuTe in the output of a compiler or a program: the condition, the operands, and a change that
+compiles.
 
-nvcc, g++ and clang print types; here they become the layouts that CuTe prints. Where the operation and its operands are
-in the output, the operation is run on them, so that the answer has its own numbers, and changes are tried the same
+nvcc, g++ and clang print types; here they become the layouts that CuTe prints. If the output contains the operation and
+its operands, explain runs the operation on them, so the answer has the actual numbers; it tries changes in the same
 way.
 """
 
@@ -145,7 +146,7 @@ def _sized(sizes: Sequence[int]) -> str:
 
 
 Outcome: TypeAlias = "tuple[list[str], list[str]]"
-"""Lines on the operands and what goes wrong; changes that work."""
+"""Lines on the operands and the problem; changes that work."""
 
 
 def _refusal(make: Callable[[], _Made]) -> str:
@@ -172,10 +173,10 @@ def _run_composition(call: _Call) -> Outcome | None:
             made = (*sizes[:i], other, *sizes[i + 1 :])
             new = parse(f"{_sized(made) if isinstance(b.shape, tuple) else f'_{other}'}:{shown(b.stride)}")
             if isinstance(new, Layout) and other > 1 and len(steps) == len(sizes) and composes(a, new):
-                changes.append(f"B = {new}: {other} elements in place of {n} compose with {a}")
+                changes.append(f"B = {new}: {other} elements instead of {n} compose with {a}")
                 break
     if whole != a and composes(whole, b):
-        changes.append(f"coalesce A first: {whole} takes {b}")
+        changes.append(f"coalesce A first: {whole} composes with {b}")
     return lines, changes
 
 
@@ -211,7 +212,7 @@ def _run_divide(call: _Call) -> Outcome | None:
     lines = [f"dividing {layout} by the tiler {shown(tiler)}"]
     changes = []
     if count > held:
-        lines.append(f"the tiler has {count} modes, the layout {held}")
+        lines.append(f"the tiler has {count} modes, but the layout has {held}")
         shorter = tiler[:held] if isinstance(tiler, tuple) else tiler
         if divides_whole(layout, shorter):
             changes.append(f"the tiler {shown(shorter)}, of {held} modes")
@@ -238,7 +239,7 @@ def _run_upcast(call: _Call) -> Outcome | None:
     fits = [k for k in range(min(n - 1, 64), 0, -1) if passes_check(functools.partial(upcast, layout, k))]
     changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
     padded = [-(-d // n) * n for _, d in bad[:1]]
-    return lines, changes + [f"or pad: stride {padded[0]} in place of {bad[0][1]}" for _ in padded]
+    return lines, changes + [f"or pad stride {bad[0][1]} to {padded[0]}" for _ in padded]
 
 
 def _flat(tree: Tree) -> tuple[int, ...]:
@@ -286,10 +287,10 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
     have = [int(size(layout[mode])) for mode in (0, 1)]
     lines = [
         f"the tiled copy has {counted(have[0], 'thread')} of {counted(have[1], 'value')} each; {atom.name} of "
-        f"{atom.dtype.name} is by {counted(need[0], 'thread')} of {counted(need[1], 'value')} each"
+        f"{atom.dtype.name} needs {counted(need[0], 'thread')} of {counted(need[1], 'value')} each"
     ]
     changes = [
-        f"{one.name}: {counted(int(size(one.layout_ref_TV[1])), 'value')} of {one.dtype.bits} bits a thread"
+        f"{one.name}: {counted(int(size(one.layout_ref_TV[1])), 'value')} of {one.dtype.bits} bits per thread"
         for one in _narrower(atom)
         if one.dtype is not None and one != atom and passes_check(functools.partial(TiledCopy, one, layout, tiler))
     ][:1]
@@ -298,7 +299,7 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
         for n, h, what in zip(need, have, ("thread", "value"), strict=True)
         if h % n
     ]
-    return lines, [*changes, *(f"a layout with {part}{' a thread' * ('value' in part)}" for part in more)]
+    return lines, [*changes, *(f"a layout with {part}{' per thread' * ('value' in part)}" for part in more)]
 
 
 def _run_copy_atom(call: _Call) -> Outcome | None:
@@ -309,12 +310,15 @@ def _run_copy_atom(call: _Call) -> Outcome | None:
         return None
     held, given = int(size(source)), int(size(target))
     lines = [
-        f"{atom.name} of {atom.dtype.name} reads {counted(int(atom.num_val_src), 'value')} of a thread and writes "
+        f"{atom.name} of {atom.dtype.name} reads {counted(int(atom.num_val_src), 'value')} per thread and writes "
         f"{int(atom.num_val_dst)}; the source has {held}, the destination {given}"
     ]
     fits = [one for one in _narrower(atom) if int(one.num_val_src) == held and int(one.num_val_dst) == given]
     changes = [f"{one.name}, which moves {held}" for one in fits[:1]]
-    return lines, [*changes, "partition both with one tiled copy: partition_S, partition_D, and retile_D of a fragment"]
+    return lines, [
+        *changes,
+        "partition both with one tiled copy: use partition_S and partition_D, and retile_D for a fragment",
+    ]
 
 
 def _run_mma(call: _Call) -> Outcome | None:
@@ -327,8 +331,10 @@ def _run_mma(call: _Call) -> Outcome | None:
         held, need = _layout(call, f"{letter}Layout"), int(size(atom.layouts[letter][1]))
         have = int(size(held)) if held is not None else need
         if have != need and atom.fragment_type(letter).kind == "value":
-            lines.append(f"{letter}: the fragment has {counted(have, 'value')}, {atom.name} takes {need} of a thread")
-    return lines, ["fragments of the tiled MMA: partition_fragment_A, _B and _C, which have its sizes"]
+            lines.append(
+                f"{letter}: the fragment has {counted(have, 'value')}, but {atom.name} needs {need} per thread"
+            )
+    return lines, ["use fragments of the tiled MMA: partition_fragment_A, _B and _C have its sizes"]
 
 
 _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
@@ -349,7 +355,7 @@ _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
 
 
 def run_operation(name: str, types: dict[str, str]) -> Outcome | None:
-    """An operation on operands that are named as C++'s template arguments; None where it can't be run."""
+    """Run an operation on operands that are named as C++'s template arguments; None if it can't be run."""
     return _RUNS[name](_Call(name, types))
 
 
@@ -398,7 +404,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     of_cute = known is not None or re.search(r"cute|cutlass", before + line, re.IGNORECASE) is not None
     rule = known or "static_assert"
     broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++" if of_cute else "")
-    notes_asked = "the instantiation notes, which have the types: compile without -w, or print the layouts"
+    notes_asked = "the instantiation notes, which contain the types: compile without -w, or print the layouts"
     missing = () if calls else (notes_asked,)
     kind = f"A static assertion{' of CuTe' if of_cute else ''}, from a compiler"
     return Reading(kind, match.start(), end, lines, (broken,), changes, missing)
@@ -529,11 +535,13 @@ def _map_rule(rule: str, argument: str, mode: int | None, types: dict[str, str])
     if rule == "box" and mode is not None and mode < len(box):
         value = box[mode]
     unit = f" ({row.unit})" if row.unit else ""
-    message = "" if value is not None else f"{where} breaks: it must {row.requirement}{unit}"
+    message = "" if value is not None else f"{where} breaks a rule: it must {row.requirement}{unit}"
     if rule == "size" and value is None:
-        message += "; a mode of size 0 (an empty tensor) is the usual case, or a size above 2**32"
+        message += "; the usual cause is a mode of size 0 (an empty tensor), or a size above 2**32"
     if rule == "stride_range" and value is None:
-        message += "; a negative stride, as an unsigned number, is the usual case, or one of 2^40 bytes or more"
+        message += (
+            "; the usual cause is a negative stride, read as an unsigned number, or a stride of 2^40 bytes or more"
+        )
     return Diagnostic(rule, where, value, row.unit, row.requirement, row.source, mode, text=message)
 
 
@@ -562,7 +570,7 @@ def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
     """The change for an assertion whose numbers are in its types; a box is tried with the element type."""
     if broken.rule == "box" and broken.value is not None and broken.value > bounds("box")[1]:
         part = next(n for n in range(bounds("box")[1], 0, -1) if broken.value % n == 0)
-        return [f"a box of {part} along mode {broken.mode}, {broken.value // part} instructions a tile"]
+        return [f"use a box of {part} along mode {broken.mode}, with {broken.value // part} instructions per tile"]
     if broken.rule == "stride_alignment":
         bits = type_bits(types.get("TmaInternalType", ""))
         return [f"pad the row to a multiple of {128 // bits} elements of {bits} bits = 16 bytes"] if bits else []
@@ -576,7 +584,7 @@ def _other_errors(text: str) -> Iterator[Reading]:
         lines = [match["what"], *_where(text), *(_operands(calls[-1]) if calls else [])]
         if "ptxas" in match["what"]:
             continue
-        missing = ("a static assertion: the compiler stopped before CuTe's own check",)
+        missing = ("a static assertion is missing, because the compiler stopped before CuTe's own check",)
         if _OF_MLIR.search(match["what"]):
             missing = ("the operation with the types of its operands: the line that begins with see current operation",)
         yield Reading("A compile error in code that uses CuTe", match.start(), len(text), lines, missing=missing)

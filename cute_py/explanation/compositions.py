@@ -29,15 +29,15 @@ def whether_function(left: LayoutLike, right: Tiler) -> str:
     >>> print(whether_function(a, Layout(Int(2), Int(3))))
     judged: R(i) = A(B(i)) for every i
     >>> print(whether_function(a, Layout(Int(4), Int(5))))
-    R is not A(B(i)): R(2) = 1, A(B(2)) = 17. CuTe C++ computes R without a check; strict=True refuses it.
+    R differs from A(B(i)): R(2) = 1, A(B(2)) = 17. CuTe C++ computes R without a check; strict=True refuses it.
     """
     try:
         composition(left, right, strict=True)
     except CompositionMismatchError as error:
         found = error.difference or error.headline
-        return f"R is not A(B(i)): {found}. CuTe C++ computes R without a check; strict=True refuses it."
+        return f"R differs from A(B(i)): {found}. CuTe C++ computes R without a check; strict=True refuses it."
     except CuteError as error:
-        return f"not judged: whether R(i) = A(B(i)) for every i ({error.headline})"
+        return f"not checked: whether R(i) = A(B(i)) for every i ({error.headline})"
     return "judged: R(i) = A(B(i)) for every i"
 
 

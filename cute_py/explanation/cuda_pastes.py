@@ -1,7 +1,7 @@
 """Errors of the CUDA driver, the runtime and compute-sanitizer in a text.
 
 An error has a number, two names and a message; one row of `rows/cuda_errors.toml` has them all, and the terms of
-`reasons` its meaning. What the text says of addresses (`smem + 16`) is judged by the alignment that the thing needs.
+`reasons` its meaning. Addresses in the text (`smem + 16`) are checked against the alignment that their object needs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
 
 @dataclass(frozen=True, slots=True)
 class CudaError:
-    """One error: its number and names, and what a program with TMA did.
+    """One error: its number and names, and its causes in a program with TMA.
 
     Attributes:
         rule: the driver's name; runtime: the runtime's; message: what both print, in any case.
-        logged: a pattern of what the kernel module writes to the system's log of it.
-        exceptions: those of cuda-gdb, number and title, that a kernel with this error stops at.
-        causes: what a kernel with TMA does wrong where it is reported, the commonest first.
-        refused: what it means as the result of cuTensorMapEncode*.
+        logged: a pattern of the kernel module's line in the system log.
+        exceptions: number and title of the cuda-gdb exceptions at which a kernel with this error stops.
+        causes: errors of a kernel with TMA that are reported like this, the most common first.
+        refused: the meaning as a result of cuTensorMapEncode*.
     """
 
     number: int
@@ -92,8 +92,8 @@ _ALIGNMENTS: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "",
         128,
-        "the shared-memory address of a tensor copy must be a multiple of 128 bytes; with the 32B, 64B or 128B swizzle "
-        "256, 512 or 1024, or its pattern is another one, without a trap",
+        "the shared-memory address of a tensor copy must be a multiple of 128 bytes; with the 32B, 64B or 128B "
+        "swizzle it must be a multiple of 256, 512 or 1024, or TMA writes a different pattern without a trap",
     ),
 )
 """(what the text names, bytes, the rule), the first that fits."""
@@ -114,20 +114,21 @@ _MOST_SHARED: Final = GPUS["sm_90"].block_shared_memory_bytes
 SHARED_AT_ONCE: Final = 48 << 10
 """Bytes of shared memory that a kernel may declare, or a launch have, without an attribute."""
 _WITHOUT_ATTRIBUTE: Final = (
-    "all that a launch has unless cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n) "
-    "is called before"
+    "the limit of a launch without a call of cudaFuncSetAttribute(kernel, "
+    "cudaFuncAttributeMaxDynamicSharedMemorySize, n) before it"
 )
 
 
 _BEYOND: Final = {
     "shared": (
-        "a thread left the shared memory of its block: the launch asked for fewer bytes than stages x bytes of a "
-        "stage, or an index ran over; tensor maps have no part in it",
+        "a thread accessed memory outside the shared memory of its block: the launch requested fewer bytes than "
+        "stages x bytes per stage, or an index is too large. Tensor maps are not the cause",
         "the dynamic shared memory of the launch, and the offset that the kernel adds",
     ),
     "global": (
-        "a load or store of a thread itself, not of TMA, left its allocation: an index, a predicate of the edges "
-        "(sizes that the tile does not divide), a stride in other units, or memory that was freed",
+        "a load or store of a thread, not of TMA, accessed memory outside its allocation: check the index, the "
+        "predicate at the edges (sizes that the tile does not divide), the units of the strides, and whether the "
+        "memory was freed",
         "the sizes and strides of the arrays, and the grid with its tile",
     ),
 }
@@ -159,7 +160,7 @@ def refused_why(text: str) -> list[str]:
     code = _REFUSED_CODE.search(text)
     said = [row for row in ERRORS if row.message.lower() in text[refused.end() : refused.end() + 200].lower()]
     number = int(code[1]) if code is not None else said[0].number if said else -1
-    return [f"the driver's result {number} is {why}"] if (why := result_of_encode(number)) else []
+    return [f"the driver returned {number}: {why}"] if (why := result_of_encode(number)) else []
 
 
 def refused_at(text: str) -> list[tuple[int, int]]:
@@ -180,7 +181,7 @@ def result_of_encode(number: int) -> str:
 
 
 def read_errors(text: str) -> list[Reading]:
-    """Every CUDA error in a text, with what can have caused it in a program with TMA; then the sanitizer's reports."""
+    """Every CUDA error in a text, with its possible causes in a program with TMA; then the sanitizer's reports."""
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
@@ -193,9 +194,9 @@ def read_errors(text: str) -> list[Reading]:
         if match is not None:
             found.append(_error(text, match.span(), row))
     if not found and (failed := _REFUSED_WITHOUT.search(text)) is not None:
-        lines = ["the driver's result is not printed; mostly it is 1", result_of_encode(1)]
+        lines = ["the text does not contain the driver's result; usually it is 1", result_of_encode(1)]
         missing = ("the arguments of the map: its sizes, strides, box, type and swizzle, or x.shape and x.stride()",)
-        found.append(Reading("A tensor map that was refused", *failed.span(), lines, missing=missing))
+        found.append(Reading("A tensor map that the driver refused", *failed.span(), lines, missing=missing))
     return [*found, *_clusters(text)]
 
 
@@ -220,7 +221,7 @@ def _clusters(text: str) -> Iterator[Reading]:
     blocks = [int(n) for n in grid.groups()]
     sizes = [int(n) for n in cluster.groups() if n is not None]
     broken = [
-        Diagnostic("cluster", "grid", count, text=f"grid mode {mode}: {count} CTAs, not a multiple of {size}")
+        Diagnostic("cluster", "grid", count, text=f"grid mode {mode} has {count} CTAs; must be a multiple of {size}")
         for mode, (count, size) in enumerate(zip(blocks, sizes, strict=True))
         if size and count % size
     ]
@@ -230,7 +231,7 @@ def _clusters(text: str) -> Iterator[Reading]:
             f"grid ({', '.join(map(str, blocks))}), cluster ({', '.join(map(str, sizes))})",
             *_BY_NUMBER[912].causes,
         ]
-        changes = [f"a grid of ({rounded}), or a cluster that divides it"]
+        changes = [f"use a grid of ({rounded}), or a cluster that divides the grid"]
         yield Reading("A launch with clusters", *grid.span(), lines, broken, changes)
 
 
@@ -276,7 +277,7 @@ def _addresses(text: str) -> Iterator[Diagnostic]:
         what, address = match["what"].lower(), int(match["hex"] or match["address"], 16)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if re.search(name, what))
         if address % alignment and address < _NO_ADDRESS:
-            found = f"{match[0].strip()}: {address % alignment} bytes beyond a multiple of {alignment}; {rule}"
+            found = f"{match[0].strip()}: {address % alignment} bytes past a multiple of {alignment}; {rule}"
             yield _misplaced(match["what"], found, alignment)
 
 
@@ -292,33 +293,34 @@ def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
     for match in some(_BULK_COPY.finditer(text), 8):
         count = int(match["bytes"] or match["cluster"])
         if count % STORE_UNIT:
-            found = f"{count} bytes: {count} is not a multiple of {STORE_UNIT}; the size of a bulk copy must be one"
+            found = f"{count} bytes: the size of a bulk copy must be a multiple of {STORE_UNIT}"
             yield Diagnostic("bulk size", "size", count, "bytes", text=found, source="PTX ISA, cp.async.bulk")
 
 
 def _shared_sizes(text: str) -> Iterator[Diagnostic]:
     """Launches and attributes that ask for more dynamic shared memory than they may."""
-    asked = [(_MAX_DYNAMIC, _MOST_SHARED, "the most that a block of sm_90 or sm_100 has")]
+    asked = [(_MAX_DYNAMIC, _MOST_SHARED, "the limit of a block on sm_90 and sm_100")]
     asked += [] if _MAX_DYNAMIC.search(text) else [(_LAUNCH, SHARED_AT_ONCE, _WITHOUT_ATTRIBUTE)]
     source = "CUDA programming guide, compute capabilities"
     for pattern, most, meaning in asked:
         for match in some(pattern.finditer(text), 4):
             if (count := int(match[1])) > most:
-                found = f"{count} bytes of dynamic shared memory; {most} bytes are {meaning}"
+                found = f"{count} bytes of dynamic shared memory exceed {most} bytes, {meaning}"
                 yield Diagnostic("dynamic shared memory", "shared memory", count, "bytes", text=found, source=source)
 
 
 _LAUNCHED: Final = re.compile(r"(?<![a-z_])launch|<<<|dynamic shared memory|MaxDynamicSharedMemorySize", re.IGNORECASE)
 _INVALID_LAUNCH: Final = (
-    "at a launch no tensor map is looked at: grid, block, cluster or dynamic shared memory is none that this GPU "
-    "takes, or the kernel was made for another GPU",
+    "a launch does not check tensor maps: this GPU does not accept the grid, the block, the cluster or the dynamic "
+    "shared memory, or the kernel was compiled for another GPU",
     "to do: compare the bytes of shared memory with the GPU's (ARCHITECTURES), the grid with the cluster, and the "
     "-arch of the program with the GPU",
 )
 _INVALID_ANYWHERE: Final = (
-    "many functions of CUDA return it, and the text does not name the one that did",
-    "of cuTensorMapEncode*: a rule of tensor maps is broken, violations(request) lists which; of a launch: grid, "
-    "block, cluster or shared memory; of memory that is shared or mapped: its size, address or kind of handle",
+    "many functions of CUDA return this error, and the text does not name the function",
+    "from cuTensorMapEncode*: the arguments break a rule of tensor maps, and violations(request) lists the broken "
+    "rules; from a launch: check grid, block, cluster and shared memory; from a call that shares or maps memory: "
+    "check its size, its address and the kind of handle",
     "to do: the line of the call, CUDA_LAUNCH_BLOCKING=1, or compute-sanitizer, which names the function",
 )
 _TMA_TRAPS: Final = ("inner", "negative", "reduction", "base", "im2col")
@@ -334,13 +336,13 @@ def _causes_of(number: int) -> tuple[str, ...]:
 
 
 _NO_SUCH_CTA: Final = (
-    "an address of a CTA that the cluster does not have, or that has ended: a multicast mask, mapa or a remote arrive "
-    "with a rank beyond the cluster; or a CTA left before the others had arrived on its barriers (cluster_sync at the "
-    "end)"
+    "the address belongs to a CTA that the cluster does not have, or that has exited: a multicast mask, mapa or a "
+    "remote arrive names a rank outside the cluster, or a CTA exited before the others arrived on its barriers (add a "
+    "cluster_sync at the end)"
 )
 _FEW_LEFT: Final = (
-    "the text has setmaxnreg: so ends a warpgroup that gives up registers which its code uses (a printf takes many), "
-    "or of which not all 4 warps run it"
+    "the text has setmaxnreg: a warpgroup fails like this if it releases registers that its code uses (a printf needs "
+    "many), or if not all of its 4 warps execute setmaxnreg"
 )
 
 
@@ -349,7 +351,8 @@ REGISTERS: Final = 1 << 16
 
 
 def most_threads(registers: int) -> int:
-    """Threads of a block, whole warpgroups, of which each has so many registers; they are given out by eights.
+    """Maximum number of threads of a block, in whole warpgroups, if each thread has this many registers; hardware
+    allocates registers in eights.
 
     >>> most_threads(168), most_threads(24)
     (384, 1024)
@@ -357,20 +360,24 @@ def most_threads(registers: int) -> int:
     return min(REGISTERS // max(-(-registers // 8) * 8, 8) // 128 * 128, 1024)
 
 
-_NOT_INITIALISED: Final = "mbarrier_init_tx_bytes arrives and expects bytes; mbarrier_init_arrive_cnt must come first"
+_NOT_INITIALISED: Final = (
+    "mbarrier_init_tx_bytes arrives and announces bytes, so mbarrier_init_arrive_cnt must come first"
+)
 
 
 def _causes(text: str, number: int, known: bool) -> list[str]:
     """The causes of an error that fit a text; `known`: a broken rule was found in it."""
     asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
-    over = [f"{n} bytes are asked for" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
+    over = [f"the launch requests {n} bytes" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
     if number == 700 and re.search("cluster out-of-range", text, re.IGNORECASE):
         over = [_NO_SUCH_CTA]
     registers, threads = re.search(r"\b([0-9]{2,3}) registers", text), re.search(r"\b([0-9]{2,4}) threads", text)
     if number == 701 and registers is not None and threads is not None:
         count, of = int(registers[1]), int(threads[1])
         most = most_threads(count)
-        over = [f"{count} registers x {of} threads = {count * of}: at most {most} threads, or __launch_bounds__({of})"]
+        over = [
+            f"{count} registers x {of} threads = {count * of}: use at most {most} threads, or __launch_bounds__({of})"
+        ]
     if number == 719 and "mbarrier_init_tx_bytes" in text:
         over = [_NOT_INITIALISED]
     if number == 715 and re.search("reg_?(?:de)?alloc|setmaxn?reg", text, re.IGNORECASE):
@@ -380,15 +387,16 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
 
 _OF_BARRIERS: Final = {
     "divergent": (
-        "not all threads that the barrier waits for reach this one instruction: a branch, a loop or an early return "
-        "lies before it",
-        "to do: __syncthreads() outside of branches of warps; warps of different roles meet in a named barrier with "
-        "the number of their threads (barrier.sync id, n; bar.sync wants one instruction for all), or on an mbarrier",
+        "not all threads that the barrier waits for reach this instruction, because of a branch, a loop or an early "
+        "return before it",
+        "to do: move __syncthreads() out of branches that only some warps take. Warps of different roles can use a "
+        "named barrier with the number of their threads (barrier.sync id, n; bar.sync needs one instruction for all), "
+        "or an mbarrier",
     ),
     "missing wait": (
-        "the barrier of a copy is used again, or its block ends, and no thread waited for the phase before",
-        "to do: a wait in every CTA whose barrier receives bytes, the peer's of two CTAs as well, before reuse and "
-        "the end",
+        "the kernel reuses the barrier of a copy, or its block exits, before a thread has waited for the phase",
+        "to do: wait in every CTA whose barrier receives bytes, also in the peer CTA of a pair, before the barrier is "
+        "reused and before the CTA exits",
     ),
 }
 """Words of a report on barriers -> what it means."""
@@ -410,7 +418,7 @@ def _sanitizer(text: str) -> Iterator[Reading]:
                 misaligned = True
                 address, size = int(fault["address"], 16), int(match["size"] or 16)
                 over = address % max(size, 1)
-                beyond = f"{address:#x} is {over} bytes beyond a multiple of {size}"
+                beyond = f"{address:#x} is {over} bytes past a multiple of {size}"
                 broken.append(Diagnostic("alignment", "address", over, "bytes", text=beyond))
         number = 715 if "instruction" in what.lower() else 716 if misaligned else 700
         if "barrier" in what.lower():
@@ -430,7 +438,9 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         lines += [term.why] if term is not None else []
         lines += _causes(text, number, bool(broken))
         if of_tma and number != 715:
-            lines.append("the place is a TMA instruction: check the descriptor first, then address and coordinates")
+            lines.append(
+                "the error is at a TMA instruction: check the descriptor first, then the address and the coordinates"
+            )
         broken += _offsets(notes)
         asked = "the descriptor's bytes (print its 16 words) and the coordinates of the instruction"
         missing = () if broken else (asked,)

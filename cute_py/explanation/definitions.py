@@ -1,10 +1,9 @@
-"""The text for what this library defines: functions, classes, enums, modules, constants, and single objects that have
-none of their own (rows of tables, members of enums).
+"""Texts for the definitions of this library: functions, classes, enums, modules, constants, and objects without their
+own text (rows of tables, members of enums).
 
-A definition comes from its docstring, which says shapes, units, errors and source; what a docstring leaves to the code
-(signature, fields, members, values) is added, and the public name under which it is found. A constant (a number, a
-text, a table) has no docstring of its own in Python; its text is the one below it in the source, and the rows that it
-has.
+The text is the docstring, which has shapes, units, errors and source, together with the signature, fields, members and
+values from the code, and the public name. A constant (a number, a text, a table) has no docstring in Python; its text
+is the string below it in the source, and its rows.
 """
 
 from __future__ import annotations
@@ -46,12 +45,10 @@ PACKAGES: Final = (
     "cute_py.errors",
     "cute_py.dtypes",
 )
-"""Where public names are looked for, in this order."""
+"""The packages to search for public names, in order."""
 TEXTS: Final = ("__version__",)
 """The names of the top package that stand for a text; no other package has one."""
-KNOWN: Final = {
-    "__version__": "The version of this library, as a release has it; CHANGELOG.md lists what each brought."
-}
+KNOWN: Final = {"__version__": "The version of this library; CHANGELOG.md lists the changes of each release."}
 """Text of names that have none in the source."""
 
 
@@ -103,7 +100,7 @@ def listed(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 def filled(label: str, text: str) -> str:
-    """A label and a text behind it, in lines of at most WIDTH characters, the later ones below the first's text.
+    """A label followed by a text, in lines of at most WIDTH characters; later lines are aligned with the text.
 
     >>> print(filled("  why : ", "word " * 24))
       why : word word word word word word word word word word word word word word word word word word word word
@@ -120,7 +117,7 @@ def _paragraphs(*parts: str) -> str:
 
 
 def names_of(package: str) -> list[str]:
-    """The public names of a package; of a module without a list, what it defines itself."""
+    """The public names of a package; for a module without a list, the names that it defines."""
     module = importlib.import_module(package)
     public = getattr(module, "__all__", None)
     if public is not None:
@@ -141,9 +138,9 @@ def dotted_names() -> Iterator[tuple[str, str, str]]:
 
 
 def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
-    """(dotted name, object) of everything public; names of optional packages that are not installed are left out.
+    """(dotted name, object) of all public objects, without names of optional packages that are not installed.
 
-    wanted: the last parts of the names that are asked for; without one all are, which imports all of the library.
+    wanted: the last parts of the wanted names; by default all names, which imports the whole library.
     """
     for dotted, package, name in dotted_names():
         if not wanted or name in wanted:
@@ -162,7 +159,7 @@ def public_names() -> dict[int, str]:
 
 
 def public_name(thing: Thing) -> str | None:
-    """`cute_py.` and the name under which an object is found; one that has a name of its own is looked for by it."""
+    """`cute_py.` and the public name of an object; an object with a name is looked up by it."""
     named = getattr(thing, "__name__", None)
     for name, value in public_objects(named) if isinstance(named, str) and "." not in named else ():
         if value is thing:
@@ -195,12 +192,12 @@ def is_function(thing: Thing) -> bool:
 
 
 def function_text(function: Callable[..., object]) -> str:
-    """Signature, where it is found, and what its docstring says."""
+    """The signature, the public name, and the docstring of a function."""
     return _paragraphs(_signature(function), _place(function), inspect.getdoc(function) or "")
 
 
 def class_text(kind: type) -> str:
-    """Signature or members, where it is found, what its docstring says, and the members of an instance."""
+    """The signature or members, the public name, the docstring, and the members of an instance."""
     if issubclass(kind, enum.Enum):
         members = [(member.name, str(member.value)) for member in kind]
         return _paragraphs(kind.__name__, _place(kind), inspect.getdoc(kind) or "", listed("Members", members))
@@ -282,7 +279,7 @@ def instance_text(thing: Thing) -> str:
 
 
 def member_text(member: enum.Enum) -> str:
-    """A member of an enum: its value, what the enum is, and the row of the table that describes the member."""
+    """A member of an enum: its value, its enum, and the row of the table that describes the member."""
     kind, row = type(member), row_of(member)
     others = [other.name for other in kind if other is not member]
     return _paragraphs(
@@ -309,7 +306,7 @@ def row_of(member: enum.Enum) -> Thing:
 
 
 def picture_text(picture: Picture) -> str:
-    """A picture: its title, how much is drawn, what the colours mean, then its text."""
+    """A picture: its title, the number of cells, the meaning of the colours, and its text."""
     legends = [legend for table in picture.tables for legend in table.used_legends]
     said = [
         f"  {e.text}{': ' if e.text and e.swatches else ''}{', '.join(name for _, name in e.swatches)}" for e in legends
@@ -321,7 +318,7 @@ def picture_text(picture: Picture) -> str:
 
 
 def values_of(thing: Thing) -> list[tuple[str, str]]:
-    """(name, text) of what an object holds and of its properties that are numbers, texts or tuples of them."""
+    """(name, text) of an object's attributes, and of its properties that are numbers, texts or tuples of these."""
     names = [f.name for f in _fields(thing)]
     names += [*getattr(type(thing), "__slots__", ()), *getattr(thing, "__dict__", {})]
     names += [name for name, value in vars(type(thing)).items() if isinstance(value, property)]
@@ -365,7 +362,7 @@ def _is_rows(thing: Thing) -> bool:
 
 
 def constant_text(name: str | None, value: Thing) -> str:
-    """The names under which it is found, what the source says of it, and its rows."""
+    """The public names of a constant, its text in the source, and its rows."""
     names = [name] if name else [n for n, other in public_objects() if _same(other, value)]
     title = " = ".join([f"cute_py.{n}" for n in names] or [f"{len(value)} rows"])
     parts = [f"{title} = {value!r}" if isinstance(value, (int, str)) else title]

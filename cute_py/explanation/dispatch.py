@@ -1,4 +1,4 @@
-"""explain: which text an object gets, and the text itself.
+"""explain: choose the text for an object, and build it.
 
 Explanation: a text that a terminal prints and a notebook shows with headings, lists of facts and code apart.
 """
@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
-from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
+from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, unless_refused
 from cute_py.explanation.compositions import composition_text, spelled_composition, static_lines
 from cute_py.explanation.definitions import (
     Thing,
@@ -90,11 +90,11 @@ def _block(text: str) -> str:
 
 
 def explain(thing: Thing, *operands: Thing) -> Explanation:
-    """A text about an object, or about what an operation does to its operands.
+    """Explain an object, or the effect of an operation on its operands.
 
     `explain(composition, a, b)` lists the steps of `composition(a, b)` with their values; `cute.steps` gives them
-    as data. Of a function, class or table it gives the definition, of an error its long form: the rule, why there is
-    such a rule, the source, and what to do.
+    as data. For a function, class or table it returns the definition; for an error its long form: the rule, the reason
+    for the rule, its source, and the change.
 
     Args:
         thing: a layout, a composed layout, a swizzle, a tensor, an atom or its name, a tiled operation, a tensor map (a
@@ -102,11 +102,11 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
             object, function, class or table of this library, or the name of one ("zipped_divide",
             "tma.SWIZZLE_MODES"); a term ("G-basis"), an enum's spelling ("128B"), an error of the driver
             ("CUDA_ERROR_INVALID_VALUE"), or a text that `parse` reads ("1@0"); or an operation of the layout algebra.
-        operands: of the operation.
+        operands: the operands of the operation.
     Returns:
         a string; a notebook shows it as HTML.
     Raises:
-        InvalidTypeError: nothing is known about such an object; of a text, why `parse` can't read it.
+        InvalidTypeError: explain does not know such an object; for a text, the reason why `parse` can't read it.
         InvalidValueError: a text of more than 65,536 characters.
 
     >>> print(explain(coalesce, Layout((Int(2), Int(6)), (Int(1), Int(2)))))
@@ -127,9 +127,22 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 def _of_text(text: str) -> Explanation:
     """Explain a name, a term, a question about either, or the output of a program."""
     check_length(text)
-    from cute_py.explanation.rows.terms import asked, word_of
+    from cute_py.explanation.rows.terms import asked
 
     text = asked(text)
+    if _ORDER_NAME.fullmatch(text.strip().lower()):
+        from cute_py.explanation.format_pastes import order_name_text
+
+        if (order := order_name_text(text)) is not None:
+            other = unless_refused(_of_other_text, text)  # 'linear' is a function too, '8x4' a tile
+            return Explanation(order if other is None else f"{other}\n\n{order}")
+    return _of_other_text(text)
+
+
+def _of_other_text(text: str) -> Explanation:
+    """Explain a text, whether or not it also is a name of an order of scales."""
+    from cute_py.explanation.rows.terms import word_of
+
     if text.strip().upper() in ("LBO", "SBO"):
         from cute_py.atom.smem_descriptor import offset_text
 
@@ -159,6 +172,8 @@ def _of_text(text: str) -> Explanation:
 
 _OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|<cute::C<32>|Sm1xx|SfAtom", re.IGNORECASE)
 """Names, types and layouts of scales each contain at least one of these parts."""
+_ORDER_NAME: Final = re.compile(r"(?:\w*_\w*|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?")
+"""How the names of orders of scales are written."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that no term and no name of an element type has."""
 _ATOM_NAME: Final = re.compile(
@@ -205,10 +220,10 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
 
 
 def readings_of(text: str) -> list[Reading]:
-    """Everything that is recognised in a text.
+    """Return all readings of a text.
 
     Raises:
-        InvalidValueError: it has more than 65,536 characters.
+        InvalidValueError: the text has more than 65,536 characters.
 
     >>> [reading.kind for reading in readings_of("misaligned address\\n(8,4):(4,1)")]
     ['CUDA_ERROR_MISALIGNED_ADDRESS, an error of CUDA', 'A layout: (8,4):(4,1)']
@@ -334,7 +349,7 @@ _NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")
 _LONGEST_NAME: Final = 80
 _LONGEST_LAYOUT: Final = 20_000
 MISSING: Final = (
-    "numbers that can be judged: the arguments or the bytes of the map, the printed layout or tensor, the assertion "
+    "numbers that can be checked: the arguments or the bytes of the map, the printed layout or tensor, the assertion "
     "with its notes, or the error with its instruction"
 )
 _TAKES = "layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain()"

@@ -1,7 +1,7 @@
 """Errors of CuTe DSL: of its Python layer, and of the verifiers of its compiler.
 
-`rows/cute_dsl.toml` has the messages that say what is wrong without a computation. Where a message has the operands
-(`rows/cute_dsl_operands.toml`), they are compared, or the operation is run on them.
+`rows/cute_dsl.toml` has the messages that need no computation. If a message contains the operands
+(`rows/cute_dsl_operands.toml`), explain compares them, or runs the operation on them.
 """
 
 from __future__ import annotations
@@ -94,8 +94,13 @@ def _condition(outcome: Outcome) -> str:
 
 def _composition(match: re.Match[str]) -> _Found | None:
     if "?" in match["right"].partition(":")[0]:
-        message = "the shape of the right layout must be static: CuTe DSL composes with no size of run time"
-        return "static shape", message, [f"{match['left']} o {match['right']}"], ["static sizes in the right layout"]
+        message = "the shape of the right layout must be static, because CuTe DSL can't compose with run-time sizes"
+        return (
+            "static shape",
+            message,
+            [f"{match['left']} o {match['right']}"],
+            ["use static sizes in the right layout"],
+        )
     outcome = _run("composition", match["left"], match["right"], ("L", "R"))
     message = "the right side can't be composed with the left"
     return None if outcome is None else (_condition(outcome), message, *outcome)
@@ -114,12 +119,18 @@ def _gemm(match: re.Match[str]) -> _Found | None:
     wrong = [f"M: {a[1]} of A, {d[1]} of D"] if a[1] != d[1] else []
     wrong += [f"N: {b[1]} of B, {d[2]} of D"] if b[1] != d[2] else []
     if len(a) > 2 and len(b) > 2:
-        lines.append(f"along K A has {a[2]}, B {b[2]}")
+        lines.append(f"along K, A has {a[2]} atoms and B has {b[2]}")
         wrong += [f"K: {a[2]} of A, {b[2]} of B"] if a[2] != b[2] else []
     if not wrong:
-        message = "the numbers of atoms agree: this release refuses a form that it has (N = 8 of wgmma before 4.8)"
-        return "gemm", message, lines, ["a newer nvidia-cutlass-dsl, or N of 16 or more"]
-    change = "A and B partitioned and sliced alike, the accumulator of partition_shape_C of the same tile (M, N)"
+        message = (
+            "the numbers of atoms agree, so this release refuses a form that it should accept (wgmma with N = 8 "
+            "before 4.8)"
+        )
+        return "gemm", message, lines, ["use a newer nvidia-cutlass-dsl, or an N of at least 16"]
+    change = (
+        "partition and slice A and B in the same way, and make the accumulator with partition_shape_C of the "
+        "same tile (M, N)"
+    )
     return "gemm", f"the numbers of atoms differ: {'; '.join(wrong)}", lines, [change]
 
 
@@ -128,14 +139,14 @@ def _congruent(match: re.Match[str]) -> _Found | None:
     if sizes is None:
         return None
     modes, given = len(sizes), len(_sizes(re.sub(r"\b_|\?", "1", match["coord"])) or ())
-    lines = [f"the tensor is {match['layout']}: {modes} modes; the coordinate {match['coord']} has {given} entries"]
-    changes = [f"{modes} entries, one for each mode (None keeps a mode)"] if modes != given else []
+    lines = [f"the tensor {match['layout']} has {modes} modes, but the coordinate {match['coord']} has {given} entries"]
+    changes = [f"pass {modes} entries, one for each mode (None keeps a mode)"] if modes != given else []
     if "@" in match["layout"]:
         changes.append(
-            "a tensor of tma_partition has mode 0 = one tile: group_modes(x, 0, 2) of both tensors before it, then one "
-            "entry for each further mode"
+            "mode 0 of a tensor of tma_partition is one tile: call group_modes(x, 0, 2) on both tensors before "
+            "tma_partition, and pass one entry for each further mode"
         )
-    return "coordinate", "the coordinate has another nesting than the tensor", lines, changes
+    return "coordinate", "the nesting of the coordinate differs from that of the tensor", lines, changes
 
 
 def _first_modes(match: re.Match[str]) -> _Found | None:
@@ -146,8 +157,8 @@ def _first_modes(match: re.Match[str]) -> _Found | None:
         counts.append(None if sizes is None else math.prod(sizes) if whole else sizes[0])
     if None in counts:
         return None
-    message = f"one tile is {counts[0]} elements in shared memory and {counts[1]} in the global tensor"
-    change = "local_tile(gmem, tile, ...) with the tile of the TMA atom, then group_modes(x, 0, 2) of both tensors"
+    message = f"one tile has {counts[0]} elements in shared memory, but {counts[1]} in the global tensor"
+    change = "use local_tile(gmem, tile, ...) with the tile of the TMA atom, then group_modes(x, 0, 2) on both tensors"
     return "tma_partition", message, [], [change]
 
 
@@ -155,8 +166,8 @@ def _v_map(match: re.Match[str]) -> _Found | None:
     smem, tile = _sizes(match["smem"]), _sizes(match["tile"])
     if smem is None or tile is None:
         return None
-    message = f"the shared layout has {tuple(smem)} elements by mode, the tile of the copy {tuple(tile)}"
-    change = f"a tiler of {tuple(smem)}, or a shared layout of {tuple(tile)}; without the mode of stages (slice it off)"
+    message = f"the shared layout has {tuple(smem)} elements by mode, but the tile of the copy has {tuple(tile)}"
+    change = f"use a tiler of {tuple(smem)}, or a shared layout of {tuple(tile)}; slice off the mode of stages"
     return "TMA requires CTA_Tile and SLayout top-level size equivalence.", message, [], [change]
 
 

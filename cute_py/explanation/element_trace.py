@@ -1,10 +1,10 @@
-"""One element on its way from global memory to the tensor core: box, swizzle, ldmatrix or descriptor, lane, register.
+"""Trace one element from global memory to the tensor core: box, swizzle, ldmatrix or descriptor, lane, register.
 
     tensor (m,k) -> TMA coordinate, global byte -> instruction -> shared byte, bank
                  -> lanes that read it -> thread, register -> (m,k) of the MMA instruction
 
-The first line is what the tensor map's bytes say; the second what the thread-value layouts of a tiled copy and a tiled
-MMA say. An operand that the instruction reads from shared memory has its descriptor there.
+The bytes of the tensor map determine the first line; the thread-value layouts of a tiled copy and a tiled MMA determine
+the second. For an operand that the instruction reads from shared memory, the second line shows the descriptor.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ Place = tuple[int, ...]
 
 @record
 class ElementTrace:
-    """Where an element of an operand goes. `str` has a line for each step.
+    """The path of an element of an operand. `str` has a line for each step.
 
     Args:
-        coord: in the global tensor. tile: number of its tile along each mode. place: in the tile.
-        step: through the copy, to shared memory.
+        coord: coordinate in the global tensor. tile: number of its tile along each mode. place: coordinate in the tile.
+        step: its step through the copy to shared memory.
         readers: (thread, value) of the source of the copy to registers: of ldmatrix the lane that gives its row.
-        holders: threads that have it as an operand, none where the instruction reads shared memory.
+        holders: threads that hold it as an operand; none if the instruction reads shared memory.
         register: number of the 32-bit register of the fragment. bits: first and last bit in it.
-        descriptor: by which the instruction finds it, where it reads shared memory.
+        descriptor: the descriptor through which the instruction reads it, if it reads shared memory.
         instruction: number of the MMA along the operand's modes. element: its coordinate in that operand.
 
     >>> import cute_py as cute
@@ -98,7 +98,7 @@ def trace(
     operand: Literal["A", "B"] = "A",
     tiled_copy: TiledCopy | None = None,
 ) -> ElementTrace:
-    """One element of an operand from global memory to the MMA instruction that multiplies it.
+    """Trace one element of an operand from global memory to the MMA instruction that multiplies it.
 
     Args:
         atom: the TMA load of the operand's tiles, (M,K) or (N,K), a whole number of the MMA's tiles.
@@ -126,7 +126,7 @@ def trace(
     shared = load.smem_layout
     for thing, what in ((shared, "the tile in shared memory"), (load.gtensor.layout, "the tensor")):
         if int(rank(thing)) != 2:
-            raise InvalidValueError(f"{what} has {int(rank(thing))} modes; must be two, M or N and K")
+            raise InvalidValueError(f"{what} has {int(rank(thing))} modes; must have two: M or N, and K")
     extents = tuple(int(size(shared, mode)) for mode in range(2))
     whole = tuple(int(size(load.gtensor.layout, mode)) for mode in range(2))
     wanted = expect_integers(coord, "the coordinate of an element", 0)
@@ -171,7 +171,8 @@ def _check_tile(mma: TiledMma, operand: Literal["A", "B"], extents: Place) -> No
     needed = tuple(int(mma.tile_size(mode)) for mode in MODES[operand])
     if any(n % t for n, t in zip(extents, needed, strict=True)):
         raise InvalidValueError(
-            f"the tile in shared memory is {tuple_text(extents)}; must be whole tiles of the MMA, {tuple_text(needed)}"
+            f"the tile in shared memory is {tuple_text(extents)}; must be a multiple of the tile of the MMA, "
+            f"{tuple_text(needed)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Types, names and error texts about block scales: which order they mean, as a CuTe layout, and what to change.
+"""Types, names and error texts about block scales: their order as a CuTe layout, and the change.
 
 A row of `rows/scale_names.toml` says which order of `formats.ORDERS` a name of a library means; `scale_type_readings`
 reads the configurations of CUTLASS with their numbers; `rows/scale_errors.toml` has the texts of torch, torchao, vLLM,
@@ -11,11 +11,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, unless_refused
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
+from cute_py.explanation.rows.scale_counts import MOST_DIGITS, scale_counts
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
-from cute_py.formats.scale_orders import ScaleOrder, scale_order, sf_atom
+from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, sf_atom
 from cute_py.layout.layout import Layout
 from cute_py.notation.parse import parse
 
@@ -52,8 +53,8 @@ def _lines(order: ScaleOrder, block: int) -> list[str]:
     """The order as a layout at one size, its formula, its padding."""
     form = _of_order(order, block)
     rows, scales = order.tile
-    lines = [f"index of the scale of row m, block kb of Kb: {order.row.formula}" if order.row else ""]
-    lines.append(f"as a layout {_SIZES}, {block} elements a scale: {form.scale_layout(256, 512)}")
+    lines = [f"index of the scale for row m and block kb of Kb: {order.row.formula}" if order.row else ""]
+    lines.append(f"as a layout {_SIZES}, {block} elements per scale: {form.scale_layout(256, 512)}")
     if (rows, scales) != (1, 1):
         lines.append(f"allocate round_up(M, {rows}) x round_up(ceil(K / {block}), {scales}) scales")
     lines.append(f"here: cute.formats.{form!r}")
@@ -73,13 +74,46 @@ def order_readings(text: str) -> Iterator[Reading]:
         yield Reading(f"{name[0]}, the scale order {order} ({row['program']})", *name.span(), meaning)
 
 
+def order_name_text(text: str) -> str | None:
+    """The text of an order of scales, if the text is its name, with its parameters or without; None otherwise.
+
+    Raises:
+        InvalidValueError: parameters that the order does not have.
+
+    >>> print(order_name_text("triton_blackwell").splitlines()[0])
+    triton_blackwell, a scale order, also named blackwell_mx_scale
+    """
+    bare = text.strip()
+    row = NAMED_ORDERS.get(bare.partition("(")[0].strip().lower())
+    if row is None:
+        return None
+    order = scale_order(bare) if "(" in bare else unless_refused(scale_order, bare)
+    used = [(named["program"], named["block"]) for named in _ORDERS if named["order"].partition("(")[0] == row.name]
+    block = used[0][1] if used else 128 if row.name in _OF_128 else 32
+    also = [name for name in row.aliases if name != bare.lower()]
+    head = f"{order or row.name}, a scale order" + (f", also named {', '.join(also)}" if also else "")
+    if order is not None and order.is_layout:
+        lines = [*_lines(order, block)]
+    else:
+        lines = [row.formula, f"here: cute.formats.mxfp8(scales=scale_order({row.name!r}, ...)), with its parameters"]
+    if programs := list(dict.fromkeys(program for program, _ in used)):
+        lines.append(f"used by: {'; '.join(programs)}")
+    if parameters := [f"{name} ({'required' if usual is None else usual})" for name, usual in row.parameters]:
+        lines.append(f"parameters: {', '.join(parameters)}")
+    return str(Reading(head, 0, len(text), [*lines, f"source: {row.source}"]))
+
+
+_OF_128: Final = ("mn_major", "deepgemm_sm90", "deepgemm_sm100")
+"""Orders of the scales of blocks of 128 elements."""
+
+
 def scale_type_readings(text: str) -> Iterator[Reading]:
     """Configurations of CUTLASS and the type of scales."""
     for match in some(_CONFIG.finditer(text)):
         block = int(match[2])
         if block not in (16, 32):
-            meaning = [f"{block} elements a scale: tcgen05 and mma.sync have scales of 16 and 32 elements"]
-            yield Reading(f"{match[0]}: a configuration of CUTLASS that no instruction reads", *match.span(), meaning)
+            meaning = [f"{block} elements per scale: tcgen05 and mma.sync support only 16 and 32 elements per scale"]
+            yield Reading(f"{match[0]}: a configuration that no instruction supports", *match.span(), meaning)
             continue
         turned = "MN" in match[0].partition(",")[2] and match[1] != "Config"
         meaning = [f"SfAtom: {_swapped(sf_atom(block)) if turned else sf_atom(block)}"]
@@ -98,14 +132,14 @@ def scale_type_readings(text: str) -> Iterator[Reading]:
         meaning = [
             f"float32 scales of A, one for {rows} rows x {columns} columns, {'K' if k_major else 'MN'}-major",
             f"as a layout {_SIZES}: {form.scale_layout(256, 512)} (C++ appends the batch)",
-            f"here: cute.formats.{form!r}; of B, one for {match[3]} x {match[4]}",
+            f"in cute_py: cute.formats.{form!r}; for B, one for {match[3]} x {match[4]}",
         ]
         yield Reading(f"{match[0]}, blockwise scales of CUTLASS", *match.span(), meaning)
     for match in some(_ATOM.finditer(text)):
         meaning = [
-            f"of 16 elements a scale: {sf_atom(16)}",
-            f"of 32 elements a scale: {sf_atom(32)}",
-            "128 rows x 4 scales in 512 bytes: rows 32 apart lie side by side, each with its 4 scales along K",
+            f"16 elements per scale: {sf_atom(16)}",
+            f"32 elements per scale: {sf_atom(32)}",
+            "128 rows x 4 scales in 512 bytes: rows that are 32 apart are adjacent, each with its 4 scales along K",
             *_lines(scale_order("32_4_4"), 32)[1:],
         ]
         yield Reading(f"{match[0]}, the tile of scales of SM100 in CUTLASS", *match.span(), meaning)
@@ -118,10 +152,11 @@ def exponent_readings(text: str) -> Iterator[Reading]:
 
 
 E8M0_LINES: Final = (
-    "an exponent of 8 bits, no sign, no mantissa: code e is 2^(e - 127), 255 is NaN; no zero, no infinity",
+    "an exponent of 8 bits without sign or mantissa: code e is 2^(e - 127), and 255 is NaN; there is no zero and no "
+    "infinity",
     "PTX rounds to it toward zero or up (cvt.rz, cvt.rp, sm_100 and newer), never to the nearest",
     "0xFF in the padding of scales is NaN, and 0 x NaN is NaN",
-    "it is the scale of MXFP8, MXFP6 and MXFP4, one for 32 elements: cute.formats.mxfp8()",
+    "MXFP8, MXFP6 and MXFP4 use it as the scale of 32 elements: cute.formats.mxfp8()",
 )
 
 
@@ -133,9 +168,17 @@ def _swapped(layout: Layout) -> Layout:
 def error_readings(text: str) -> Iterator[Reading]:
     """Error texts about scales."""
     for row, match in found(text, rows("scale_errors")):
-        meaning = [row.says(match), *filter(None, [row.noted(match)])]
-        changes = [*filter(None, [row.changed(match)])]
-        yield Reading(f"An error of {row.program} about scales", *match.span(), meaning, changes=changes)
+        kind = f"An error of {row.program} about scales"
+        meaning, changes = [row.says(match)], [*filter(None, [row.changed(match)])]
+        if row.note == "count_of_scales" and max(map(len, match.groups())) <= MOST_DIGITS:
+            counts = scale_counts(text, match)
+            missing = int(match[2]) < int(match[1])
+            meaning += [] if counts.padded and (missing or counts.places) else [row.noted(match)]
+            meaning += counts.meaning
+            changes = [] if counts.padded else changes
+            for place in counts.places:
+                yield Reading(f"The sizes of the product: {counts.sizes}", *place)
+        yield Reading(kind, *match.span(), [*filter(None, meaning)], changes=changes)
 
 
 def read_formats(text: str) -> list[Reading]:

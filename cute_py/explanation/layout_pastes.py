@@ -1,8 +1,8 @@
 """Printed layouts and tensors in a text; layouts of PyTorch, CuTe DSL, MLIR and Triton.
 
-What `parse` reads is read by it, line by line, so that notes and labels between prints do no harm. The spellings of
-other programs are turned into that text first. Each reading has the facts that a question about such a print is about:
-sizes, threads, bytes, which hardware swizzle it is, which elements share an offset.
+`parse` reads the text line by line, so notes and labels between prints do no harm; the spellings of other programs are
+converted first. Each reading has the facts that users ask about: sizes, threads, bytes, the hardware swizzle, and
+elements that share an offset.
 """
 
 from __future__ import annotations
@@ -58,13 +58,14 @@ def known_number(value: Parsed | Leaf | None) -> int | None:
 def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
     """Size, offsets, sharing, gaps and the coalesced form of a plain layout; of coordinates the sizes.
 
-    whole: what the layout is a part of, whose offsets count.
+    whole: the layout that contains this one, whose offsets count.
     """
     if not has_numbers(layout) or is_basis_layout(layout):
         sizes = [known_number(n) for n in leaves(layout.shape)]
         count = math.prod(n for n in sizes if n is not None) if None not in sizes else None
         each = [str(int(n)) for n in product_each(layout.shape)] if count is not None else []
-        shown = f"{count} coordinates, {' x '.join(each)}" if count is not None else "sizes that the text does not have"
+        unknown = "sizes unknown, because the text does not contain them"
+        shown = f"{count} coordinates, {' x '.join(each)}" if count is not None else unknown
         return [f"  a layout whose values are coordinates: {shown}"] if is_basis_layout(layout) else [f"  {shown}"]
     count = int(size(layout))
     sizes_text = " x ".join(str(int(n)) for n in product_each(layout.shape)) if int(rank(layout)) else "1"
@@ -76,13 +77,14 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
 
 
 def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
-    """Which swizzle of the hardware this is: 32, 64 or 128 bytes; on elements, for elements of which width."""
+    """The hardware swizzle of this function: 32, 64 or 128 bytes; for a swizzle on elements, the width of the
+    elements."""
     if not swizzle.bits:
-        return ["  no swizzle: the pattern is the identity"]
+        return ["  no swizzle: the function is the identity"]
     if not on_bytes:
         width = 1 << max(0, 4 - swizzle.base)
         if swizzle.shift != 3 or swizzle.bits > 3 or swizzle.base > 4:
-            return [f"  {swizzle} on elements is not a swizzle of TMA or wgmma, whatever the element"]
+            return [f"  {swizzle} on elements is not a swizzle of TMA or wgmma for any element width"]
         span = 16 << swizzle.bits
         byte_form = f"Sw<{swizzle.bits},4,3>"
         if bits in (8, 16, 32, 64) and bits != 8 * width:
@@ -90,12 +92,13 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
             on_bytes_form = Swizzle(swizzle.bits, swizzle.base + scale, 3)
             meant = Swizzle(swizzle.bits, 4 - scale, 3)
             return [
-                f"  {swizzle} on elements of {bits} bits is {on_bytes_form} on bytes, no swizzle of TMA or wgmma",
+                f"  {swizzle} on elements of {bits} bits is {on_bytes_form} on bytes, which is not a swizzle of TMA "
+                f"or wgmma",
                 f"  the {span}B swizzle, {byte_form} on bytes, is {meant} on these elements",
             ]
         return [f"  {swizzle} on elements of {8 * width} bits is the {span}B swizzle, {byte_form} on bytes"]
     if (swizzle.base, swizzle.shift) != (4, 3) or swizzle.bits > 3:
-        return [f"  {swizzle} on bytes is none of the swizzles of TMA and wgmma (Sw<1|2|3,4,3>)"]
+        return [f"  {swizzle} on bytes is not a swizzle of TMA or wgmma (Sw<1|2|3,4,3>)"]
     span = 16 << swizzle.bits
     lines = [f"  {swizzle} on bytes is the {span}B swizzle of TMA, wgmma and tcgen05; align to {8 * span} bytes"]
     if bits and bits in (8, 16, 32, 64):
@@ -109,8 +112,8 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
 def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: bool = False) -> list[str]:
     """A swizzled layout: the swizzle's name, the major mode, bytes.
 
-    width: bits of an element, where a pointer says it. of_dsl: CuTe DSL prints the swizzle of such a tensor on bytes,
-    C++ the one of the element offsets.
+    width: bits of an element, if a pointer gives them. of_dsl: CuTe DSL prints the swizzle of such a tensor on bytes,
+    C++ the swizzle of the element offsets.
     """
     inner = domain_of(layout)
     lines = layout_facts(inner, layout)
@@ -161,10 +164,10 @@ def _tensor_facts(tensor: Tensor, of_dsl: bool) -> list[str]:
     if isinstance(engine, TmemPointer):
         return _tmem_facts(tensor, engine)
     if not isinstance(engine, Pointer):
-        start = f"  a tensor of coordinates or numbers that are not stored; it starts at {engine}"
+        start = f"  a tensor of coordinates or numbers that no memory stores; it starts at {engine}"
         return [start, *layout_facts(domain_of(tensor.layout))]
     bits = engine.element_type.bits
-    place = {"gmem": "global memory", "smem": "shared memory"}.get(engine.space, "memory of no stated space")
+    place = {"gmem": "global memory", "smem": "shared memory"}.get(engine.space, "memory space unknown")
     address = f" at {engine.address:#x}" if engine.address else ""
     lines = [f"  {place}{address}, elements of {bits} bits"]
     swizzle = getattr(engine, "swizzle", None)
@@ -301,8 +304,9 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
             lines.append(f"  size {int(size(layout))}, {same} the text says")
             if 0 < int(size(layout)) <= MOST_ELEMENTS and 0 not in leaves(layout.stride) and not is_injective(layout):
                 lines.append(
-                    "  elements share offsets although no stride is 0: if a layout was divided by a tiler, the tiler "
-                    "does not divide it (nothing checks that for run-time sizes), and places outside of it were counted"
+                    "  elements share offsets although no stride is 0. If this layout is the result of a divide, the "
+                    "tiler does not divide the layout (CuTe does not check this for run-time sizes), and the result "
+                    "includes offsets outside the layout"
                 )
     if values:
         end = after
@@ -367,7 +371,7 @@ def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
             whole = next(row for swizzled, row in rows if swizzled)
             text = (
                 f"two tensors at shared address {address:#x}, one swizzled ({whole[2]}), one not ({plain[2]}): the "
-                "second has lost the swizzle and reads other elements"
+                "second lost the swizzle and reads the wrong elements"
             )
             change = (
                 f"make the second from the first: local_tile, a slice or composition of {whole[2]} keeps its swizzle"
@@ -416,13 +420,13 @@ def read_dsl_tensors(text: str) -> list[Reading]:
             continue
         lines = [line.strip() for line in facts_of(thing, of_dsl=True)]
         if pointer is None:
-            lines.insert(0, f"a tensor of coordinates, which starts at {start}: what a TMA copy is given")
+            lines.insert(0, f"a tensor of coordinates, which starts at {start}; a TMA copy takes such a tensor")
         else:
             aligned = f", aligned to {pointer['align']} bytes" if pointer["align"] else ""
             address = f" at {int(pointer['address'], 16):#x}" if pointer["address"] else ""
             lines.insert(0, f"{pointer['type']} in {pointer['space']}{address}{aligned}")
         if "?" in inside:
-            lines.append("each ? is a number that is known at run time only")
+            lines.append("each ? is a number that is known only at run time")
         head = f"A tensor, as CuTe DSL prints it: {shortened(inside, 160)}"
         found.append(Reading(head, match.start(), end + 1, lines))
     return found
@@ -453,11 +457,11 @@ def _dsl_types(text: str) -> Iterator[Reading]:
         if pointer and (
             swizzle := re.search(r",\s{0,80}S<([0-9]{1,100},[0-9" r"]{1,100},-?[0-9]{1,100})>\s{0,80}(?:,|$)", inside)
         ):
-            lines.append(f"Sw<{swizzle[1]}> of the pointer permutes byte addresses, after an offset is added")
+            lines.append(f"Sw<{swizzle[1]}> of the pointer permutes byte addresses, after the offset is added")
         if "?" in inside:
             divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
             known = f"; known divisors: {', '.join(map(str, divisors))}" if divisors else ""
-            lines.append(f"each ? is a number that is known at run time only{known}")
+            lines.append(f"each ? is a number that is known only at run time{known}")
         lines += [line for piece in pieces for line in _piece_lines(piece)]
         yield Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, lines)
 
@@ -465,8 +469,8 @@ def _dsl_types(text: str) -> Iterator[Reading]:
 _DSL_KINDS: Final = {
     "layout": "a layout: shape and stride, or a swizzle composed with one",
     "memref": "a tensor in memory: element type, memory, alignment, layout",
-    "coord_tensor": "a tensor of coordinates: where it starts, and a layout with basis strides; what a TMA copy "
-    "is given",
+    "coord_tensor": "a tensor of coordinates: its start, and a layout with basis strides; a TMA copy takes such a "
+    "tensor",
     "ptr": "a pointer: element type, memory, alignment",
     "tile": "a tiler: one layout for each mode",
     "shape": "a shape",
@@ -474,7 +478,7 @@ _DSL_KINDS: Final = {
     "coord": "a coordinate",
     "int_tuple": "a tuple of integers",
     "swizzle": "a swizzle",
-    "composed_layout": "a layout behind a swizzle or another function",
+    "composed_layout": "a layout followed by a swizzle or another function",
     "tiled_mma": "a tiled MMA",
     "tiled_copy": "a tiled copy",
     "copy_atom": "a copy operation",
@@ -548,7 +552,7 @@ def _array_reading(
     dense = all(stride[i] == math.prod(shape[i + 1 :]) for i in range(len(shape)) if shape[i] != 1)
     lines.append("row-major and dense: contiguous in PyTorch's sense" if dense else "not contiguous in PyTorch's sense")
     if order and stride[order[0]] != 1:
-        text = f"no mode has stride 1 (the smallest is {stride[order[0]]} elements); TMA needs a contiguous mode"
+        text = f"no mode has stride 1 (the smallest stride is {stride[order[0]]} elements); TMA needs a contiguous mode"
         broken.append(Diagnostic("contiguous mode", "stride", stride[order[0]], "elements", text=text))
         changes.append("copy it once: x.contiguous()")
     elif order:
@@ -568,9 +572,12 @@ def _array_reading(
             changes += offered
     if not dtype:
         need = [f"{bits} bits: a multiple of {128 // bits}" for bits in (8, 16, 32)]
-        lines.append(f"for TMA each stride but 1 must be a multiple of 16 bytes, in elements of {', '.join(need)}")
+        lines.append(
+            f"for TMA each stride other than 1 must be a multiple of 16 bytes, that is of these numbers of "
+            f"elements: {', '.join(need)}"
+        )
         odd = [stride[i] for i in order[1:] if stride[i] % 4]
-        lines += [f"stride {n} is a multiple of 16 bytes for no type of 32 bits or less" for n in odd]
+        lines += [f"stride {n} is not a multiple of 16 bytes for any type of 32 bits or less" for n in odd]
     missing = () if dtype else ("the element type",)
     head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as PyTorch has them"
     kept = Reading(head, *span, lines, broken, changes, missing)
@@ -609,7 +616,9 @@ def _tile_sizes(text: str) -> Iterator[Reading]:
         fit = f"; K-major with swizzle {', '.join(choices)}" if choices else "; no canonical K-major layout divides it"
         lines.append(bytes_text + (fit if len(sizes) in (2, 3) else ""))
     if max(sizes) > bounds("box")[1]:
-        lines.append(f"{max(sizes)} is more elements than a box has along one mode: several instructions")
+        lines.append(
+            f"{max(sizes)} exceeds the 256 elements of a box along one mode, so the copy needs several instructions"
+        )
     yield Reading(f"A tile of {match[1]}", 0, len(text), lines)
 
 
@@ -643,7 +652,7 @@ def read_types(text: str) -> list[Reading]:
             continue
         end = type_end(text, match.end())
         if end is None:
-            cut = "the type is cut off: its arguments do not end"
+            cut = "the type is cut off, because its argument list does not end"
             found.append(Reading("A type of CuTe C++", match.start(), match.end(), (cut,), missing=("the whole type",)))
             break
         read_to = end
@@ -651,7 +660,7 @@ def read_types(text: str) -> list[Reading]:
         thing = unless_refused(parse, spelled)
         if isinstance(thing, (Layout, ComposedLayout, Swizzle)):
             lines = [line.strip() for line in facts_of(thing)]
-            unknown = ["each n is a number that is known at run time only"] if "n0" in spelled else []
+            unknown = ["each n is a number that is known only at run time"] if "n0" in spelled else []
             found.append(Reading(f"A type of CuTe C++: {shortened(spelled, 160)}", match.start(), end, lines + unknown))
     return found
 

@@ -1,8 +1,8 @@
-"""The text for layouts, tensors, basis elements, swizzles and tensor maps.
+"""Texts for layouts, tensors, basis elements, swizzles and tensor maps.
 
 A layout's text explains each stride and its value, with sample coordinates and their elements; a tensor's also its
-iterator: `explain(tensor)` of a coordinate tensor answers what its printed form leaves open. Of more than `MOST_MODES`
-modes the first ones are explained and the others counted.
+iterator: `explain(tensor)` of a coordinate tensor answers what its printed form leaves open. If there are more than
+`MOST_MODES` modes, the text explains the first ones and counts the others.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def is_counting(thing: Thing) -> bool:
 
 
 def is_basis_layout(thing: Layout | ComposedLayout) -> bool:
-    """A layout of which some stride is a basis element."""
+    """A layout with at least one stride that is a basis element."""
     return isinstance(thing, Layout) and any(mode.axis is not None for mode in _flat_modes(thing))
 
 
@@ -115,7 +115,7 @@ def _meaning(mode: _Mode, scalar: str) -> str:
         return "a step moves nowhere: every index gives the same element"
     where = scalar if mode.axis is None else f"coordinate mode {_dotted(mode.axis)}"
     if isinstance(step, Ratio):
-        return f"{step.denominator} steps add {step.numerator} to {where} (between them, rounded toward zero)"
+        return f"{step.denominator} steps add {step.numerator} to {where} (rounded toward zero in between)"
     if isinstance(step, int) and step < 0:
         return f"a step takes {-int(step)} from {where}"
     return f"a step adds {_plain(step)} to {where}"
@@ -140,7 +140,7 @@ def _reason(mode: _Mode, flat: list[_Mode]) -> str:
     if covered == width:
         return f"{there} a step goes to the next block of {width}"
     if covered < width:
-        return f"{there} a step leaves {width - covered} out"
+        return f"{there} a step skips {width - covered}"
     return f"{there} blocks overlap by {covered - width}"
 
 
@@ -231,7 +231,7 @@ _INTEGERS = f"A tensor of implicit integers. {_COMPUTED}"
 
 
 def coordinate_tensor(tensor: Tensor) -> str:
-    """A tensor of coordinates: its iterator, its strides and why, samples, a formula for each coordinate."""
+    """A tensor of coordinates: its iterator, its strides with reasons, samples, and a formula for each coordinate."""
     layout, start = domain_of(tensor.layout), tensor.engine.coord
     numbers = _coordinate_leaves(start)
     first = tensor(_coordinate(layout.shape, {}))  # strides may reach modes that the iterator lacks
@@ -244,7 +244,7 @@ def coordinate_tensor(tensor: Tensor) -> str:
     out += ["", f"The iterator {tensor.engine}"]
     out.append(f"  starts at {_plain(start)}; an element is this plus the value of the layout at its coordinate.")
     if not all(_is(number, 0) for _, number in numbers):
-        out.append("  It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.")
+        out.append("  It is not the origin: the tensor is a slice or a tile of a larger one.")
     out.append("  Numbers with an underscore are known at compile time, the others at run time.")
     out = _about([*out, *_through(tensor.layout)], layout, tensor, "element", "the integer")
     few = len(_flat_modes(layout)) <= MOST_MODES
@@ -269,7 +269,8 @@ def counting(tensor: Tensor) -> str:
 
 
 def any_layout(layout: Layout) -> str:
-    """A layout of integers: strides and why, what it covers, samples; or one whose values are coordinates."""
+    """A layout of integers: its strides with reasons, its coverage, and samples; or a layout whose values are
+    coordinates."""
     if is_basis_layout(layout):
         head = [str(layout), "", "A layout whose values are coordinates: its strides are basis elements, `value@mode`."]
         return "\n".join(_about(head, layout, layout, "value", "the integer"))
@@ -280,7 +281,7 @@ def any_layout(layout: Layout) -> str:
 def stored(tensor: Tensor, typed: bool = True) -> str:
     """A tensor of stored elements: where it is, and its layout.
 
-    typed: the type of an element is known, not its width alone.
+    typed: the element type is known, not only its width.
     """
     layout, swizzle = tensor.layout, getattr(tensor.engine, "swizzle", None)
     element = tensor.element_type if typed else f"{tensor.element_type.bits} bits"
@@ -303,7 +304,7 @@ def facts_of_layout(layout: Layout | ComposedLayout) -> list[str]:
     count = int(size(layout))
     gaps = where.highest - where.lowest + 1 - where.distinct
     modes = counted(int(rank(layout)), "mode")
-    reached = "every element has an offset of its own"
+    reached = "every element has its own offset"
     if not one_to_one:
         reached = f"{counted(count, 'element')} share {counted(where.distinct, 'offset')}"
     unused = f"{counted(gaps, 'offset')} between them {'are' if gaps > 1 else 'is'} not used" if gaps else "no gaps"
@@ -369,18 +370,18 @@ def basis_text(element: ScaledBasis) -> str:
             str(element),
             "",
             f"A basis element: {element.value} in {where} of a coordinate, 0 in every other mode.",
-            f"Before the first @ is the distance ({known}), after it the mode, counted from 0.",
+            f"The distance comes before the first @ ({known}), the mode after it, counted from 0.",
             *nested,
             "",
             "As a stride",
             f"  one step along its mode adds {step} to the coordinate. A layout with such strides",
-            "  gives coordinates in place of offsets, which is what a TMA instruction is given.",
+            "  gives coordinates instead of offsets, as a TMA instruction needs them.",
         ]
     )
 
 
 def swizzle_text(swizzle: Swizzle) -> str:
-    """Which bits a swizzle combines, and the bytes of the engine's mode with these numbers."""
+    """The bits that a swizzle combines, and the bytes of the engine's mode with these numbers."""
     bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
     if not bits:
         return f"{swizzle}\n\nThe identity: no bit is changed."

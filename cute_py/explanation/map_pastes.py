@@ -1,4 +1,4 @@
-"""Tensor maps in a text: their 128 bytes in any form, and the arguments that a map was, or was not, encoded from.
+"""Tensor maps in a text: their 128 bytes in any form, and the arguments of an encoding that worked or failed.
 
 Arguments come by name (CUTLASS's and TileLang's prints, a debugger's frame, generated C, this library's repr), in the
 order of the driver's functions (a call in C, TVM's packed calls), or as DeepGEMM prints them. All become one request,
@@ -29,7 +29,7 @@ from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, 
 from cute_py.tma.descriptor.violations import violations
 
 Value: TypeAlias = int | str | tuple[int, ...]
-"""Pattern for the value behind the name of an argument: a number, the name of an enum, or a list."""
+"""Pattern for the value after the name of an argument: a number, the name of an enum, or a list."""
 
 _LONGEST_NUMBER: Final = 40
 _HEADER: Final = re.compile(r"TMA Desc Addr", re.IGNORECASE)
@@ -81,11 +81,11 @@ _KERNELS: Final = re.compile(
 _CUTLASS_PRINT: Final = "what CUTLASS prints when cuTensorMapEncodeTiled fails"
 _TILELANG_PRINT: Final = "what TileLang prints of the arguments of cuTensorMapEncode*"
 
-_NO_ADDRESS: Final = "the address is not in the text; the rules were checked with an aligned one"
+_NO_ADDRESS: Final = "the text does not contain the address; the rules were checked with an aligned address"
 LOOK_ELSEWHERE: Final = (
-    "If the driver refused it all the same, look elsewhere: the driver's version and the GPU (sm_90 or later), "
-    "cuInit and a current context on this thread, the map's own address (a multiple of 64; of 128 since CUDA 13), an "
-    "earlier asynchronous error that is only reported here, and whether these are the numbers of the call that failed."
+    "If the driver still refused it, check these: the driver's version and the GPU (sm_90 or later), cuInit and a "
+    "current context on this thread, the map's own address (a multiple of 64; of 128 since CUDA 13), an earlier "
+    "asynchronous error that this call reports, and whether these are the numbers of the call that failed."
 )
 
 
@@ -93,10 +93,9 @@ LOOK_ELSEWHERE: Final = (
 
 
 _ENCODED: Final = (
-    "These bytes are a map that a driver encodes. If the copy fails or brings wrong data, look elsewhere: whether "
-    "these are the tensor, type and box that the kernel expects, its coordinates (innermost first; the inner one at a "
-    "multiple of 16 bytes), the alignment of shared memory, the bytes that its barrier expects, and the fence after a "
-    "change of the map."
+    "These bytes are a valid map. If the copy fails or loads wrong data, check these: whether the kernel expects this "
+    "tensor, type and box, its coordinates (innermost first; the inner one at a multiple of 16 bytes), the alignment "
+    "of shared memory, the bytes that its barrier expects, and the fence after a change of the map."
 )
 
 
@@ -171,7 +170,7 @@ def read_bytes(text: str) -> list[Reading]:
         broken = violations(request)
         if broken and not _MAP_WORDS.search(text[max(0, begin - 200) : end + 40]):
             continue  # numbers of something else
-        notes = [] if any(raw) else ["all bytes are 0: nothing was encoded here, or the memory was cleared"]
+        notes = [] if any(raw) else ["all bytes are 0: no map was encoded here, or the memory was cleared"]
         found.append(map_reading(f"The {len(raw)} bytes of a tensor map", (begin, end), request, notes, _ENCODED))
     return found
 
@@ -216,7 +215,7 @@ def _map_of(piece: str) -> bytes | None:
 
 
 def bytes_refused(text: str) -> CuteError | None:
-    """Why the numbers of a map in a text are no map: a part of them, or too many."""
+    """The reason why numbers in a text are not a map: they are a part of one, or too many."""
     found = [text[begin:end] for begin, end in _places(text) if _MAP_WORDS.search(text[max(0, begin - 200) : end])]
     for piece in found[1:] + found[:1]:  # the runs of numbers before the whole text
         try:
@@ -251,7 +250,7 @@ def _deep_gemm(text: str) -> Iterator[Reading]:
         if request is None:
             continue
         notes = [
-            f"the type is not in the text: the rules are those of any type of {width} bytes",
+            f"the text does not contain the type; the rules are those for any type of {width} bytes",
             f"outer stride {' '.join(map(str, steps))} elements x {width} bytes = "
             f"{' '.join(str(step * width) for step in steps)} bytes",
             *([] if match["address"] else [_NO_ADDRESS]),
@@ -486,8 +485,8 @@ _PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {
 _LISTS: Final = ("global_dim", "global_strides", "box_dim", "element_strides")
 _CORNERS: Final = ("pixel_box_lower_corner", "pixel_box_upper_corner")
 _WITH_DEFAULTS: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
-_TURNED: Final = "sizes and strides were read from the last on: the last stride is the element's"
-_NO_STRIDES: Final = "the strides are not in the text; the other rules were checked with strides that break none"
+_TURNED: Final = "sizes and strides were read in reverse order, because the last stride is that of one element"
+_NO_STRIDES: Final = "the text does not contain the strides; the other rules were checked with valid strides"
 
 
 def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
@@ -528,7 +527,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     elif rank > 1 and len(dims) == len(strides) == rank and strides[0] > strides[-1] in _WIDTHS:
         yield from _outermost_first(kind, span, fields, notes)
     else:
-        defaults = [f"{', '.join(left_out)} (0 was taken)"] if left_out else []
+        defaults = [f"{', '.join(left_out)} (0 was assumed)"] if left_out else []
         yield _complete(kind, span, fields, rank, said, defaults)
 
 
@@ -589,7 +588,7 @@ def _complete(
         if _is_im2col(fields):
             values.pop("box_dim", None)
             assumed = [name for name in _CORNERS if name not in fields]
-            notes = [*notes, *(f"{name} is not in the text; 0 was taken" for name in assumed)]
+            notes = [*notes, *(f"the text does not contain {name}; 0 was assumed" for name in assumed)]
             for name in _CORNERS:
                 corner = fields.get(name, (0,) * (rank - 2))
                 values[name] = corner[: max(rank - 2, 0)] if isinstance(corner, tuple) else ()
@@ -601,7 +600,7 @@ def _complete(
         return Reading(kind, *span, notes, (Diagnostic("argument", text=error.headline),))
     if "data_type" not in fields:
         by = f"{8 * width} bits by the stride of mode 0" if width else "16 bits were assumed"
-        notes = [*notes, f"the type is not in the text; {by}"]
+        notes = [*notes, f"the text does not contain the type; {by}"]
     return map_reading(kind, span, request, notes, missing=missing)
 
 

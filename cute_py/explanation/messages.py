@@ -1,8 +1,8 @@
 """Error texts on TMA, layouts and placements of Triton, TileLang, CuTe DSL, CUTLASS, CCCL, JAX, PyTorch and others.
 
-A message states its rule and mostly its numbers; `rows/programs.toml` has those by which the program is known,
-`rows/messages.toml` the others. A message that is in neither is read by what it demands: an alignment, a power of two,
-a contiguous mode, a rank, a size of the box. Nsight Compute's counts of bank conflicts are read as well.
+A message states its rule and usually its numbers. `rows/programs.toml` has the messages that identify their program,
+and `rows/messages.toml` the others. For a message in neither file, explain reads its requirement: an alignment, a power
+of two, a contiguous mode, a rank, or a size of the box. It also reads Nsight Compute's counts of bank conflicts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WRAPPED: Final = re.compile(
 
 
 def by_program() -> tuple[Row, ...]:
-    """The messages by which their program is known."""
+    """The messages that identify their program."""
     return rows("programs")
 
 
@@ -171,11 +171,12 @@ _COUNTED: Final = {
 }
 """The end of a metric's name -> what it counts."""
 _CONFLICTS: Final = (
-    "a pass (wavefront) serves 32 banks of 4 bytes; a conflict is a pass more than the bytes of a request need",
-    "the metrics also count waits for other traffic of the same memory: a few remain where there is no conflict",
+    "one pass (wavefront) serves 32 banks of 4 bytes; each pass beyond those that the bytes of a request need is a "
+    "conflict",
+    "the metrics also count waits for other traffic to the same memory, so a few remain even without conflicts",
 )
 _APART: Final = (
-    "bank_conflicts(layout, dtype, access=...) says which threads meet in which bank; a swizzle takes them apart: "
+    "bank_conflicts(layout, dtype, access=...) shows which threads access the same bank. A swizzle separates them: "
     "make_smem_layout for TMA and wgmma, composition(Swizzle(3, 3, 3), ...) for rows of 64 elements of 16 bits"
 )
 
@@ -189,11 +190,11 @@ def read_metrics(text: str) -> list[Reading]:
     for match in matches:
         count = int(match["count"].replace(",", ""))
         if count and (match["op"] or len(matches) == 1):
-            each = f", {match['ways']} passes a request" if "ways" in match.groupdict() else ""
+            each = f", {match['ways']} passes per request" if "ways" in match.groupdict() else ""
             shown = f"{_COUNTED.get(match['op'] or '', match['op'] or 'all')}: {count} conflicts{each}"
             found.append(Diagnostic("bank conflicts", text=shown, severity="warning"))
     meaning = _CONFLICTS if found else (*_CONFLICTS, "no operation has a conflict")
     span = matches[0].start(), max(match.end() for match in matches)
-    missing = ("the shared layout, the element type, and which thread reads or writes what",) if found else ()
+    missing = ("the shared layout, the element type, and the elements of each thread",) if found else ()
     changes = (_APART,) if found else ()
     return [Reading("Bank conflicts, as Nsight Compute counts them", *span, meaning, found, changes, missing)]

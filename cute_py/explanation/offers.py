@@ -1,4 +1,4 @@
-"""Which changes explain offers: those that pass the strictest check there is for what the user wants.
+"""The changes that explain offers: only those that pass the strictest check for their kind of object.
 
     a composition              gives A(B(i)) for every i: `strict=True`
     a divide                   composes so with the tiles and the rest
@@ -32,11 +32,11 @@ Change: TypeAlias = Callable[[], object]
 
 
 def passes_check(change: Change, before: object = None) -> bool:
-    """Does a change make an object that passes every check of its kind?
+    """Whether a change makes an object that passes every check of its kind.
 
     Args:
         change: makes the changed object, or raises an error of this library.
-        before: what is changed, where it exists: its hazards are not held against the change.
+        before: the object before the change, if it exists; hazards that it already has do not count against the change.
 
     >>> passes_check(lambda: TensorMapTiled(6, 4096, (64, 8), (128,), (64, 8)))
     True
@@ -72,9 +72,10 @@ def composes(left: LayoutLike, right: Tiler) -> bool:
 
 
 def divides_whole(layout: Layout | ComposedLayout, tiler: Tiler) -> bool:
-    """Does a divide by the tiler visit the elements of the layout, tile after tile, with no tile that hangs over?
+    """Does a divide by the tiler visit the elements of the layout, tile after tile, without a tile that extends past
+    the end?
 
-    Sizes that are symbols decide nothing here: then the divide itself is the strictest check.
+    Symbolic sizes can't decide this; then the divide itself is the strictest check.
     """
     if not passes_check(lambda: zipped_divide(layout, tiler)):
         return False

@@ -1,13 +1,13 @@
-"""PTX instructions in a text, judged by the instruction table, what ptxas says of them, and programs that wait forever.
+"""PTX instructions in a text, checked by the instruction table; messages of ptxas; and programs that wait forever.
 
-An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined as `examine` does: what keeps it from
-assembling, where it assembles, and a text with its modifiers that does. Operands of inline assembly (`%0`) have no
-type in the text and are left alone.
+An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined by `examine`: the reasons why it does not
+assemble, the targets that assemble it, and a text with its modifiers that assembles. Operands of inline assembly (`%0`)
+have no type in the text and are ignored.
 
 A program of mbarrier and copy instructions runs on the machine. Its lines become a kernel of one thread in each CTA,
 every instruction on the line that it has in the text. A copy becomes the bytes that it brings to its barrier: its
-operands are rarely in the text, its box is. The machine's findings say what a wait is short of, and a change is offered
-after a run without the finding.
+operands are rarely in the text, its box is. The machine's findings name the missing bytes or arrivals of a wait, and a
+change is offered only if a run with it has no such finding.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _notes(text: str) -> Iterator[Reading]:
     found = [row for row in rows("ptxas_notes") if any(row.pattern in match[0] for match in matches)]
     lines = [row.text for row in found]
     if any(match[0].startswith(_SERIALIZED) for match in matches):
-        lines.insert(0, "the results are right, but each wgmma waits for the one before it")
+        lines.insert(0, "the results are right, but each wgmma waits for the previous one")
     span = matches[0].start(), max(match.end() for match in matches)
     of = "wgmma" if any("setmaxnreg" not in match[0] for match in matches) else "registers"
     yield Reading(f"A note of ptxas on {of}", *span, lines, (), [row.change for row in found])
@@ -183,23 +183,22 @@ def _usage(text: str) -> Iterator[Reading]:
         registers = int(match["registers"] or match["alone"] or 0)
         if registers:
             most = most_threads(registers)
-            lines.append(f"{registers} registers a thread: at most {most} threads in a block")
+            lines.append(f"{registers} registers per thread: at most {most} threads in a block")
         if smem := _SMEM.search(match[0]):
-            lines.append(f"{smem[1]} bytes of static shared memory; what a launch adds is not counted")
+            lines.append(f"{smem[1]} bytes of static shared memory, without the dynamic shared memory of a launch")
         if match["stack"] is not None and int(match["stores"]) + int(match["loads"]):
-            found = (
-                f"{match['stores']} bytes of stores and {match['loads']} of loads of a thread are spills: registers "
-            )
+            found = f"each thread spills {match['stores']} bytes of stores and {match['loads']} of loads: registers "
             broken.append(Diagnostic("spills", text=f"{found}that lie in local memory", severity="warning"))
             changes.append(
-                "fewer values a thread (a smaller tile, more warps), arrays indexed by constants in unrolled loops, or "
-                f"more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no -maxrregcount"
+                f"use fewer values per thread (a smaller tile, more warps), index arrays by constants in unrolled "
+                f"loops, or allow more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no "
+                f"-maxrregcount"
             )
         elif match["stack"] is not None:
             lines.append("no register is spilled")
-            stack = "a stack frame without spills holds arrays whose index is known at run time, or calls"
+            stack = "a stack frame without spills holds arrays with a run-time index, or the frames of calls"
             lines += [stack] if int(match["stack"]) else []
-        yield Reading("What ptxas says of a kernel's registers", *match.span(), lines, broken, changes)
+        yield Reading("Register usage of a kernel, as ptxas prints it", *match.span(), lines, broken, changes)
 
 
 def _message(what: str) -> tuple[str, str]:
@@ -207,35 +206,35 @@ def _message(what: str) -> tuple[str, str]:
     if needed := _NEEDS_VERSION.search(what):
         version = needed["version"]
         return (
-            f"the PTX says an older .version than {version}",
-            f".version {version} or later; compilers write that of their toolkit, so take a newer toolkit",
+            f"the .version of the PTX is older than {version}",
+            f"use .version {version} or later; a compiler writes the version of its toolkit, so use a newer toolkit",
         )
     if old := _OLD_PTXAS.search(what):
         why = f"this ptxas reads PTX up to {old['known']}; the compiler that wrote {old['version']} is newer than it"
         return (
             why,
-            f"the ptxas of a toolkit with PTX {old['version']} first in PATH, or an older compiler",
+            f"put the ptxas of a toolkit with PTX {old['version']} first in PATH, or use an older compiler",
         )
     if other := _OTHER_ARCH.search(what):
         why = f"the PTX is for {other['arch']}, and ptxas or the driver was asked for {other['asked']}"
         return why, _compiled(other["arch"])
     if advised := _ADVISED.search(what):
-        return "legal for both targets; with warnings as errors it stops there", _compiled(advised["arch"])
+        return "legal for both targets, but an error if warnings are errors", _compiled(advised["arch"])
     if few := _FEW_REGISTERS.search(what):
         return _few_registers(int(few["had"]), int(few["needs"] or 0))
     if unknown := _NO_TARGET.search(what):
         floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)
-        change = f".version {version_text(floor)} or later for {unknown['arch']}" if floor is not None else ""
+        change = f"use .version {version_text(floor)} or later for {unknown['arch']}" if floor is not None else ""
         return "this .version of PTX is older than the target", change
     if _NO_SUCH_GPU.search(what):
-        change = "the ptxas of another toolkit, whose nvcc --list-gpu-code has the target"
+        change = "use the ptxas of a toolkit whose nvcc --list-gpu-code lists the target"
         return "this ptxas does not know the target: it is older than the GPU, or has dropped it", change
     if shared := _TOO_MUCH_SHARED.search(what):
         asked, most = int(shared["asked"], 16), int(shared["most"], 16)
-        why = f"the kernel declares {asked} bytes of shared memory; {most} are the most of such a block"
+        why = f"the kernel declares {asked} bytes of static shared memory; the limit is {most}"
         if most == SHARED_AT_ONCE:
-            return why, "declare it extern __shared__, whose size is given at the launch"
-        return why, "fewer stages, or a smaller tile"
+            return why, "declare it extern __shared__, and pass the size at the launch"
+        return why, "use fewer stages, or a smaller tile"
     if (target := _TARGET.search(what)) is None:
         meaning = first_of("ptxas_errors", what)
         return "" if meaning is None else meaning.text, ""
@@ -244,16 +243,16 @@ def _message(what: str) -> tuple[str, str]:
     if known is not None and number >= known.stop:
         last = known.stop - 1
         have = f"sm_{known.start}" + (f" to sm_{last}" if last > known.start else "")
-        why = f"only GPUs of {have} have this: one of {named} does not, whatever the target"
+        why = f"only GPUs of {have} have this; a GPU of {named} does not, for any target"
         own = f"sm_{known.start}a"
-        return why, f"this code for {have} alone ({_compiled(own)}), and code without it for {named}"
+        return why, f"compile this code only for {have} ({_compiled(own)}), and other code for {named}"
     if known is not None or target["needs"] is None:
         own = f"sm_{number if known is None or number in known else known[0]}a"
         if own == named and target["needs"]:
             return f"the target of this compilation is not {named}", _compiled(named)
         if own == named or (known is None and number < _FIRST_OF_FAMILIES):
             return f"{named} does not have this", ""
-        why = f"features of one family, such as this one, need their own target, {own}; no later GPU runs that code"
+        why = f"this is a feature of one architecture and needs its own target, {own}; later GPUs do not run that code"
         return why, _compiled(own)
     return f"the target of this compilation is below {named}", _compiled(named)
 
@@ -261,11 +260,11 @@ def _message(what: str) -> tuple[str, str]:
 def _few_registers(had: int, needs: int) -> tuple[str, str]:
     """Explain too few registers for an instruction, and give the block size that leaves enough."""
     why = (
-        f"ptxas had {had} registers a thread: {REGISTERS} of a multiprocessor by the threads of the block, or "
-        "-maxrregcount; what setmaxnreg asks for later is not counted"
+        f"ptxas had {had} registers per thread: the {REGISTERS} registers of a multiprocessor divided by the threads "
+        f"of the block, or -maxrregcount. ptxas does not count registers that setmaxnreg adds later"
     )
     warpgroups = REGISTERS // max(needs, 1) // 128
-    fewer = f"at most {128 * warpgroups} threads leave {needs} registers, or " if needs and 0 < warpgroups < 8 else ""
+    fewer = f"use at most {128 * warpgroups} threads ({needs} registers), or " if needs and 0 < warpgroups < 8 else ""
     return why, f"{fewer}a smaller tile for each thread"
 
 
@@ -349,7 +348,7 @@ class _Program:
         elif verb == "init":
             count = numbers[-1] if numbers else 1
             self.steps.append(_Step(line, verb, name, count, ctas=ctas))
-            self.lines.append(f"{name}: a phase takes {counted(count, 'arrival')} and the bytes that are announced")
+            self.lines.append(f"{name}: a phase needs {counted(count, 'arrival')} and the announced bytes")
         elif verb.startswith("arrive"):
             threads, drops = _threads(step["note"]), verb == "arrive_drop"
             expects = "expect_tx" in op and bool(numbers)
@@ -367,7 +366,7 @@ class _Program:
             kind = TYPE_NAME.search(note) or TYPE_NAME.search(self.text)
             if box is None or kind is None:
                 missing = f"the box and the element type of {op.split('.mbarrier')[0]}"
-                self.unknown.append(f"{missing}: its bytes are not in the text")
+                self.unknown.append(f"{missing}: the text does not contain its bytes")
                 return
             sizes, bits = [int(n) for n in re.findall(r"[0-9]{1,9}", box["box"])], type_bits(kind[1])
             count = math.prod(sizes) * bits // 8
@@ -499,21 +498,24 @@ def read_waits(text: str) -> list[Reading]:
         program.add(match)
     steps, hangs = program.judged(), HANG.search(text)
     broken = _run_errors(steps, program.initialises)
-    changes = [fix for one in broken for fix in one.fixes]
+    changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))
     if broken and not changes:
         changes = list(_tried_changes(steps, program.initialises))
     if not broken and hangs and not program.unknown:
-        where = "look at the parity, at another barrier, or at a load that was not issued"
-        program.lines.append(f"the bytes and the arrivals balance: {where}")
+        where = "check the parity, other barriers, and whether all loads were issued"
+        program.lines.append(f"the bytes and the arrivals balance; {where}")
     begun, waits = _ROUND.search(text), [match for match in matches if match["verb"] in _WAITS]
     constant = [match for match in waits if re.search(r",\s{0,80}[01]\s{0,80}$", match["operands"])]
     if begun is not None and constant and constant[-1].start() > begun.start():
-        same = "a wait in a loop names the same parity in every round: every second wait is over before its phase is"
+        same = (
+            "a wait in a loop names the same parity in every round, so every second wait passes before its phase "
+            "completes"
+        )
         broken.append(Diagnostic("never completes phase", text=same, source="PTX ISA, mbarrier"))
-        changes.append("flip the parity each time round: 0, 1, 0, 1, ...")
+        changes.append("flip the parity in every round: 0, 1, 0, 1, ...")
     kind = "A program of mbarrier and copy instructions" + (" that waits forever" if hangs else "")
     span = matches[0].start(), max(matches[-1].end(), hangs.end() if hangs else 0)
-    elsewhere = "Look at whether every thread that should arrive reaches its instruction, and at the addresses."
+    elsewhere = "Check whether every thread that should arrive reaches its instruction, and check the addresses."
     unknown = list(dict.fromkeys(program.unknown))
     return [Reading(kind, *span, program.lines, broken, changes, unknown, elsewhere, not unknown)]
 
@@ -524,7 +526,7 @@ def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:
     for place, step in enumerate(steps):
         if step.verb == "wait":
             other = 1 - step.number
-            text = f"wait with parity {other} in line {step.line}, and flip it each time round"
+            text = f"wait with parity {other} in line {step.line}, and flip it in every round"
             tried = [(text, replace(step, number=other))]
         elif step.verb == "announce":
             copies = [one for one in steps if one.verb == "copy" and one.barrier == step.barrier]

@@ -1,8 +1,8 @@
 """Records of the findings in a pasted text, and the form of an answer.
 
-A recogniser is a function `text -> readings`. It says what a part of a text is, what the numbers in it mean, which
-rules they break (`Diagnostic`), which change works, and what the text lacks for a verdict. Recognisers see a text in
-turn, each without what the earlier ones took.
+A recogniser is a function `text -> readings`. A reading has the kind of a part of the text, the meaning of its numbers,
+the rules that they break (`Diagnostic`), changes that work, and the data that the text lacks for a verdict. Recognisers
+run one after another; each sees the text without the parts that earlier ones read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cute_py.explanation.reasons import (
 )
 
 MOST_READINGS: Final = 12
-"""Parts of one text that are answered; the others are counted."""
+"""Maximum number of parts of one text to answer; the others are counted."""
 LONGEST_LINE: Final = 400
 """Characters of a line of an answer."""
 
@@ -37,11 +37,11 @@ class Reading:
     """One part of a text, understood.
 
     Attributes:
-        kind: what it is; begin, end: its place in the text, in characters.
-        meaning: lines on what it means.
+        kind: the kind of the part; begin, end: its place in the text, in characters.
+        meaning: lines on its meaning.
         broken: the rules that it breaks; a warning is legal and harmful.
-        changes: what works instead; each was tried against all rules.
-        missing: what the text lacks; elsewhere: where to look where no rule is broken.
+        changes: changes that work; each was tried against all rules.
+        missing: data that the text lacks; elsewhere: other causes to check if no rule is broken.
         judged: whether rules apply to it, so that an empty `broken` means that it is sound.
         scope: what was judged and what was not, where the rules are counted.
     """
@@ -80,13 +80,13 @@ def reason_of(rule: str) -> Reason | None:
     """The reason of a rule, by its id.
 
     >>> reason_of("box").why
-    'A map holds the size of the box less 1 in 8 bits of each mode.'
+    'A map stores the box size of each mode, less 1, in 8 bits.'
     """
     return MAP_REASONS.get(rule) or REASONS.get(rule) or assertion_reason(rule)
 
 
 def condition_id(condition: str) -> str | None:
-    """The id of what CuTe C++ asserts, from the text that a program prints of it, which may be longer or cut off.
+    """The id of an assertion of CuTe C++, from the printed text, which may be longer or truncated.
 
     >>> condition_id("Shape Divis"), condition_id("Shape Divisibility Condition, in composition"), condition_id("mine")
     (None, 'Shape Divisibility Condition', None)
@@ -121,7 +121,7 @@ def _headed(title: str, lines: Sequence[str]) -> str:
 
 
 def answer(readings: Sequence[Reading]) -> str:
-    """The answer to a text: each reading in the order of the text, what is the same only once."""
+    """The answer to a text: all readings in the order of the text, without repetitions."""
     ordered = sorted(readings, key=lambda reading: reading.begin)
     parts: list[str] = []
     for reading in ordered:
@@ -135,7 +135,7 @@ def answer(readings: Sequence[Reading]) -> str:
 
 
 def without(text: str, readings: Sequence[Reading]) -> str:
-    """The text with blanks where it was read, so that places stay the same.
+    """The text with blanks in place of the read parts, so positions stay the same.
 
     >>> without("ab cd", [Reading("x", 0, 2)])
     '   cd'

@@ -1,9 +1,9 @@
-"""The long form of an error: the rule that was broken, why it exists, its source, and what to do.
+"""The long form of an error: the broken rule, the reason for it, its source, and the change.
 
-A reason is found by the id of its rule, never by a text: a `Diagnostic` of a tensor map has one, a step of the verifier
-has its number, and every error of this library carries one as `.rule`. The tables below have a row for each rule: those
-of a tensor map (`descriptor.limits`, whose reasons about bits follow from the fields that the map has), the steps of
-the verifier, the conditions of the G-basis, the traps of the hardware, the races that `diagnose` sees, a barrier that
+The id of a rule selects its reason, never a text: a `Diagnostic` of a tensor map has an id, a step of the verifier has
+its number, and every error of this library has an id as `.rule`. The tables below have a row for each rule: those of a
+tensor map (`descriptor.limits`, whose reasons about bits follow from the fields that the map has), the steps of the
+verifier, the conditions of the G-basis, the traps of the hardware, the races that `RaceError` names, a barrier that
 never completes, the conditions that CuTe C++ asserts in the algebra (`assertions.txt` has those on tensors, copies and
 MMAs); then one row for each class of `cute_py.errors`, which apply where no rule is known. The last table has terms
 without an object of their own: the vocabulary of TMA, and the errors that the CUDA driver returns.
@@ -56,7 +56,7 @@ CONDITION_REASONS: Final = reasons("condition")
 """Condition that CuTe C++ asserts -> its reason."""
 
 CLASS_REASONS: Final = reasons("class")
-"""Class of errors -> what is said in general."""
+"""Class of errors -> its general reason."""
 _VECTORIZED: Final = CONDITION_REASONS["Copy_Traits: src failed to vectorize into registers"]
 SEVERAL_IDS: Final = {
     "TMA requires CTA_Tile and SLayout top-level shape equivalence.": next(iter(GBASIS_REASONS.values())),
@@ -132,7 +132,7 @@ def _is_message(said: str, pattern: str) -> bool:
 
 
 def error_text(error: CuteError) -> str:
-    """The text of an error, the rules behind it with their reasons, and its place in the tree.
+    """The text of an error, its rules with their reasons, and its place in the tree of classes.
 
     >>> print(error_text(CuteError("no")).splitlines()[0])
     CuteError: no
@@ -148,7 +148,7 @@ def error_class_text(kind: type[CuteError]) -> str:
 
 
 def reasons_of(error: CuteError) -> list[tuple[str, Reason, str]]:
-    """(the rule in its own words, its reason, its source) of each rule behind an error; empty if none is known."""
+    """(the text of the rule, its reason, its source) of each rule of an error; empty if none is known."""
     broken = [v for v in getattr(error, "violations", ()) if isinstance(v, Diagnostic) and v.rule in MAP_REASONS]
     if broken:
         return [(f"{v.argument}: it must {v.requirement}", MAP_REASONS[v.rule], v.source) for v in broken]
@@ -205,7 +205,7 @@ def _about(kind: type) -> str:
 
 
 TERMS: Final = reasons("term")
-"""Term -> what it is, where to find it, and who defines it."""
+"""Term -> its meaning, where to find it, and its source."""
 DRIVER_ENUMS: Final = (TensorMapSwizzle, TensorMapDataType, Interleave, L2Promotion, OobFill)
 _NAMES_OF_ENUMS: Final = (*(kind.__name__ for kind in DRIVER_ENUMS), "Op")
 
@@ -242,7 +242,7 @@ def term_text(text: str) -> str | None:
         spelled = [found for kind in DRIVER_ENUMS if (found := member_named(kind, name)) is not None]
     if spelled:
         also = [f"{type(other).__name__}.{other.name}" for other in spelled[1:]]
-        return member_text(spelled[0]) + (f"\n\nThe same spelling: {', '.join(also)}" if also else "")
+        return member_text(spelled[0]) + (f"\n\nOther objects with this spelling: {', '.join(also)}" if also else "")
     return None if dtype is None else instance_text(dtype)
 
 

@@ -1,7 +1,7 @@
 """Printed tiled operations, atoms and descriptors of shared memory, as CuTe C++ and CuTe DSL write them.
 
-A print has no name of the operation; those of CuTe with the printed layouts are named. A descriptor's fields
-are decoded from its 64 bits.
+A print does not name its operation, so the reading names all operations of CuTe with the printed layouts. A
+descriptor's fields are decoded from its 64 bits.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.mma_atom import MmaAtom
@@ -25,6 +25,9 @@ from cute_py.layout.trees import leaves
 from cute_py.notation.parse import Parsed, dsl_type, parse
 from cute_py.notation.tiled_operations import as_cpp, same_layouts
 
+if TYPE_CHECKING:
+    from cute_py.machine.tensor_memory.instruction_descriptor import InstructionDescriptor
+
 _TILED: Final = re.compile(
     r"^(?:[ \t]{0,100}Thr(?:Copy|MMA)[ \t]{0,100}\n[ \t]{1,100}Thr(?:Idx| VMNK):[ \t]{0,100}(?P<slice>[^\n]{1,60})\n)?"
     r"(?:[^\n]{0,60}[=:}])?[ \t]{0,100}(?P<kind>Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)[ \t]{0,100}$",
@@ -36,8 +39,8 @@ _TILED_FIELD: Final = re.compile(
 
 
 def read_tiled(text: str) -> list[Reading]:
-    """Every tiled operation, atom and descriptor of shared memory that was printed in a text."""
-    return [*_tiled_operations(text), *_descriptors(text), *_instruction_descriptors(text)]
+    """Every tiled operation, atom and descriptor that was printed in a text, and what descriptors say together."""
+    return [*_tiled_operations(text), *_descriptors(text), *_instruction_descriptors(text), *_products(text)]
 
 
 def _tiled_operations(text: str) -> Iterator[Reading]:
@@ -84,7 +87,7 @@ def _named(text: str) -> list[str]:
         return []
     if len(names) == 1:
         return [f"these are the layouts of {names[0]}"]
-    head = f"{len(names)} operations of CuTe have these layouts, and the print does not say which"
+    head = f"{len(names)} operations of CuTe have these layouts, and the print does not name the operation"
     more = [f"  and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     return [head, *(f"  {name}" for name in names[:MOST_NAMES]), *more]
 
@@ -165,25 +168,26 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
         threads, values = (int(n) for n in product_each(held.shape))
         warp = moved[0] if one is not None and moved[:1] == [32] and _shared(one) else 1
         if warp > 1:
-            lines += [f"{threads} threads: a warp reads or writes {values} values of tensor memory together"]
+            lines += [f"{threads} threads: each warp together reads or writes {values} values of tensor memory"]
             threads //= warp
         else:
             lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
         if bits and warp == 1:
-            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes a thread")
+            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes per thread")
         if tile:
             area = math.prod(tile)
             lines.append(f"a tile of {'x'.join(map(str, tile))}, {area} elements")
             if area != threads * values:
                 lines.append(
-                    f"threads x values = {threads * values} is not the tile's {area}: elements are repeated or left out"
+                    f"threads x values = {threads * values} differs from the tile's {area} elements: the copy repeats "
+                    f"or skips elements"
                 )
         steps = leaves(held.stride[1]) if isinstance(held.stride, tuple) else []
         first = known_number(steps[0]) if steps else None
         if first is not None and tile:
             along = "mode 0 (M)" if first < tile[0] else "mode 1 (N)"
             lines.append(
-                f"the values of a thread follow each other {first} apart in the tile, counted along M first: {along}"
+                f"consecutive values of a thread are {first} elements apart in the tile, counted along M first: {along}"
             )
     for name in ("ValLayoutSrc", "ValLayoutDst"):
         one = _field(fields, name)
@@ -221,7 +225,7 @@ def _descriptors(text: str) -> Iterator[Reading]:
             continue
         head, *lines = found.explain().split("\n")
         wrong = tuple(found.check())
-        lines.append("LBO and SBO: of a K-major operand with a swizzle LBO is not used; explain('LBO') has the table")
+        lines.append("LBO and SBO: a K-major operand with a swizzle does not use LBO; explain('LBO') has the table")
         yield Reading(head, *match.span(), [line.strip() for line in lines], wrong)
 
 
@@ -235,18 +239,63 @@ _INSTRUCTION: Final = re.compile(
 _KIND: Final = re.compile(r"kind::(\w{2,10})")
 
 
+def _read_as(value: int, kind: str | None) -> tuple[list[InstructionDescriptor], list[InstructionDescriptor]]:
+    """The readings of an instruction descriptor that break no rule, and those to choose from, the best first."""
+    from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
+
+    read = [InstructionDescriptor(value, name) for name in MMA_KINDS]
+    fits = [one for one in read if not (one.check(1) and one.check(2) and one.check(1, weights=True))]
+    return fits, [one for one in read if one.kind == kind] or fits or read
+
+
 def _instruction_descriptors(text: str) -> Iterator[Reading]:
     matches = some(_INSTRUCTION.finditer(text), 16)
     named = _KIND.search(text)
     for match in matches:
-        from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
-
-        read = [InstructionDescriptor(int(match["value"], 16), kind) for kind in MMA_KINDS]
-        fits = [one for one in read if not (one.check(1) and one.check(2) and one.check(1, weights=True))]
-        chosen = [one for one in read if named is not None and one.kind == named[1]] or fits or read
+        fits, chosen = _read_as(int(match["value"], 16), None if named is None else named[1])
         head, *lines = chosen[0].explain().split("\n")
         wrong = () if chosen[0] in fits else tuple(chosen[0].check())
         others = [f"kind::{one.kind}" for one in fits if one is not chosen[0]]
         if named is None and others:
-            lines.append(f"the text names no kind; it fits {', '.join(others)} too")
+            lines.append(f"the text does not name the kind; the value also fits {', '.join(others)}")
         yield Reading(head, *match.span(), [line.strip() for line in lines], wrong)
+
+
+# ---- how an instruction reads its operands -------------------------------------------------------------------------
+
+_OPERAND: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:[gu]mma|tcgen05|smem|matrix)[ _-]?)?"
+    r"(?:(?P<before>[ab])[ _-]?desc(?:riptor)?|desc(?:riptor)?[ _-]?(?P<behind>[ab]))\s{0,9}[:=]\s{0,9}"
+    r"(?P<value>0x[0-9a-f]{9,16})\b",
+    re.IGNORECASE,
+)
+_VECTORS: Final = re.compile(r"scale_vec::([124])X|block(16|32)")
+
+
+def _products(text: str) -> Iterator[Reading]:
+    """An instruction descriptor with the descriptors of A and B: what the instruction reads."""
+    instruction, named = _INSTRUCTION.search(text), _KIND.search(text)
+    found = {(match["before"] or match["behind"]).lower(): match for match in some(_OPERAND.finditer(text), 16)}
+    if instruction is None or len(found) < 2:
+        return
+    from cute_py.machine.tensor_memory.umma_operands import UmmaOperands
+
+    _, chosen = _read_as(int(instruction["value"], 16), None if named is None else named[1])
+    one = chosen[0]
+    vectors = _VECTORS.search(text)
+    factors = None
+    if vectors is not None and one.scale_type is not None:
+        factors = int(vectors[1]) if vectors[1] else one.k // int(vectors[2])
+    values = [int(found[name]["value"], 16) for name in "ab"]
+    pair = "cta_group::2" in text or (bool(one.check(1)) and not one.check(2))
+    group, weights = 2 if pair else 1, ".ws" in text
+    operands = unless_refused(
+        lambda: UmmaOperands(one.value, values[0], values[1], one.kind, group, scale_vec=factors, weights=weights)
+    )
+    if operands is None:
+        return
+    head, *lines = operands.explain().split("\n")
+    arguments = [f"{one.value:#010x}", *(f"{value:#x}" for value in values), repr(one.kind), *(["2"] if pair else [])]
+    lines.append(f"a picture: cute.draw.draw(cute.UmmaOperands({', '.join(arguments)}))")
+    end = max(match.end() for match in (instruction, *found.values()))
+    yield Reading(f"The operands of {head}", end, end, [line for line in lines if line])

@@ -1,8 +1,8 @@
 """The layouts that Triton and Gluon print, in a text: linear layouts, encodings, tensor memory, padding.
 
-`notation` reads them; here they are found, among other lines and behind the names that a module gives them, and put on
-the tiles that the text has them on. Tensor memory and padded layouts have no linear layout there, so that their
-parameters are explained here.
+This module finds them among other lines and after the names of a module, `notation` reads them, and the reading applies
+them to the tiles in the text. Tensor memory and padded layouts have no linear layout, so this module explains their
+parameters.
 """
 
 from __future__ import annotations
@@ -91,14 +91,16 @@ def _named(
         thing: TritonLayout | TritonEncoding = parse_any(spelled)
     except CuteError as error:
         if kind not in NAMES:
-            meaning = f"{kind}: an encoding of other GPUs, or one that is not known here"
-            yield Reading(head, *span, (meaning,), missing=("its bases: print the linear layout of the tile",))
+            meaning = f"{kind}: an encoding for other GPUs, or an encoding that cute_py does not know"
+            yield Reading(
+                head, *span, (meaning,), missing=("the bases of the layout: print the linear layout of the tile",)
+            )
         elif unknown := re.findall(r"(?<=parent = )#\w{1,80}\b(?![.\w])", spelled):
-            lacking = f"what {unknown[0]} is: the line of the module that begins {unknown[0]} ="
+            lacking = f"the definition of {unknown[0]}: the line of the module that begins {unknown[0]} ="
             yield Reading(head, *span, (f"{kind} of {unknown[0]}",), missing=(lacking,))
         else:
             found = Diagnostic("encoding", text=error.headline)
-            yield Reading(head, *span, (f"{kind}, with parameters that fit no such encoding",), (found,))
+            yield Reading(head, *span, (f"{kind}, but with parameters that this encoding does not have",), (found,))
         return
     if isinstance(thing, TritonLayout):
         yield _linear_reading(head, thing, span)
@@ -113,7 +115,7 @@ def _named(
             broken.append(Diagnostic("tile", text=f"a tile of {named}: {error.headline}"))
             continue
         with contextlib.suppress(CuteError):  # CuTe has no layout of these bases
-            lines.append(f"of a tile of {named}, as CuTe writes it: {layout.to_layout()}")
+            lines.append(f"for a tile of {named}, as CuTe writes it: {layout.to_layout()}")
     yield Reading(head, *span, lines, broken)
 
 
@@ -152,7 +154,7 @@ def _linear_reading(head: str, layout: TritonLayout, span: tuple[int, int]) -> R
     try:
         lines.append(f"as CuTe writes it: {layout.to_layout()}")
     except CuteError as error:
-        lines.append(f"CuTe has no such layout: {error.headline}")
+        lines.append(f"CuTe can't express this layout: {error.headline}")
     return Reading(head, *span, lines, broken)
 
 
@@ -173,27 +175,23 @@ def _tensor_memory(shown: str) -> list[str]:
     columns = int(block[2]) if block else _number(shown, "blockN", 0)
     step = _number(shown, "colStride|col_stride", 1)
     lanes = (
-        "128 lanes"
-        if rows == 128
-        else f"{rows} rows, which take 16 of every 32 lanes"
-        if rows == 64
-        else f"{rows} rows"
+        "128 lanes" if rows == 128 else f"{rows} rows, which use 16 of every 32 lanes" if rows == 64 else f"{rows} rows"
     )
     lines = [f"tensor memory of tcgen05, blocks of {rows} x {columns}: {lanes}, {columns} columns of elements"]
     unpacked = re.search(r"unpacked\s{0,80}=\s{0,80}(true|false)", shown)
     if unpacked:
         apart = (
-            "an element has a column of 32 bits of its own" if unpacked[1] == "true" else "elements fill the columns"
+            "each element has its own column of 32 bits"
+            if unpacked[1] == "true"
+            else "elements are packed into the columns"
         )
         lines.append(f"unpacked = {unpacked[1]}: {apart}")
     else:
         lines.append(
-            f"elements are {step} of their own widths apart"
-            if step > 1
-            else "elements follow each other in the columns"
+            f"elements are {step} element widths apart" if step > 1 else "elements are contiguous in the columns"
         )
     if re.search(r"two_?CTAs\s{0,80}=\s{0,80}true", shown, re.IGNORECASE):
-        lines.append("two CTAs make one product (cta_group::2): each holds half of the rows")
+        lines.append("two CTAs compute one result (cta_group::2); each holds half of the rows")
     for name, mode in (("M", "rows"), ("N", "columns")):
         if (split := _number(shown, f"CTASplit{name}", 1)) > 1:
             lines.append(f"{mode} are split over {split} CTAs")
@@ -210,7 +208,8 @@ def _padded(shown: str) -> list[str]:
     ):
         pairs = re.findall(r"([0-9]{1,9})\s{0,80},\s{0,80}([0-9]{1,9})\s{0,80}\]", listed[0])
     lines = [
-        f"after each {interval} elements {pad} are left free: {interval} take the place of {int(interval) + int(pad)}"
+        f"{pad} elements of padding follow each {interval} elements, so {interval} elements occupy the space of "
+        f"{int(interval) + int(pad)}"
         for interval, pad in pairs[:4]
     ]
-    return [*lines, "padding is not linear over bits, and no tensor map writes it: a box has no gaps"]
+    return [*lines, "padding is not linear over bits, and TMA can't write it, because a box has no gaps"]

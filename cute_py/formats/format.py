@@ -298,7 +298,8 @@ def _mx(builder: str, element: str, allowed: tuple[str, ...], axis: int, rule: s
     expect_choice(row.name, allowed, "element")
     expect_choice(expect(rule, str, "rule"), POWER_RULES, "rule")
     axis = _axis(axis)
-    packing = more.pop("packing", None) or "bytes"
+    packing = more.pop("packing", None)
+    packing = "bytes" if packing is None else packing
     more = _pads(axis, 32, more)
     order = scale_order(scales)
     block = _block_of(axis, 32)[0]

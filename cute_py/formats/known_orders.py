@@ -2,13 +2,14 @@
 
     reference[m, kb]  ==  scales[order.index(m, kb)]        for every m and kb: the order explains the buffer
 
-Random scales are explained by one order; scales that repeat may be explained by several. For an order that fails, the
-answer names the first place at which it fails.
+Random scales are explained by one order, or by several that have the same indices for this size; scales that repeat
+may be explained by several others. For an order that fails, the answer names the first place at which it fails.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integers
@@ -70,6 +71,9 @@ def identify(
 ) -> list[Match]:
     """Compare the known orders with a buffer of scales. Orders that explain it come first, then the nearest ones.
 
+    Of two orders that explain it, the text says whether they have the same indices for this size, and names a size for
+    which they differ.
+
     Args:
         scales: the buffer that a kernel reads. reference: (M, Kb) the scales as a plain grid, of the same type; Kb =
             ceil(K / V). shape: the logical (M, K).
@@ -96,7 +100,40 @@ def identify(
     wanted = CANDIDATES if orders is None else expect(orders, tuple, "orders")
     found = [_match(scale_order(order), turned, flat, grid, block) for order in wanted for turned in (False, True)]
     found.sort(key=lambda match: (not match.explains, -match.equal, match.transposed))
+    alike = [match for match in found if match.explains and not match.transposed]
+    for place, match in enumerate(alike if len(alike) > 1 else []):
+        other = alike[0] if place else alike[1]
+        found[place] = replace(match, text=f"{match.text}; {_compared(match, other, (M, K), block)}")
     return found
+
+
+def _compared(match: Match, other: Match, shape: tuple[int, int], block: int) -> str:
+    """How two orders that explain a buffer differ."""
+    pair = match.order, other.order
+    if not _same(pair, *shape, block, whole=True):
+        return f"{other.order} explains them too, with other indices, because scales repeat"
+    rows, blocks = shape[0], -(-shape[1] // block)
+    steps = (0, 1, 2, 4, 8, 16, 32, 64, 128)
+    sizes = sorted(((rows + m, block * (blocks + k)) for m in steps for k in steps), key=sum)
+    differ = next((size for size in sizes[1:] if not _same(pair, *size, block)), None)
+    where = "and for the larger sizes that were compared" if differ is None else f"but not for M, K = {differ}"
+    return f"{other.order} has the same indices for this size, {where}"
+
+
+MOST_PLACES: Final = 128
+"""Rows, and scales of a row, at which two orders are compared for another size."""
+
+
+def _same(orders: Sequence[ScaleOrder], rows: int, columns: int, block: int, *, whole: bool = False) -> bool:
+    """Whether orders have the same number of scales and the same indices, at all scales or at some of a large grid."""
+    grid = Grid(rows, columns, 1, block)
+    counts = [
+        np.arange(n) if whole or n <= MOST_PLACES else np.unique(np.linspace(0, n - 1, MOST_PLACES).astype(int))
+        for n in (rows, -(-columns // block))
+    ]
+    m, k = counts[0][:, None], block * counts[1]
+    first, *others = [(int(order.count(grid)), order.index(grid)(m, k)) for order in orders]
+    return all(number == first[0] and np.array_equal(index, first[1]) for number, index in others)
 
 
 def _block(grid: tuple[int, ...], M: int, K: int) -> int:

@@ -128,7 +128,8 @@ ORDERS: Final = (
 )  # fmt: skip
 """Integer division throughout."""
 
-_NAMED: Final = {name: row for row in ORDERS for name in (row.name, *row.aliases)}
+NAMED_ORDERS: Final = {name: row for row in ORDERS for name in (row.name, *row.aliases)}
+"""Name or alias -> row."""
 _CALLED: Final = re.compile(r"\s*+(\w+)\s*+(?:\((.*)\))?\s*", re.DOTALL)
 
 
@@ -147,7 +148,7 @@ class ScaleOrder:
     @property
     def row(self) -> ScaleOrderRow | None:
         """The order's row; None of a layout."""
-        return _NAMED.get(self.name) if self.given_layout is None else None
+        return NAMED_ORDERS.get(self.name) if self.given_layout is None else None
 
     @property
     def each_row(self) -> bool:
@@ -272,10 +273,10 @@ def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrd
         raise InvalidTypeError(f"a scale order must be a name or a Layout, got {given(order)}")
     called = _CALLED.fullmatch(order)
     name = called[1].lower() if called else order
-    row = _NAMED.get(name)
+    row = NAMED_ORDERS.get(name)
     if row is None or called is None:
         raise InvalidValueError(
-            f"unknown scale order {given(order)}", known_names(name, [r.name for r in ORDERS], _NAMED)
+            f"unknown scale order {given(order)}", known_names(name, [r.name for r in ORDERS], NAMED_ORDERS)
         )
     parameters = {**_written(row, called[2] or ""), **parameters}
     known = [n for n, _ in row.parameters]

@@ -1,4 +1,4 @@
-"""Arrays in the memory of devices, as plain numbers; the driver reports their device.
+"""Views of arrays in device memory, as plain numbers; the driver reports their device.
 
 An array may be on any device, not only the current one: its device becomes current while the array exports its memory,
 and the previous one again afterwards. `tensor.array_views` has the functions that need no driver.
@@ -27,7 +27,7 @@ from cute_py.tensor.array_views import (
 
 @contextlib.contextmanager
 def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
-    """The device of an array is current in the block, for the driver and for the array's own library.
+    """Context manager that makes the device of an array current, for the driver and for the array's own library.
 
     PyTorch keeps its own current device beside the driver's (which need not have a context yet), and refuses to export
     an array of another device; CuPy allocates on the driver's. If the driver does not know the device, nothing changes.
@@ -46,7 +46,7 @@ def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
 
 
 def device_at(address: int) -> int:
-    """The device whose memory is at an address, by the driver; 0 if it reports none, or if there is no driver.
+    """The device of an address, as the driver reports it; 0 if the driver reports none, or without a driver.
 
     `__cuda_array_interface__` has no field for the device, so the pointer's context gives it: cuda-bindings 13 returns
     0 for the device ordinal of every pointer (measured on two H200, driver 580.159.04).
@@ -65,7 +65,8 @@ def device_at(address: int) -> int:
 
 
 def array_view(array: ArrayLike) -> ArrayView:
-    """Location of `array`: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
+    """Return the location of `array`: an object with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an
+    `ArrayView`.
 
     Raises:
         As `host_view`, also for arrays on a device.
@@ -98,7 +99,7 @@ def array_view(array: ArrayLike) -> ArrayView:
 
 
 def require_place(roles: Mapping[str, ArrayView], device: int) -> None:
-    """Refuse arrays that are not on a device.
+    """Raise an error for arrays that are not on the device.
 
     Raises:
         DeviceError: an array is on the host, on another device, or has no memory.
@@ -115,7 +116,7 @@ def require_place(roles: Mapping[str, ArrayView], device: int) -> None:
 
 
 def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None:
-    """Refuse a pair of arrays between which no atom can copy.
+    """Raise an error for a pair of arrays that no atom can copy.
 
     Raises:
         DeviceError: an array is on the host, or on another device.
@@ -134,6 +135,6 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
         raise InvalidValueError("the destination is read-only")
     if source.count and overlap(source, destination):
         raise InvalidValueError(
-            "source and destination overlap; their tiles are copied in no fixed order",
+            "source and destination overlap, and a copy moves their tiles in no fixed order",
             {role: "{:#x} to {:#x}".format(*view.extent()) for role, view in roles.items()},
         )

@@ -1,4 +1,4 @@
-"""The bytes that a barrier of the GPU should have received, after a wait for it timed out.
+"""The bytes that a barrier on the GPU should have received, for the error of a wait that timed out.
 
 The executor never reads a tensor map. The emulator counts the bytes that one load of this map delivers to its barrier,
 only after a failure and only for the text of the error.

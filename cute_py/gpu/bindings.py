@@ -1,4 +1,4 @@
-"""cuda-core and cuda-bindings, imported here only and at their first use, and their failures.
+"""Import cuda-core and cuda-bindings at their first use, and convert their errors. No other module imports them.
 
 `core` has devices, the compiler and its cache, and loaded kernels. `driver` has the driver's own functions, where
 cuda-core has none (docs/architecture.md gives the reason for each): contexts of other libraries, plain memory, launches
@@ -87,8 +87,8 @@ def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
         facts["causes"] = _ADVICE[name]
     hint = None
     if name in STICKY:
-        facts["context"] = "it can't be used again in this process"
-        hint = "run it with isolate=True, in a process of its own"
+        facts["context"] = "this process can't use it again"
+        hint = "run it with isolate=True, in a separate process"
     return DeviceError(f"{doing}: {name}", facts, hint)
 
 

@@ -1,4 +1,4 @@
-"""The GPU: whether one can run TMA copies, its properties, and its memory.
+"""The GPU: its ability to run TMA copies, its properties, and its memory.
 
 The context of a device is the one that was current when the device was first opened, if that was of this device
 (PyTorch's and CuPy's are the primary context), else its primary context. It is kept for the life of the process.
@@ -98,7 +98,7 @@ def current_context(context: SupportsInt) -> Iterator[None]:
 
 @contextlib.contextmanager
 def during_capture() -> Iterator[None]:
-    """Let this thread allocate memory and load kernels in the block while one of its streams is being captured.
+    """Let this thread allocate and free memory and load kernels in the block while one of its streams is captured.
 
     By default the driver refuses such calls until the capture ends. What is allocated must outlive the graph, because
     its nodes hold the addresses.
@@ -128,7 +128,7 @@ def open_device(ordinal: int | None = None) -> Device:
     Raises:
         InvalidTypeError: not an integer.
         MissingPackageError: cuda-python is not installed.
-        DeviceError: no driver, a driver older than CUDA 12.0, no such device, or one without TMA.
+        DeviceError: the driver is missing or older than CUDA 12.0, or the device does not exist or has no TMA.
 
     >>> if device_available():
     ...     assert open_device().capability >= (9, 0)
@@ -152,12 +152,12 @@ def as_device(device: Device | None, ordinal: int | None = None) -> Device:
 
 
 def common_device(ordinals: Mapping[str, int | None]) -> int | None:
-    """The one device that arrays are on; None if all of them are in host memory.
+    """The device of the arrays; None if all of them are in host memory.
 
     Args:
         ordinals: names of the arrays -> their devices, None for arrays in host memory.
     Raises:
-        DeviceError: they are on two devices or more; the text names an array on each.
+        DeviceError: they are on two or more devices; the text names an array on each.
 
     >>> common_device({"source": 1, "destination": None})
     1
@@ -168,7 +168,7 @@ def common_device(ordinals: Mapping[str, int | None]) -> int | None:
         raise DeviceError(
             f"the {one} is on device {first}, the {other} on device {second}; a copy runs on one device",
             {f"device {number}": _name_of(number) for number in (first, second)},
-            hint="move one of them first, with the library that it is from",
+            hint="move one of them first, with its own library",
         )
     return next(iter(found), None)
 
@@ -181,10 +181,10 @@ def _name_of(ordinal: int) -> str:
 
 
 def require_stream(device: Device, stream: int) -> None:
-    """Refuse a stream that was made on another device: a kernel would run there.
+    """Raise an error for a stream that was made on another device, because a kernel would run there.
 
     Raises:
-        DeviceError: it was.
+        DeviceError: the stream belongs to another device.
     """
     if stream in DEFAULT_STREAMS or device_count() < 2:
         return
@@ -196,7 +196,7 @@ def require_stream(device: Device, stream: int) -> None:
         ordinal = _current_ordinal()
     if ordinal != device.ordinal:
         raise DeviceError(
-            f"the stream is of device {ordinal}, the copy runs on device {device.ordinal}",
+            f"the stream belongs to device {ordinal}, but the copy runs on device {device.ordinal}",
             hint="make the stream on the device of the arrays",
         )
 
@@ -289,10 +289,10 @@ class DeviceBuffer:
             self.address = int(call(f"allocating {size} bytes", driver().cuMemAlloc, max(size, 1)))
 
     def close(self) -> None:
-        """Free the memory now."""
+        """Free the memory now, also while this thread captures a stream: Python may collect a buffer at any time."""
         address, self.address = self.address, 0
         if address:
-            with self.device.current():
+            with self.device.current(), during_capture():
                 driver().cuMemFree(address)
 
     def __enter__(self) -> DeviceBuffer:
@@ -329,6 +329,8 @@ class DeviceBuffer:
         return read_memory(self.device, self.address + offset, length, stream)
 
     def fill(self, value: int, stream: int = 0) -> None:
-        """Set every byte to `value`."""
+        """Set every byte to `value`, and return when they are set: kernels of other streams do not wait."""
+        api = driver()
         with self.device.current():
-            call("filling device memory", driver().cuMemsetD8Async, self.address, value, self.size, stream)
+            call("filling device memory", api.cuMemsetD8Async, self.address, value, self.size, stream)
+            call("filling device memory", api.cuStreamSynchronize, stream)

@@ -94,7 +94,7 @@ def encode_with_driver(request: TensorMap) -> bytes:
     found = violations(request, arch=device.arch)
     # The driver reads one entry for each mode of the rank: a shorter array would be read beyond its end.
     if any(violation.rule in ("length", "rank", "rank_im2col") for violation in found):
-        raise _refusal(request, "its lengths do not fit its rank, so the driver was not called", found)
+        raise _refusal(request, "the lengths of its tuples do not fit its rank, so the driver was not called", found)
     try:
         function, arguments = _arguments(request)
         with device.current():
@@ -112,17 +112,17 @@ def _refusal(request: TensorMap, why: str, found: list[Diagnostic]) -> TmaLimitE
     headline = f"{FUNCTIONS[request.KIND]} refuses: {why}"
     facts = {str(i + 1): violation.message for i, violation in enumerate(found)}
     found = found or [Diagnostic("driver refusal", text=headline, source="the driver of this machine")]
-    return TmaLimitError(headline, facts or {"reasons": "none of our rules is broken"}, violations=found)
+    return TmaLimitError(headline, facts or {"reasons": "the request breaks none of our rules"}, violations=found)
 
 
 def as_cuda_python(data: bytes) -> Any:
-    """A map as cuda-python's CUtensorMap, for calls such as cuTensorMapReplaceAddress.
+    """Convert a map to cuda-python's CUtensorMap, for calls such as cuTensorMapReplaceAddress.
 
-    cuda-python places the object itself, and not at an address that is a multiple of 64: copy the bytes to aligned
-    memory before a kernel reads them.
+    cuda-python allocates the object, and its address may not be a multiple of 64: copy the bytes to aligned memory
+    before a kernel reads them.
 
     Args:
-        data: 128 bytes, or anything else that `read_map` takes; 64 bytes get an upper half of zeros.
+        data: 128 bytes, or any other argument of `read_map`; 64 bytes are filled up with zeros.
     Raises:
         MissingPackageError: cuda-python is not installed.
         As `read_map`.
@@ -145,7 +145,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """The outcome of `sweep`. It is true if the two encoders agree on every request."""
+    """The outcome of `sweep`; true if the two encoders agree on every request."""
 
     asked: int
     same_bytes: int

@@ -1,7 +1,7 @@
-"""A call in a separate process, so that a trap on the GPU ends that process's context and not the user's.
+"""Call a function in a separate process, so that a trap on the GPU ends that process's context and not the user's.
 
 The function and its arguments are pickled and sent over a pipe; so is the result, or the exception. The child is
-terminated when it exceeds its time.
+terminated when it exceeds its time limit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
     """
     if function.__module__ == "__main__":
         raise InvalidValueError(
-            f"{function.__name__} is defined in the main script; a process of its own can't import it from there",
+            f"{function.__name__} is defined in the main script, from which a separate process can't import it",
             hint="move it into a module",
         )
     root = str(Path(__file__).resolve().parents[2])
@@ -51,7 +51,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
         )
     except subprocess.TimeoutExpired:
         raise DeviceError(
-            f"{function.__name__} took more than {seconds:g} s in a process of its own, which was terminated"
+            f"{function.__name__} took more than {seconds:g} s in a separate process, which was terminated"
         ) from None
     _, mark, content = done.stdout.partition(_MARK)
     if not mark:

@@ -37,7 +37,7 @@ def target_arch(source: KernelSource, device: Device) -> str:
     if source.arch != "sm_90a" and source.arch != device.arch:
         raise DeviceError(
             f"kernel {source.name!r} is for {source.arch}; device {device.ordinal} ({device.name}) is {device.arch}",
-            {"evidence": "forms of sm_100 are assembled here, not executed"},
+            {"evidence": "cute_py assembles forms of sm_100 but does not execute them"},
         )
     return device.arch
 
@@ -83,8 +83,8 @@ def _load(device: Device, compiled: CompiledKernel) -> LoadedKernel:
 
         if source.shared_bytes + static > device.shared_bytes:
             raise DeviceError(
-                f"kernel {source.name!r} wants {source.shared_bytes + static} bytes of shared memory; "
-                f"{device.name} has {device.shared_bytes} a block",
+                f"kernel {source.name!r} needs {source.shared_bytes + static} bytes of shared memory; {device.name} "
+                f"has {device.shared_bytes} per block",
                 hint="use fewer stages or a smaller tile",
             )
         if source.shared_bytes + static > DEFAULT_SHARED:
@@ -96,7 +96,7 @@ def _load(device: Device, compiled: CompiledKernel) -> LoadedKernel:
 
 
 def load_kernel(source: KernelSource, device: Device) -> LoadedKernel:
-    """The kernel, compiled for the device and loaded.
+    """Compile a kernel for the device and load it.
 
     Raises:
         MissingPackageError, DeviceError: no compiler, the wrong architecture, too much shared memory, or the driver
@@ -210,12 +210,13 @@ class PreparedLaunch:
             self._again(code)
 
     def update_node(self, graph: int, node: int) -> None:
-        """Make a kernel node of an instantiated graph this launch: its grid and parameters, at the graph's next launch.
+        """Replace the grid and parameters of a kernel node of an instantiated graph by those of this launch, from the
+        graph's next launch on.
 
         Args:
             graph: CUgraphExec as a number. node: CUgraphNode of the graph that it was instantiated from.
         Raises:
-            DeviceError: the driver refuses it: no such node, or a kernel of another context.
+            DeviceError: the driver refuses, because the node does not exist or its kernel belongs to another context.
         """
         api, config = driver(), self._config
         found = api.CUDA_KERNEL_NODE_PARAMS()
@@ -237,7 +238,7 @@ class PreparedLaunch:
 
 @dataclass(frozen=True, slots=True)
 class WaitTimeout:
-    """A wait that did not end within its bound, as the kernel recorded it.
+    """The kernel's record of a wait that did not end within its limit.
 
     barrier: its shared address. phase: the parity that was waited for. expected: bytes. cycles: waited.
     """
@@ -254,8 +255,8 @@ class WaitTimeout:
         """The error of a kernel of this name.
 
         Args:
-            loads: the maps that it loads through, each with how many of its loads one barrier waits for: the emulator
-                counts the bytes that they bring. facts: what else is known.
+            loads: the maps of the kernel's loads, each with the number of loads per barrier; the emulator counts their
+            bytes. facts: further facts for the error.
         """
         arrival: dict[str, object] = {}
         if loads:

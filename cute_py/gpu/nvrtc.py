@@ -1,6 +1,6 @@
-"""From the text of a kernel to a cubin, by cuda-core's Program, and back from a cache.
+"""Compile the text of a kernel to a cubin with cuda-core's Program, and cache the cubin.
 
-A cubin is kept under a key of everything that it depends on: the text, the architecture, the options and the version
+The key of a cubin contains everything that it depends on: the text, the architecture, the options and the version
 of the compiler. In memory by `KernelCompiler`; on disk by cuda-core's FileStreamProgramCache, where processes that
 compile the same kernel at the same time do not see halves. It checks no content: an entry starts with the digest of its
 cubin, and one that does not match is compiled again. The key is our own, because cuda-core's calls NVRTC for its
@@ -74,7 +74,7 @@ def run_nvrtc(text: str, name: str, arch: str, want: str, fast_compile: bool = F
     """Compile `text` for `arch` and return its "cubin" or its "ptx". fast_compile: with fewer passes.
 
     Raises:
-        MissingPackageError: no cuda-python, or no cuda-core.
+        MissingPackageError: cuda-python or cuda-core is not installed.
         DeviceError: NVRTC is missing, or refuses the text; its log is in the error.
     """
     api = nvrtc()

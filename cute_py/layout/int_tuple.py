@@ -302,9 +302,9 @@ def _shape_of(thing: Shaped, depth: int = 0) -> Tree:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"a tuple is nested deeper than {MAX_DEPTH} levels")
         return tuple([x if are_numbers(x) else _shape_of(x, depth + 1) for x in thing])
-    if hasattr(type(thing), "_sliced") or hasattr(type(thing), "domain"):
+    if hasattr(type(thing), "_sliced"):
         return thing.shape  # type: ignore[union-attr]
-    return coordinate(thing)
+    return coordinate(thing.shape if hasattr(type(thing), "domain") else thing)  # type: ignore[union-attr]
 
 
 def shape(thing: Shaped, *mode: int) -> IntTuple:

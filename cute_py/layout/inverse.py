@@ -195,10 +195,13 @@ def right_inverse(layout: Layout) -> Layout:
     """The layout R with layout(R(i)) == i for all i < size(R). size(R) is the number of contiguous offsets from 0 that
     the layout reaches.
 
-    Run-time numbers are not used, as in C++; `cute.static(layout)` makes them static.
+    Modes with run-time strides are not used, as in C++: R is then smaller, often _1:_0. `cute.static(layout)` makes the
+    numbers static, and its right inverse uses all modes.
 
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)
+    >>> print(right_inverse(Layout((4, 8), (8, 1))), right_inverse(static(Layout((4, 8), (8, 1)))))
+    _1:_0 (_8,_4):(_4,_1)
     """
     return _inverse(layout, right_inverse_by_steps, "right_inverse")
 
@@ -210,7 +213,8 @@ def left_inverse(layout: Layout) -> Layout:
     in C++: _2:_2 for (_2,_2):(_1,_1).
 
     Raises:
-        StaticAssertError: 'Left inverse divisibility condition', 'Left inverse requires static strides.'
+        StaticAssertError: 'Left inverse divisibility condition', 'Left inverse requires static strides.';
+            `cute.static(layout)` has them.
 
     >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
     (_5,_8):(_1,_4)

@@ -1,4 +1,4 @@
-"""A multiprocessor in numpy that runs PTX: the kernels that compilers write, to the bytes that an H200 leaves.
+"""A multiprocessor in numpy that runs the PTX of compilers, and leaves the same bytes as an H200.
 
     run = run_ptx(text, grid=4, args=[x, y, 1000])      x and y are numpy arrays, read and written in place
     run.ok, run.diagnostics, run.printed, run.counts
@@ -6,8 +6,8 @@
 One sentence: *every instruction is a numpy operation over all threads that are at it*.
 
     text        ptx/source      a module: variables, functions, instructions with their lines
-    code        code, sites     decoded once: each instruction a Python function of a frame; straight runs are blocks
-    threads     threads         registers are rows, one number a thread, of all CTAs that run together; a frame is a set
+    code        code, sites     decoded once: each instruction a Python function of a frame; blocks run straight on
+    threads     threads         registers are rows, one number per thread, of all resident CTAs; a frame is a set
                                 of threads that run in step
     schedule    schedule        the frame with the least program counter runs; frames that meet become one; who waits,
                                 and what completes when nothing else can run
@@ -17,17 +17,17 @@ One sentence: *every instruction is a numpy operation over all threads that are 
                                 matrices, tensor memory: each a table, name -> builder
 
 An example, to the end. `add.s32 %r3, %r1, 4;` in a kernel of 4 warps and 8 resident CTAs is decoded into a function
-that reads row 1 of the 32-bit registers, adds 4 and writes row 3: one addition of 1024 numbers. Behind `@%p1 bra L` the
-frame of 1024 threads is two frames, each with its own program counter; the one further back in the text runs first, so
-that both are at `L` in the end, and are one frame again.
+that reads row 1 of the 32-bit registers, adds 4 and writes row 3: one addition of 1024 numbers. After `@%p1 bra L` the
+frame of 1024 threads is two frames, each with its own program counter; the one that is earlier in the text runs first,
+so both reach `L` and become one frame again.
 
 What is exact: integers, logic, conversions, rounded float arithmetic, copies (byte for byte as measured on an H200) and
 matrix products (bit for bit as measured). Approximate functions are correctly rounded; a GPU's differ within the bounds
 that the ISA states. Time is not modelled: a clock counts executed instructions.
 
-Asynchronous work (TMA, bulk copies, cp.async, wgmma) is an agent of its own. The schedule says when it completes: at
-once ('eager'), when somebody needs it ('lazy'), or at random. A kernel whose results differ reads what is not there
-yet.
+Asynchronous work (TMA, bulk copies, cp.async, wgmma) is a separate agent. The schedule decides when it completes: at
+once ('eager'), when a thread needs it ('lazy'), or at random. If the results differ, the kernel reads data that has not
+arrived yet.
 """
 
 import importlib
@@ -40,10 +40,12 @@ if typing.TYPE_CHECKING:
     from cute_py.machine.run import PtxError as PtxError
     from cute_py.machine.run import PtxRun as PtxRun
     from cute_py.machine.run import run_ptx as run_ptx
+    from cute_py.machine.tensor_memory.umma_operands import UmmaOperands as UmmaOperands
     from cute_py.machine.warps import Warps as Warps
 
 _LATER = {
     **dict.fromkeys(("Count", "PtxError", "PtxRun", "run_ptx"), "cute_py.machine.run"),
+    "UmmaOperands": "cute_py.machine.tensor_memory.umma_operands",
     "Warps": "cute_py.machine.warps",
 }
 """The engine is loaded when it is used, because the facts of tensor memory beside it need no numpy."""

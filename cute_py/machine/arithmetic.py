@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from cute_py.dtypes import DType, as_dtype
+from cute_py.formats.numbers import to_float32
 from cute_py.machine.rounding import fused_double
 
 if TYPE_CHECKING:
@@ -111,6 +112,38 @@ def numbers_of(raw: Array, kind: str) -> Array:
         return raw.astype(unsigned).view(row.numpy).astype(np.float64)
 
 
+def numbers_of_codes(codes: Array, element: str) -> Array:
+    """float64, or int64 of an integer type, of element bits.
+
+    >>> numbers_of_codes(np.array([3, 11]), "e2m1").tolist(), numbers_of_codes(np.array([0xB8]), "ue4m3").tolist()
+    ([1.5, -1.5], [1.0])
+    """
+    if element in ("e2m1", "e2m3", "e3m2", "ue8m0"):
+        return to_float32(codes.astype(np.uint8), element).astype(np.float64)
+    if element == "ue4m3":
+        return numbers_of(codes & 0x7F, "e4m3")
+    return numbers_of(codes, element)
+
+
+def codes_of_bytes(raw: Array, element: str) -> Array:
+    """Codes of elements that have a byte each: four bits in bits 2 to 5, six in bits 0 to 5, eight in all.
+
+    >>> codes_of_bytes(np.array([0b0010_1000, 0b1111_1111]), "e2m1"), codes_of_bytes(np.array([0x7F]), "e3m2")
+    (array([10, 15]), array([63]))
+
+    Source: PTX ISA 9.0, packing formats of kind::f8f6f4; cute/atom/mma_traits_sm120.hpp, fp4_shift_A.
+    """
+    shift, mask = {"e2m1": (2, 15), "e2m3": (0, 63), "e3m2": (0, 63)}.get(element, (0, 255))
+    found: Array = raw >> raw.dtype.type(shift) & raw.dtype.type(mask)
+    return found
+
+
+def scaled(numbers: Array, factors: Array) -> Array:
+    """Numbers (.., rows, K) times factors (.., rows, factors), each for K / factors neighbours."""
+    found: Array = numbers * np.repeat(factors, numbers.shape[-1] // factors.shape[-1], axis=-1)
+    return found
+
+
 def bits_of_numbers(numbers: Array, kind: str) -> Array:
     """Element bits, unsigned, of numbers that the type holds; others are rounded to nearest, ties to even.
 
@@ -147,7 +180,7 @@ ORDERS: Final[Mapping[tuple[str, int], Order]] = {("mma", 8): Order(25, halves=T
 
 
 def cut_bits(numbers: Array, bits: int) -> Array:
-    """float64 cut towards zero to so many significant bits.
+    """float64 truncated towards zero to a number of significant bits.
 
     >>> cut_bits(np.array([1.0 + 2**-24, -(1.0 + 2**-22)]), 24)
     array([ 1.        , -1.00000024])

@@ -1,13 +1,14 @@
 """A kernel decoded once: registers and symbols with their places, and blocks of instructions that run without a stop.
 
 The functions that a kernel calls come before it, those that they call before them: a program counter is the number of
-an instruction in that order, so that threads in a function are behind those that wait for them outside. Registers and
-memory of a function have fixed places. A function that can come to itself has its variables in a frame, one for each
-call (`instructions/calls.py`).
+an instruction in that order, so threads in a function have lower numbers than those that wait for them outside.
+Registers and memory of a function have fixed places. A function that can come to itself has its variables in a frame,
+one for each call (`instructions/calls.py`).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,6 +20,7 @@ from cute_py.machine.call_graph import called_functions
 from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.threads import Control, Run
+from cute_py.notation.source_lines import location_text
 from cute_py.ptx.parse import WrittenOperand
 from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of
 
@@ -95,6 +97,12 @@ class Code:
         self._lay_out()
         self.blocks: list[Stretch | None] = [None] * (len(self.instructions) + 1)
         self.start = self.entry_of[kernel.name]
+
+    @functools.cached_property
+    def sources(self) -> dict[int, str]:
+        """Line of the text -> line of the source, where a `.loc` says it."""
+        said = {one.line: location_text(one.loc, self.files) for one in self.instructions}
+        return {line: source for line, source in said.items() if source}
 
     # ---- functions and registers -------------------------------------------------------------------------------------
 
@@ -225,7 +233,8 @@ class Code:
         return self._local_variable(function, variable), variable
 
     def shared_bytes(self, dynamic: int) -> int:
-        """Bytes of a CTA's shared memory with so many dynamic ones; places the dynamic arrays behind the static."""
+        """Bytes of a CTA's shared memory with this number of dynamic bytes; places the dynamic arrays after the static
+        ones."""
         start = self.shared_static
         for key, align in self._dynamic.items():
             self.shared_offsets[key] = -(-self.shared_static // align) * align
@@ -264,7 +273,7 @@ def find_kernel(module: Module, name: str | None) -> SourceFunction:
     """The kernel of a module by its name, or the only one.
 
     Raises:
-        InvalidValueError: there is none, or several and no name.
+        InvalidValueError: the module has no such kernel, or several kernels and `name` is missing.
     """
     names = module.entries
     if name is None:

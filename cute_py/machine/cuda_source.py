@@ -1,4 +1,4 @@
-"""CUDA C++ to PTX, where a compiler is installed, and the PTX inside a fatbin.
+"""Compile CUDA C++ to PTX with an installed compiler, or extract the PTX of a fatbin.
 
 NVRTC is called through its own C interface, so that neither a driver nor another package is needed: the wheel
 nvidia-cuda-nvrtc, or a CUDA toolkit. A file goes through nvcc where that is on PATH, which knows the standard headers.
@@ -31,6 +31,8 @@ _LIBRARIES: Final = (
 )
 SOURCES: Final = (".cu", ".cuh", ".cpp", ".cc")
 """Ends of the names of files of CUDA C++."""
+LINES: Final = "-lineinfo"
+"""The option of nvcc and NVRTC for the lines of the source in the PTX. The code stays the same."""
 NEEDED: Final = "pip install nvidia-cuda-nvrtc, or put nvcc on PATH"
 
 
@@ -70,13 +72,14 @@ def compiled_by_nvrtc(text: str, name: str, arch: str, options: Sequence[str] = 
     """The PTX of a CUDA C++ text without headers.
 
     Raises:
-        MissingPackageError: no NVRTC. InvalidValueError: it refuses the text; its log is in the error.
+        MissingPackageError: no NVRTC. InvalidValueError: NVRTC refuses the text; the error has its log.
     """
     library = nvrtc_library()
     if library is None:
         raise MissingPackageError("NVRTC compiles CUDA C++, but it is not installed", hint=NEEDED)
     program = ctypes.c_void_p()
-    made = library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
+    file = name if name.endswith(SOURCES) else f"{name}.cu"
+    made = library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), file.encode(), 0, None, None)
     if made:
         raise InvalidValueError(f"NVRTC refused to create the program {given(name)}: error {made}")
     try:
@@ -136,6 +139,8 @@ def ptx_of_text(text: str, name: str, arch: str) -> str:
 def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), compiler: str | None = None) -> str:
     """The PTX of a file: PTX itself, CUDA C++ (.cu), a fatbin, or an executable that holds one.
 
+    The PTX of CUDA C++ names the lines of its source.
+
     Args:
         compiler: 'nvcc' or 'nvrtc' for CUDA C++; None: nvcc where there is one.
     Raises:
@@ -150,8 +155,8 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), co
         return _extracted(path, arch)
     if path.endswith(SOURCES):
         if compiler == "nvcc" or (compiler is None and find_nvcc() is not None):
-            return compiled_by_nvcc(path, arch, ["--expt-relaxed-constexpr", *options])
-        return compiled_by_nvrtc(raw.decode(errors="replace"), Path(path).stem, arch, options)
+            return compiled_by_nvcc(path, arch, ["--expt-relaxed-constexpr", LINES, *options])
+        return compiled_by_nvrtc(raw.decode(errors="replace"), Path(path).name, arch, [LINES, *options])
     return raw.decode(errors="replace")
 
 

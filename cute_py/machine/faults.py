@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import shortened
+from cute_py.notation.source_lines import line_text, location_text, source_file
 
 if TYPE_CHECKING:
     from cute_py.ptx.source import SourceInstruction
@@ -15,7 +16,7 @@ ISA = "PTX ISA 9.0, "
 
 
 class Fault(Exception):
-    """A run that can't go on; `.diagnostic` says why, `.others` has what else keeps it from going on."""
+    """Error that ends a run; `.diagnostic` has the reason, and `.others` has further reasons."""
 
     def __init__(self, diagnostic: Diagnostic, others: Sequence[Diagnostic] = ()) -> None:
         super().__init__(diagnostic.message)
@@ -24,19 +25,12 @@ class Fault(Exception):
 
 
 class Refused(Exception):
-    """An instruction that the machine does not have, or that its operands don't fit."""
+    """Error of an instruction that the machine does not emulate, or whose operands do not fit."""
 
 
 def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
-    """Where an instruction stands: its line, and the line of the source that it came from."""
-    if one.loc is None or one.loc[1] == 0:
-        return f"line {one.line}"
-    return f"line {one.line} ({source_file(one.loc[0], files)}:{one.loc[1]})"
-
-
-def source_file(number: int, files: Mapping[int, str]) -> str:
-    """The name of a source file, without its folders."""
-    return files.get(number, f"file {number}").rsplit("/", 1)[-1]
+    """The place of an instruction: its line, and the line of the source from which it was compiled."""
+    return line_text(one.line, location_text(one.loc, files))
 
 
 def finding(
@@ -56,6 +50,7 @@ def finding(
         said = {"line": one.line, "instruction": shortened(one.text, 160)}
         if one.loc is not None:
             said["source_line"] = one.loc[1]
+            said["source_file"] = source_file(one.loc[0], files or {})
     return Diagnostic(
         rule, text=text, source=source and ISA + source, severity=severity, facts={**said, **(facts or {})}
     )

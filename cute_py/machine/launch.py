@@ -33,7 +33,7 @@ Triple = tuple[int, int, int]
 
 
 class HasKernel(Protocol):
-    """A kernel as CUDA C++, with how it is launched."""
+    """Protocol of a kernel in CUDA C++ with its launch parameters."""
 
     @property
     def name(self) -> str:
@@ -62,9 +62,9 @@ class HasKernel(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineLaunch:
-    """A kernel with a grid and arguments, as an object that has a kernel gives it to the machine.
+    """A launch: a kernel with its grid and arguments.
 
-    memory: name -> bytes that the kernel reaches beside its arguments, or around them.
+    memory: name -> further bytes that the kernel accesses.
     """
 
     kernel: HasKernel
@@ -74,10 +74,10 @@ class MachineLaunch:
 
 
 class HasLaunches(Protocol):
-    """An object that the machine runs as it is."""
+    """Protocol of an object that defines its own launches."""
 
     def machine_launches(self, args: Sequence[Any]) -> Sequence[MachineLaunch]:
-        """Its launches, with the arguments that it is given."""
+        """Return the launches for these arguments."""
 
 
 def triple(value: object, what: str) -> Triple:

@@ -1,7 +1,7 @@
-"""mma.sync and wgmma on registers: operands put together by the thread-value layouts of the atoms, sums given back.
+"""mma.sync and wgmma on registers: the thread-value layouts of the atoms gather the operands and scatter the sums.
 
-The atom of an instruction is the row of `MMA_ATOMS` that has its text; its layouts say which element of which matrix a
-thread's values are. An operand in shared memory comes through its descriptor instead.
+The atom of an instruction is the row of `MMA_ATOMS` with its text; its layouts map the values of a thread to elements
+of the matrices. An operand in shared memory is read through its descriptor.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ own."""
 
 @dataclass(frozen=True, slots=True)
 class MatrixInstruction:
-    """A matrix instruction: its atom, and the types of D, A and B as PTX abbreviates them."""
+    """A matrix instruction: its atom, and the types of D, A and B in PTX's notation."""
 
     atom: MmaAtom
     d: str
@@ -82,7 +82,7 @@ def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstru
     """The instruction of an opcode with its modifiers.
 
     Raises:
-        InvalidValueError: no row of the table has it.
+        InvalidValueError: the table has no such instruction.
 
     >>> matrix_instruction("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32").atom.name
     'SM80_16x8x8_F32TF32TF32F32_TN'

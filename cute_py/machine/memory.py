@@ -54,7 +54,7 @@ class Memory:
         """Bytes that stand for a tensor map whose bits are not known -> its request."""
 
     def add(self, name: str, array: Array, *, alignment: int = 512, writable: bool = True) -> Range:
-        """Make bytes a range behind all others, with a gap before it."""
+        """Append the bytes as a new range after all others, with a gap before it."""
         address = -(-(self.top + 256) // alignment) * alignment
         made = self.ranges.add(name, array, address)
         self.top = made.end

@@ -7,7 +7,7 @@ swizzle (16 without one) and U = W / 16:
     MN-major   unit u of 16 bytes, k      (k % 8) * W + (u % U) * 16 + (u / U) * LBO + (k / 8) * SBO
 
 Without a swizzle LBO and SBO of an MN-major operand change places. Atoms of 32 bytes (tcgen05) have 4 of K where others
-have 8. The swizzle then acts on the bits of the address:
+have 8. `operand_layout` is this table as a CuTe layout. The swizzle then acts on the bits of the address:
 bits 7 to 9 are XORed onto bits 4 to 6, as many of them as the swizzle has.
 Source: PTX ISA, "Shared Memory Matrix Layout" of wgmma; that each of these runs is measured (docs/measurements).
 """
@@ -21,6 +21,7 @@ import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, SmemSwizzle, swizzled
 from cute_py.errors import InvalidValueError
+from cute_py.layout import Layout, offsets, static
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def bytes_at(memory: Array, addresses: Array, width: int, what: str) -> Array:
-    """`width` bytes behind each address: uint8 (*addresses.shape, width).
+    """`width` bytes from each address on: uint8 (*addresses.shape, width).
 
     Raises:
-        InvalidValueError: an address that is not a multiple of the width, or beyond the memory.
+        InvalidValueError: an address is not a multiple of the width, or is outside the memory.
     """
     _check(memory, addresses, width, what)
     found: Array = memory[addresses[..., None] + np.arange(width)]
@@ -58,6 +59,37 @@ def _check(memory: Array, addresses: Array, width: int, what: str) -> None:
         raise InvalidValueError(f"{what} is at shared address {wrong}; must be a multiple of {width} bytes")
 
 
+@functools.lru_cache(maxsize=1024)
+def operand_layout(
+    swizzle: SmemSwizzle, leading: int, stride: int, major: Major, extent: int, depth: int, bits: int
+) -> Layout:
+    """(rows, K) -> offset of an element from the descriptor's start, in elements, before the swizzle.
+
+    Args:
+        leading, stride: the offsets of the descriptor, in bytes. extent: rows, M or N. depth: elements of K.
+        bits: of one element, 4, 8, 16 or 32.
+
+    Rows that do not fill the last swizzle width of an MN-major operand are counted up to it.
+
+    >>> print(operand_layout(SmemSwizzle.B128, 16, 1024, Major.K, 128, 16, 16))
+    ((_8,_16),(_16,_1)):((_64,_512),(_1,_8))
+    >>> print(operand_layout(SmemSwizzle.B128, 8192, 1024, Major.MN, 128, 16, 16))
+    ((_64,_2),(_8,_2)):((_1,_4096),(_64,_512))
+    """
+    width, leading, stride = (8 * one // bits for one in (swizzle.row_bytes, leading, stride))
+    if major is Major.K:
+        inner = min(width, depth)
+        shape = ((8, -(-extent // 8)), (inner, -(-depth // inner)))
+        steps = ((width, stride), (1, leading))
+    else:
+        far, deep = (leading, stride) if swizzle else (stride, leading)
+        rows = 4 if swizzle is SmemSwizzle.B128_ATOM32 else 8
+        inner = min(width, extent)
+        shape = ((inner, -(-extent // inner)), (rows, -(-depth // rows)))
+        steps = ((1, far), (width, deep))
+    return static(Layout(shape, steps))
+
+
 @functools.lru_cache(maxsize=4096)
 def operand_places(
     descriptor: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind
@@ -68,20 +100,11 @@ def operand_places(
         raise InvalidValueError(f"the descriptor has the base offset {fields.base_offset}; only 0 is emulated")
     if fields.leading_is_address:
         raise InvalidValueError("the leading offset of the descriptor is an address; only an offset is emulated")
-    plain = not fields.swizzle
-    width = fields.swizzle.row_bytes
-    leading, stride = fields.leading * UNIT_BYTES, fields.stride * UNIT_BYTES
     size = bits // 8
-    row, k = np.arange(extent)[:, None], np.arange(depth)[None, :]
-    if major is Major.K:
-        at = (row % 8) * width + (row // 8) * stride + (k * size) % width + (k * size) // width * leading
-    else:
-        far, deep = (stride, leading) if plain else (leading, stride)
-        unit = row * size // UNIT_BYTES
-        units = width // UNIT_BYTES
-        rows = 4 if fields.swizzle is SmemSwizzle.B128_ATOM32 else 8
-        at = (k % rows) * width + (k // rows) * deep + (unit % units) * UNIT_BYTES + (unit // units) * far
-        at = at + row * size % UNIT_BYTES
+    layout = operand_layout(
+        fields.swizzle, fields.leading * UNIT_BYTES, fields.stride * UNIT_BYTES, major, extent, depth, bits
+    )
+    at = np.asarray(offsets(layout))[:extent, :depth].astype(np.int64) * size
     moved = swizzled(at + fields.start * UNIT_BYTES, fields.swizzle)
     return moved // size, int(moved.min()), int(moved.max())
 
@@ -102,7 +125,7 @@ def operand_bytes(
         descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: of one element, 8, 16 or 32.
         base: address of the first byte of the memory, a multiple of 16.
     Raises:
-        InvalidValueError: it reaches beyond the memory, or has a base offset, which is not emulated.
+        InvalidValueError: the operand extends past the memory, or has a base offset, which is not emulated.
     """
     places, low, high = operand_places(descriptor, major, extent, depth, bits, kind)
     size = bits // 8

@@ -1,7 +1,7 @@
-"""Numbers rounded once: to fewer bits, in any direction, and sums that keep what they lost in their last bit.
+"""Round numbers once, to fewer bits, in any direction; and sums whose last bit records lost bits.
 
-A sum that is rounded to odd (its last bit is set where something was lost) can be rounded again to a narrower type as
-if it were exact, when that has at least two bits less.
+A sum that is rounded to odd (its last bit is set if bits were lost) can be rounded again to a type with at least two
+bits less, with the same result as from the exact sum.
 Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57 (2008).
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def rounded(x: Array, digits: int, least: int, mode: str) -> Array:
-    """float64 rounded to so many significant bits, none below 2**(least - digits + 1).
+    """float64 rounded to `digits` significant bits, without bits below 2**(least - digits + 1).
 
     Args:
         mode: rn, rz, rm, rp, or rna (ties away from zero).
@@ -83,7 +83,7 @@ def half_bits(x: Array, name: str, mode: str = "rn") -> Array:
 
 
 def to_odd(total: Array, lost: Array) -> Array:
-    """A rounded float64 sum and what it lost, as the sum rounded to odd."""
+    """Convert a rounded float64 sum and its error to the sum rounded to odd."""
     inexact = (lost != 0) & np.isfinite(total) & np.isfinite(lost)
     if not inexact.any():
         return total

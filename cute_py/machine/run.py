@@ -1,4 +1,4 @@
-"""run_ptx: a kernel, its launch and its arguments in; the arrays as a GPU leaves them, and what was found, out."""
+"""run_ptx: run a kernel on numpy arrays as a GPU would, and return the findings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cute_py.diagnostics import Diagnostic, Scope, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
-from cute_py.machine.faults import Fault, finding, source_file
+from cute_py.machine.faults import Fault, finding
 from cute_py.machine.judgement.judge import REASONS, judges
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.story import story
@@ -27,8 +27,11 @@ from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, tr
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
+from cute_py.machine.tensor_memory.products import Product
+from cute_py.machine.tensor_memory.umma_operands import UmmaOperands
 from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
+from cute_py.notation.source_lines import source_file
 from cute_py.ptx.flow import lines_text
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
@@ -37,13 +40,13 @@ LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
 
 TRIED_STEPS: Final = 1 << 28
-"""Instructions of a run whose errors are tried to be cured."""
+"""Instructions of a run up to which changes for its errors are tried."""
 
 TRIED_WARNINGS: Final = 1 << 14
 """The limit for a run without errors. Most kernels have warnings, and trials must not slow their runs down."""
 
 SLACK: Final = 1 << 16
-"""Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
+"""Instructions that a changed kernel may execute in addition to twice those of the original kernel."""
 
 MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
@@ -54,20 +57,21 @@ MAX_STATE: Final = 768 << 20
 
 
 class PtxError(CuteError):
-    """A kernel that ran into an error; `.run` is the run with all that was found."""
+    """Error of a kernel that failed; `.run` is the run with all findings."""
 
     run: PtxRun
 
 
 @record
 class Count:
-    """How often an instruction was executed, and what it asked of memory.
+    """Executions of an instruction, and its memory traffic.
 
     Attributes:
         line: of the PTX. source: file of the source, and source_line: its line, where the PTX says so.
         executions: by warps. threads: by threads.
-        wavefronts: of shared memory that its accesses took. bank_conflicts: those beyond one for each group of lanes.
-        sectors: of 32 bytes of global memory. The three are 0 unless `run_ptx(..., traffic=True)` counted them.
+        wavefronts: wavefronts of shared memory for its accesses. bank_conflicts: wavefronts beyond one for each group
+        of lanes.
+        sectors: sectors of 32 bytes of global memory. All three are 0 unless `run_ptx(..., traffic=True)` counts them.
     """
 
     line: int
@@ -86,10 +90,11 @@ class PtxRun:
     """The result of a run.
 
     Attributes:
-        kernel: its name. diagnostics: what was found. printed: the texts of vprintf.
-        counts: executions of each instruction that was executed. instructions: all executions by threads.
+        kernel: its name. diagnostics: the findings. printed: the texts of vprintf.
+        counts: executions of each executed instruction. instructions: sum of all executions by threads.
         approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
-        schedules: those that ran.
+        schedules: the schedules that ran. not_run: requested schedules that did not run, because an error ended the
+        run.
 
     >>> import cute_py as cute
     >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
@@ -105,6 +110,7 @@ class PtxRun:
     instructions: int
     approximate: tuple[str, ...]
     schedules: tuple[str, ...]
+    not_run: tuple[str, ...] = ()
     _trace: Any = field(default=(), repr=False, compare=False)
     _code: Any = field(default=None, repr=False, compare=False)
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
@@ -120,19 +126,24 @@ class PtxRun:
         instructions = () if self._code is None else self._code.instructions
         rest = [one.line for one in instructions if one.line not in ran]
         unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
-        left = [*self._left, *([unreached + lines_text(rest)] if rest else [])]
-        if any("tensormap" in one.opcode for one in instructions):
-            left.append("fences of changed tensor maps: a run takes them for granted")
-        left.append("other launches: other sizes, arguments and contents of memory were not run")
+        left = [*self._left, *([unreached + lines_text(rest, self.sources)] if rest else [])]
+        if any(one.opcode.startswith("tensormap.") for one in instructions):
+            left.append("tensor maps that ordinary stores change: a run assumes that their fences are right")
+        left.append("other launches: other sizes, arguments and contents of memory")
         return Scope((steps,), tuple(left))
 
     @property
+    def sources(self) -> Mapping[int, str]:
+        """Line of the PTX -> line of the source, such as 'ring.cu:21', where the PTX says so."""
+        return {} if self._code is None else self._code.sources
+
+    @property
     def ok(self) -> bool:
-        """Whether no error was found."""
+        """Whether the run found no error."""
         return not any(one.severity == "error" for one in self.diagnostics)
 
     def trace(self, thread: int, cta: int = 0) -> list[tuple[int, str]]:
-        """(line, instruction) of what a thread executed, in order; of a long run its beginning.
+        """(line, instruction) of each instruction that a thread executed, in order; for a long run only the beginning.
 
         Args:
             thread: number in its CTA, x fastest. cta: number in the grid, x fastest.
@@ -153,13 +164,13 @@ class PtxRun:
         return found
 
     def timeline(self, cta: int = 0) -> RunTimeline:
-        """A CTA over the run: its warps, barriers, copies and matrix instructions; of a long run its beginning.
+        """Timeline of a CTA: its warps, barriers, copies and matrix instructions; for a long run only the beginning.
 
         `print` shows it as text, `cute_py.draw.draw` makes a picture of it. With `schedule="lazy"` copies and products
-        are under way until a thread waits for them. `run_ptx(..., judge=False)` notes none of them, and no barriers.
+        are under way until a thread waits for them. `run_ptx(..., judge=False)` records neither these nor barriers.
 
         Args:
-            cta: number in the grid, x fastest; one of those that ran together first.
+            cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
         Raises:
             InvalidValueError: there is no such CTA.
         """
@@ -174,13 +185,13 @@ class PtxRun:
         `print` shows it as text, `cute_py.draw.draw` makes a picture of it.
 
         Args:
-            cta: number in the grid, x fastest; one of those that ran together first.
+            cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
         Raises:
-            InvalidValueError: there is no such CTA, or the kernel has no tcgen05 instructions.
+            InvalidValueError: the first wave has no such CTA, or the kernel has no tcgen05 instructions.
         """
         if self._tensor is None:
             raise InvalidValueError("this run has no tensor memory; its kernel executed no tcgen05 instruction")
-        cells, written = self._tensor
+        cells, written, _ = self._tensor
         place = expect_integer(cta, "cta", 0, len(cells) - 1)
         code: Code = self._code
         line_of = np.array([NOTHING, *(one.line for one in code.instructions)])
@@ -188,19 +199,45 @@ class PtxRun:
         title = f"{self.kernel}: tensor memory of CTA {place}, 128 lanes of 512 columns of 4 bytes"
         return TensorContents(title, cells[place], line_of[written[place]], texts)
 
+    def umma_operands(self, line: int, cta: int = 0) -> UmmaOperands:
+        """The operands of the first product that a tcgen05.mma computed for a CTA.
+
+        `print` shows how it read them, `cute_py.draw.draw` makes a picture of it.
+
+        Args:
+            line: of the instruction, in the PTX. cta: number in the grid, x fastest; of a pair either CTA.
+        Raises:
+            InvalidValueError: no product of that line was computed for the CTA; the facts have the lines.
+        """
+        place = expect_integer(cta, "cta", 0)
+        held = {} if self._tensor is None else self._tensor[2]
+        wanted = expect_integer(line, "line", 0)
+        pair = held.get((place & ~1, wanted))
+        found = held.get((place, wanted)) or (pair if pair is not None and pair.ctas == 2 else None)
+        if found is None:
+            lines = sorted({at for of, at in held if of in (place, place & ~1)})
+            facts = {"lines of tcgen05.mma": lines_text(lines) if lines else "none"}
+            raise InvalidValueError(f"CTA {place} computed no product at line {wanted}", facts)
+        return UmmaOperands.of(found)
+
     def explain(self) -> str:
-        """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
+        """Return a report: each finding with its lines, the reason for the rule, and the change."""
         schedules = ", ".join(self.schedules) or "none"
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
         texts = {} if code is None else {one.line: one.text for one in code.instructions}
-        lines = story(head, self.diagnostics, texts, REASONS)
+        lines = story(head, self.diagnostics, texts, REASONS, self.sources)
+        for one in self.not_run:
+            lines += [
+                "",
+                f"not run: the schedule {one}, which may find more; schedule={one!r} (--schedule {one}) runs it",
+            ]
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)
 
     def raise_for_diagnostics(self) -> None:
-        """Raise the errors that were found, if any.
+        """Raise an error if the run found any.
 
         Raises:
             PtxError: with `.run`.
@@ -237,26 +274,25 @@ def run_ptx(
 
     Args:
         source: PTX text; the path of a file of PTX, of CUDA C++ (.cu, compiled by nvcc or NVRTC), or of a fatbin with
-            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; an object that gives its launches itself, as a
-            `GemmKernel` (args are A, B and C) or a `PreparedCopy` does.
+            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; or an object with its own launches, such as a
+            `GemmKernel` (args are A, B and C) or a `PreparedCopy`.
         grid, block, cluster: up to three numbers, x first; block by default the kernel's `.reqntid`, cluster its
             `.reqnctapercluster`.
-        args: one for each parameter: an array (read and written in place, its bounds are known), a number, bytes, a
-            pair of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and
-            {offset: array or such a pair} for a structure with pointers, None for a null pointer. Pointers at the end
-            may be left out.
+        args: one for each parameter: an array (read and written in place, with known bounds), a number, bytes, a pair
+        of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and {offset: array
+        or such a pair} for a structure with pointers, None for a null pointer. Trailing pointers may be omitted.
         kernel: its name, if the module has several. dynamic_shared: bytes.
         arch: the target, by default that of the text.
         schedule: 'eager' completes asynchronous work when it is issued, 'lazy' as late as the rules allow, a seed at
             random in between with warps in another order; 'both' runs eager and lazy, and reports where results differ.
-        limit: instructions, of all threads, after which the run ends with a diagnostic.
-        judge: whether races, missing fences, and other faults that this run may have survived are looked for too.
-        traffic: whether bank conflicts and sectors are counted, in `.counts`.
+        limit: number of instructions of all threads after which the run ends with a diagnostic.
+        judge: whether to look also for races, missing fences and other faults that do not fail this run.
+        traffic: whether to count bank conflicts and sectors, in `.counts`.
     Returns:
-        what was found; arrays hold what the kernel left in them, under 'both' what it left under the eager schedule.
+        the run with its findings. The arrays hold the results of the kernel; under 'both' those of the eager schedule.
     Raises:
-        ParseError: no PTX. InvalidValueError, InvalidTypeError: a launch that no GPU takes, arguments that do not fit,
-            instructions that are not emulated (all are listed, before anything runs).
+        ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, arguments do
+        not fit, or the machine does not emulate some instructions (the error lists all of them before the run starts).
 
     >>> import numpy as np
     >>> text = '''.version 8.7
@@ -297,9 +333,9 @@ def run_launches(
     """Run launches one after another, up to the first that fails.
 
     Returns:
-        the last one's run, with what was found in all.
+        the run of the last launch, with the findings of all launches.
     Raises:
-        InvalidValueError: there is none. Else as `run_ptx`.
+        InvalidValueError: `launches` is empty. Otherwise as `run_ptx`.
     """
     if not launches:
         raise InvalidValueError("launches is empty; must have at least one launch")
@@ -350,7 +386,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     if judge and _worth_trying(diagnostics, first.totals.steps):
         after = arguments.bytes_of()
         diagnostics = with_changes(
-            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first)
+            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first), code.sources
         )
         arguments.restore(after)
     if len(modes) > 1 and not first.failed and first.asynchronous:
@@ -361,9 +397,12 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
-    left = [] if judge else ["races, fences and barriers: judge=False was asked for"]
-    left += ["the rest of the run: an error ended it"] if first.failed else []
-    return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran), _left=tuple(left))
+    left = [] if judge else ["races, fences and barriers, because of judge=False"]
+    left += ["the rest of the run, which an error ended"] if first.failed else []
+    not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
+    left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
+    made = tuple(diagnostics)
+    return replace(result, diagnostics=made, schedules=tuple(ran), not_run=not_run, _left=tuple(left))
 
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
@@ -408,8 +447,8 @@ def ptx_of(source: Any, arch: str | None = None) -> str:
     """The PTX of a source: itself, that of a file, or of a kernel in CUDA C++.
 
     Raises:
-        InvalidTypeError: no source. InvalidValueError: a file that can't be read or has no PTX, text that the compiler
-            refuses. MissingPackageError: no compiler.
+        InvalidTypeError: no source. InvalidValueError: the file can't be read or has no PTX, or the compiler refuses
+        the text. MissingPackageError: no compiler.
     """
     if _has_kernel(source):
         return _compiled(source.text, source.name, arch or source.arch)
@@ -492,8 +531,8 @@ class _Execution:
             self.observer = together(beside) if beside else Observer()
         self.totals = Totals()
         self.failed = False
-        self.tensor: tuple[Array, Array] | None = None
-        """Cells and writers of the tensor memory of the CTAs that ran first."""
+        self.tensor: tuple[Array, Array, dict[tuple[int, int], Product]] | None = None
+        """Cells, writers and products of the tensor memory of the CTAs that ran first."""
         self.asynchronous = False
         self.resident = self._resident()
         for block in code.blocks:
@@ -539,7 +578,7 @@ class _Execution:
             self.observer.ended(machine, self.failed)
             held = machine.state.get("tcgen05")
             if held is not None and self.tensor is None:
-                self.tensor = held.cells, held.written
+                self.tensor = held.cells, held.written, held.products
             self.asynchronous |= machine.asynchronous
             memory.forget()
             if self.failed:
@@ -560,8 +599,8 @@ class _Execution:
         trace = tuple(self.totals.trace)
         return PtxRun(
             code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,
-            tuple(sorted(code.approximate)), ran, trace, code, wave, tuple(self.recorder.events),
-            _tensor=self.tensor,
+            tuple(sorted(code.approximate)), ran, _trace=trace, _code=code, _wave=wave,
+            _events=tuple(self.recorder.events), _tensor=self.tensor,
         )  # fmt: skip
 
     def _count(self, number: int, warps: int, threads: int) -> Count:

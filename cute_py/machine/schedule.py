@@ -1,18 +1,18 @@
-"""The machine: resident CTAs, which of their threads run next, and what they wait for.
+"""The machine: the resident CTAs, the choice of the threads that run next, and the waits.
 
 Threads at one instruction are one frame. The frame with the least program counter runs, up to the end of a
-block; then frames at one place become one. So threads that took the two sides of a branch meet again behind
-it, and warps that run the same code run it in one numpy operation, until their ways part. A loop may keep the least
-program counter forever, as one does that spins on a lock: after `PATIENCE` jumps back, the frame that has been able to
-run for the longest time has a turn, so that the frame that holds the lock goes on.
+block; then frames at one place become one. So threads that took different sides of a branch join after it, and warps
+that run the same code run it in one numpy operation until they diverge. A loop may keep the least program counter
+forever, as one does that spins on a lock: after `PATIENCE` jumps back, the frame that has been able to run for the
+longest time has a turn, so that the frame that holds the lock goes on.
 
 A frame that waits (for a barrier, for a phase of an mbarrier, for the other lanes of its warp) is `Waiting`, with a
 function that gives the threads which may go on. A loop that only looks (it reads memory that others write, and stores
 nothing) is parked in the same way until something changes.
 
 When nothing runs, the schedule decides: transfers and matrix products that are under way are completed, one at a time;
-without any, time passes for loops that look at a clock; where every waiting thread stands as it stood before, nothing
-can change any more, and the run ends with a diagnostic that says who waits for what.
+without any, time passes for loops that read a clock. If no waiting thread has made progress, nothing can change any
+more, and the run ends with a diagnostic that names the waiting threads and what they wait for.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Machine:
     Args:
         numbers: (n, 3) coordinates in the grid of each CTA, clusters whole and their CTAs in the order of rank.
         mode: 'eager', 'lazy', or a seed. shared_base: address of the first byte of shared memory.
-        observer: who gets the events.
+        observer: the observer that gets the events.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class Machine:
         return f"CTA {_triple(self.numbers[ctas[0]])}{more}, {said}"
 
     def address_text(self, address: int) -> str:
-        """An address with the name of what it is in."""
+        """An address with the name of its memory or range."""
         if address < SHARED_WINDOW:
             return f"{address:#x}"
         if address < GLOBAL_START:

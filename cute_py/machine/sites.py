@@ -76,7 +76,7 @@ class Site:
         return default
 
     def kind(self, *allowed: str) -> Kind:
-        """The last modifier that is a type and was not taken.
+        """The last type modifier that was not used yet.
 
         Raises:
             Refused: there is none, or it is another.
@@ -91,7 +91,7 @@ class Site:
         raise Refused(f"{self.one.opcode} has an unknown type")
 
     def first_kind(self) -> Kind:
-        """The first modifier that is a type and was not taken."""
+        """The first type modifier that was not used yet."""
         for place, word in enumerate(self.modifiers):
             if word in KINDS and not self.used[place]:
                 self.used[place] = True
@@ -99,7 +99,7 @@ class Site:
         raise Refused(f"{self.one.opcode} has an unknown type")
 
     def finish(self, operands: int | tuple[int, ...] | None = None) -> None:
-        """Refuse modifiers that were not asked for, and another number of operands."""
+        """Refuse unused modifiers, and a wrong number of operands."""
         left = [word for word, used in zip(self.modifiers, self.used, strict=True) if not used]
         if left:
             raise Refused(f"{self.one.opcode}: the modifier .{left[0]} is not emulated")
@@ -112,7 +112,7 @@ class Site:
     # ---- operands ----------------------------------------------------------------------------------------------------
 
     def operand(self, place: int) -> WrittenOperand:
-        """An operand as it is written."""
+        """The text of an operand."""
         if place >= len(self.operands):
             raise Refused(f"{self.one.opcode} has {len(self.operands)} operands")
         return self.operands[place]

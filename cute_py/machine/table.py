@@ -1,4 +1,4 @@
-"""The instructions that the machine has: name -> builder. A family is a file; what both integers and floats have is
+"""The table of emulated instructions: name -> builder. A family is a file; what both integers and floats have is
 shared out by the type."""
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from cute_py.machine.instructions import (
     floats,
     fragments,
     integers,
+    kind_matrices,
     lanes,
     launch_control,
     matrices,
@@ -41,8 +42,8 @@ def _by_type(name: str) -> Builder:
 
 
 _FAMILIES: Final = (
-    integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices, fragments,
-    tensor_matrices, launch_control,
+    integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices, kind_matrices,
+    fragments, tensor_matrices, launch_control,
 )  # fmt: skip
 _SHARED: Final = tuple(name for name in integers.TABLE if name in floats.TABLE)
 

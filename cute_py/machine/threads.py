@@ -1,7 +1,7 @@
 """The threads of the CTAs that run together, their registers, and groups of them that run in step.
 
-All resident threads are in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers,
-one a thread; registers of one width are one array:
+All resident threads are in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers, one
+per thread; registers of one width are one array:
 
     bank     dtype      views that instructions take
     1 bit    bool       pred
@@ -11,9 +11,8 @@ one a thread; registers of one width are one array:
 
 A key, `16 * place + code`, names a row and the type that it is read as. A `Frame` is a set of threads: `get` gives
 their numbers, `put` writes them. A frame of neighbours (`lo` to `hi`) reads and writes views of the rows, without
-copies; a scattered frame gathers and scatters by index. An instruction never sees which: it computes on the numbers
-that it got, so that what runs in one numpy operation is all threads at one instruction, across warps and across
-CTAs.
+copies; a scattered frame gathers and scatters by index. Instructions do not see the difference: they compute on the
+numbers that they get, so one numpy operation runs all threads at one instruction, across warps and CTAs.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Writer: TypeAlias = "Callable[[Frame, Any], None]"
 Run: TypeAlias = "Callable[[Frame], None]"
 """An instruction on a frame."""
 Control: TypeAlias = "Callable[[Frame], list[tuple[int, Frame]] | None]"
-"""An instruction that may stop threads or send them elsewhere: (program counter, threads); None: all go on."""
+"""An instruction that may stop threads or branch: (program counter, threads); None: all continue."""
 
 LANES: Final = 32
 WARPGROUP: Final = 128
@@ -71,7 +70,7 @@ class Registers:
         self.typed = [self.banks[BANK_OF[code]].view(dtype) for code, dtype in enumerate(DTYPES)]
 
     def grow(self, counts: Sequence[int]) -> None:
-        """More rows; what rows hold stays."""
+        """Add rows; existing rows keep their values."""
         for place, count in enumerate(counts):
             old = self.banks[place]
             if count > len(old):
@@ -151,7 +150,7 @@ class Host(Protocol):
 
 
 def broadcast(value: Any, frame: Frame) -> Array:
-    """Numbers of each thread, also where one number stands for all."""
+    """Numbers of each thread, even if one number stands for all."""
     if type(value) is np.ndarray and value.shape == (frame.n,):
         return value
     return np.broadcast_to(value, (frame.n,))
@@ -181,7 +180,7 @@ class Frame:
         raise NotImplementedError
 
     def subset(self, chosen: Array) -> Frame:
-        """The threads whose flag (n,) is set."""
+        """The subset of threads whose flag (n,) is set."""
         key = chosen.tobytes()
         found = self._subsets.get(key)
         if found is None:
@@ -276,7 +275,7 @@ class Frame:
         raise NotImplementedError
 
     def text(self) -> str:
-        """Which threads: `CTA 0, threads 0 to 31`."""
+        """Text that names the threads: `CTA 0, threads 0 to 31`."""
         return self.m.threads_text(self.threads)
 
 

@@ -5,8 +5,8 @@
     warps.run("mma.sync... {%d0, ...}, {%a0, ...}, {%b0, %b1}, {%c0, ...};")
     warps.read("%d", 4)                               (32, 4) uint32
 
-Registers need no declaration: an instruction that writes one says how wide it is. Shared memory begins at address 0.
-Everything that a kernel may contain runs; copies and products are done when they are issued.
+Registers need no declaration: the first instruction that writes a register determines its width. Shared memory begins
+at address 0. All instructions of kernels run; copies and products complete when they are issued.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _WRITES_NOTHING: Final = ("st", "red", "bar", "barrier", "bra", "cp", "fence", "
 
 
 class Warps:
-    """Registers and shared memory of the threads of a block, and PTX run on them.
+    """The registers and shared memory of one block, on which PTX instructions run.
 
     Args:
-        warps: how many, 1 to 32; 4 are a warpgroup.
-        shared: bytes of shared memory, at address 0 and up: how many, or what they hold.
+        warps: number of warps, 1 to 32; 4 are a warpgroup.
+        shared: shared memory from address 0 on: the number of bytes, or their contents.
 
     >>> warps = Warps(1)
     >>> warps.write("%s", np.arange(32))
@@ -87,7 +87,7 @@ class Warps:
         Args:
             words: (threads,) or (threads, n), of 32 or 64 bits; integers of other widths become 32 bits.
         Raises:
-            InvalidTypeError: another shape, or no numbers.
+            InvalidTypeError: `words` has another shape, or is not an array of numbers.
         """
         prefix = expect(name, str, "the name of registers")
         held = as_array(words, "what registers hold")
@@ -106,7 +106,7 @@ class Warps:
         """The registers `name`0, `name`1, ... as (threads, count) words.
 
         Raises:
-            InvalidValueError: a register that was never written.
+            InvalidValueError: no instruction has written one of the registers.
         """
         prefix = expect(name, str, "the name of registers")
         columns = []
@@ -122,7 +122,7 @@ class Warps:
 
         Raises:
             InvalidValueError: an instruction that is not emulated, a register that was never written, a shared address
-                out of range or not aligned, or whatever else ends a run. ParseError: no PTX.
+            out of range or misaligned, or any other fault. ParseError: the text is not PTX.
         """
         known = tuple((name, _WIDTHS[held.dtype]) for name, held in self._registers.items())
         code, kinds = _decoded(expect(text, str, "PTX"), known)
@@ -228,10 +228,10 @@ def _kind_of(one: SourceInstruction, root: str, place: int, number: int, operand
 
 
 def as_array(value: ArrayLike, what: str) -> Array:
-    """An array of anything that numpy takes for one.
+    """Convert a value to an array with numpy.
 
     Raises:
-        InvalidTypeError: numpy takes it for none.
+        InvalidTypeError: numpy can't convert it.
     """
     refuse_mask(value, what)
     try:

@@ -11,6 +11,7 @@ from typing import Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted, shortened, unless_refused
+from cute_py.notation.source_lines import line_text
 from cute_py.ptx.check import ParsedInstruction
 from cute_py.ptx.program import Function, Statement
 from cute_py.ptx.values import Event, Value, Values, registers_written
@@ -74,20 +75,29 @@ def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str
     return {name: place for place, name in enumerate(names) if place < len(statement.operands)}
 
 
-def lines_text(lines: Iterable[int]) -> str:
-    """Line numbers in order, each once; a long list is cut.
+def lines_text(lines: Iterable[int], sources: Mapping[int, str] | None = None) -> str:
+    """Line numbers in order, each once, with the lines of the source; a long list is cut.
 
     >>> lines_text([188, 120, 120]), lines_text([7]), lines_text(range(1, 12))
     ('lines 120, 188', 'line 7', 'lines 1, 2, 3, 4, 5, 6, 7, 8 and 3 more')
+    >>> lines_text([40, 45], {40: "shift.cu:4", 45: "shift.cu:5"})
+    'lines 40 (shift.cu:4), 45 (shift.cu:5)'
     """
     found = sorted(set(lines))
     rest = f" and {len(found) - _MOST_LINES} more" if len(found) > _MOST_LINES else ""
-    return f"line{'' if len(found) == 1 else 's'} {', '.join(map(str, found[:_MOST_LINES]))}{rest}"
+    shown = [line_text(line, (sources or {}).get(line, "")).removeprefix("line ") for line in found[:_MOST_LINES]]
+    return f"line{'' if len(found) == 1 else 's'} {', '.join(shown)}{rest}"
+
+
+def places_text(ones: Iterable[Known]) -> str:
+    """The lines of instructions, as `lines_text` gives them."""
+    sources = {one.line: one.event.statement.source for one in ones}
+    return lines_text(sources, sources)
 
 
 def also_at(ones: Sequence[Known]) -> str:
-    """The end of a message that is printed for the first of several instructions, with the lines of the others."""
-    return f" (also at {lines_text(one.line for one in ones[1:])})" if len(ones) > 1 else ""
+    """The end of a message that is printed for the first of several instructions, with the places of the others."""
+    return f" (also at {places_text(ones[1:])})" if len(ones) > 1 else ""
 
 
 def line_facts(ones: Sequence[Known]) -> dict[str, object]:
@@ -96,9 +106,14 @@ def line_facts(ones: Sequence[Known]) -> dict[str, object]:
 
 
 class Tally:
-    """Count of everything that the rules judged and did not judge in all functions of a module, by kind and reason."""
+    """Count of everything that the rules judged and did not judge in all functions of a module, by kind and reason.
 
-    def __init__(self) -> None:
+    Args:
+        sources: line of the text -> line of the source.
+    """
+
+    def __init__(self, sources: Mapping[int, str]) -> None:
+        self.sources = sources
         self._judged: collections.Counter[tuple[str, str]] = collections.Counter()
         self._count: collections.Counter[tuple[str, str]] = collections.Counter()
         self._lines: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
@@ -128,7 +143,7 @@ class Tally:
         listed = []
         for (noun, reason), count in sorted(self._count.items()):
             if count and (nouns is None or noun in nouns):
-                where = lines_text(self._lines[noun, reason])
+                where = lines_text(self._lines[noun, reason], self.sources)
                 said = reason.replace("{lines}", where) if "{lines}" in reason else f"{reason}; {where}"
                 listed.append(f"{counted(count, noun)}: {said}")
         return tuple(listed)
@@ -235,7 +250,7 @@ class Flow:
         name = self.function.name
         return Diagnostic(
             rule,
-            text=f"line {at.line}, {'kernel' if self.function.entry else 'function'} {shortened(name, 60)}: {text}",
+            text=f"{at.where}, {'kernel' if self.function.entry else 'function'} {shortened(name, 60)}: {text}",
             source=ISA + source,
             severity="warning" if warning else "error",
             facts={"line": at.line, "function": name, "instruction": at.text, **(facts or {})},

@@ -27,6 +27,7 @@ from typing import Any, Final
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, Scope
 from cute_py.errors import InvalidTypeError, ParseError, UnknownFactError, counted, given
+from cute_py.notation.source_lines import line_text
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.flow import (
     EDITS,
@@ -81,6 +82,7 @@ class ProgramReport:
     found: every broken rule, with severity 'warning' if the text leaves a doubt. counts: the number of judged
         instructions for each row of the table. scope: what the rules judged, and what they did not judge, with the
         reason.
+    sources: the line of the source for a line of the text, such as 'ring.cu:21', if a `.loc` gives it.
 
     >>> from cute_py.ptx import check_program
     >>> report = check_program(".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }")
@@ -93,6 +95,7 @@ class ProgramReport:
     found: tuple[Diagnostic, ...]
     counts: Mapping[str, int] = field(hash=False)
     scope: Scope = field(default_factory=Scope, repr=False, compare=False)
+    sources: Mapping[int, str] = field(default_factory=dict, repr=False, compare=False, hash=False)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -109,7 +112,8 @@ class ProgramReport:
             lines += [f"{one.severity:<8} {one.message}  [{one.rule}]"]
             lines += [f"{'':<8} fix: {fix}" for fix in one.fixes]
             change: Any = one.facts.get("change", {})
-            lines += [f"{'':<8} line {number}: {line}" for number, line in change.items()]
+            places = {number: line_text(number, self.sources.get(number, "")) for number in change}
+            lines += [f"{'':<8} {places[number]}: {line}" for number, line in change.items()]
         if not self.found:
             sound = "no rule is broken" if judged else "nothing to judge: no instruction that the rules are about"
             lines += [sound if self.scope.complete else "no broken rule found in what was judged"]
@@ -291,11 +295,10 @@ def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnost
         lines = [write.statement.line for write in unknown]
         flow.tally.leave("write", "proxy fence: a bulk store that no fence precedes may read the written bytes", lines)
         return
-    line = found[-1].statement.line
     text = (
-        f"{read.event.statement.opcode} reads shared memory through the async proxy, but line {line} "
-        f"({found[-1].statement.opcode}) wrote it through the generic proxy, and there is no fence.proxy.async "
-        "between them"
+        f"{read.event.statement.opcode} reads shared memory through the async proxy, but {found[-1].statement.where} "
+        f"({found[-1].statement.opcode}) wrote it through the generic proxy, and "
+        "there is no fence.proxy.async between them"
     )
     fix = "fence.proxy.async.shared::cta after the last write, by the thread that wrote, before the barrier"
     yield flow.broken("proxy_fence", read, text, "membar / fence: fence.proxy", fix=fix, warning=not sure)
@@ -375,8 +378,8 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
         ]
         if not ready:
             text = (
-                f"{one.event.statement.opcode} completes on barriers of other CTAs, but after mbarrier.init "
-                f"(line {before[0].event.statement.line}) no path to it waits for the cluster (barrier.cluster)"
+                f"{one.event.statement.opcode} completes on barriers of other CTAs, but after mbarrier.init ("
+                f"{before[0].event.statement.where}) no path to it waits for the cluster (barrier.cluster)"
             )
             fix = "fence.mbarrier_init.release.cluster, then barrier.cluster.arrive and .wait, after mbarrier.init"
             yield flow.broken("multicast_scope", one, text, "cp.async.bulk.tensor: .multicast::cluster", fix=fix)
@@ -395,7 +398,7 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
         )
         if relaxed and not fenced:
             text = (
-                f"mbarrier.init (line {before[0].event.statement.line}) is not released to the cluster: "
+                f"mbarrier.init ({before[0].event.statement.where}) is not released to the cluster: "
                 "barrier.cluster.arrive.relaxed orders nothing, and no fence of cluster scope is between them"
             )
             fix = "fence.mbarrier_init.release.cluster after mbarrier.init"
@@ -450,8 +453,8 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
             continue
         flow.tally.judge("tensor map use", "acquire")
         text = (
-            f"{one.event.statement.opcode} uses a map that the kernel changes (line "
-            f"{(copies or replaced)[0].event.statement.line}), but no path to it acquires that map"
+            f"{one.event.statement.opcode} uses a map that the kernel changes ("
+            f"{(copies or replaced)[0].event.statement.where}), but no path to it acquires that map"
         )
         fix = "fence.proxy.tensormap::generic.acquire.gpu [map], 128 before the use, by the thread that uses it"
         yield flow.broken("tensormap_acquire", one, text, "membar / fence: fence.proxy.tensormap", fix=fix)
@@ -530,7 +533,8 @@ def check_program(
         (counted(sum(judged.counts.values()), "instruction"), *judged.tally.judged),
         (*judged.tally.not_judged(_NO_RUN_SHOWS if launched else None), *left),
     )
-    return ProgramReport(judged.target, judged.version, tuple(judged.found), dict(judged.counts), scope)
+    found, sources = tuple(judged.found), judged.tally.sources
+    return ProgramReport(judged.target, judged.version, found, dict(judged.counts), scope, sources)
 
 
 _NO_RUN_SHOWS: Final = ("instruction", "change", "tensor map use", "tensormap.replace")
@@ -554,7 +558,7 @@ class _Judged:
 def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) -> _Judged:
     program = parse_program(text)
     target = architecture(program.target if arch is None else arch).name
-    judged = _Judged(target, program.version, [], collections.Counter(), Tally())
+    judged = _Judged(target, program.version, [], collections.Counter(), Tally(program.sources))
     for function in program.functions:
         values = Values(function, _WANTED)
         flow = Flow(function, values, program.symbols, program.alignments, maps, target, program.version, judged.tally)

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
-from cute_py.ptx.flow import EDITS, EXPECTS, LOADS, PEER, Flow, Known, also_at, line_facts, lines_text, shared_roots
+from cute_py.ptx.flow import EDITS, EXPECTS, LOADS, PEER, Flow, Known, also_at, line_facts, places_text, shared_roots
 from cute_py.ptx.values import Constant, FirstPass, Value, statements_behind
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
 
@@ -223,7 +223,7 @@ def _imbalance(flow: Flow, sums: dict[_Key, _Sum], more: bool, bound: str, numbe
     loads = [one for held in sums.values() for one in held.loads]
     expects = sorted((one for held in sums.values() for one in held.expects), key=lambda one: one.line)
     text = (
-        f"on every path the loads at {lines_text(one.line for one in loads)} deliver {bound} {number:.0f} "
+        f"on every path the loads at {places_text(loads)} deliver {bound} {number:.0f} "
         f"bytes {'fewer' if more else 'more'} than the barrier expects; it {_verb(1 if more else -1)}"
     ).replace("bring  ", "bring ")
     balance = int(number) if more else -int(number)
@@ -402,7 +402,7 @@ def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:
         at = [wait for wait, _ in found]
         text = (
             "the first wait on a barrier waits for parity 1, which is the phase before the first one, so it "
-            f"returns at once; the bytes expected at {lines_text((one.line for _, one in found))} may not have "
+            f"returns at once; the bytes expected at {places_text(one for _, one in found)} may not have "
             f"landed yet{also_at(at)}"
         )
         facts = line_facts(at)

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from cute_py.argument_checks import record
 from cute_py.notation.argument_lists import split_operands
+from cute_py.notation.source_lines import line_text, location_text
 from cute_py.ptx.parse import register_bits
 from cute_py.ptx.source import SourceFunction, SourceInstruction, Variable, read_tolerantly
 from cute_py.targets import Version
@@ -27,12 +28,19 @@ Held = TypeVar("Held")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One instruction: `line` of the text (from 1), predicate ('' or '@%p1'), opcode with modifiers, operands."""
+    """One instruction: `line` of the text (from 1), predicate ('' or '@%p1'), opcode with modifiers, operands, and
+    the line of the source, as `location_text` gives it."""
 
     line: int
     predicate: str
     opcode: str
     operands: tuple[str, ...]
+    source: str = ""
+
+    @property
+    def where(self) -> str:
+        """Its line, with the line of the source."""
+        return line_text(self.line, self.source)
 
     @property
     def text(self) -> str:
@@ -97,6 +105,11 @@ class Program:
     functions: tuple[Function, ...] = ()
     alignments: Mapping[str, int] = field(default_factory=dict, hash=False)
 
+    @property
+    def sources(self) -> dict[int, str]:
+        """Line of the text -> line of the source, where a `.loc` says it."""
+        return {one.line: one.source for each in self.functions for one in each.statements() if one.source}
+
 
 def typed_name(name: str, kind: str, scope: int, prefix: bool) -> str:
     """The name of a register if it shows the width of its type, otherwise a name that does. A variable keeps its name.
@@ -129,7 +142,7 @@ def parse_program(text: str) -> Program:
     functions = tuple([
         Function(
             one.name, one.line, one.entry, tuple([each.name for each in one.parameters]),
-            " ".join(f".{name} {value}".rstrip() for name, value in one.directives.items()), _blocks(one),
+            " ".join(f".{name} {value}".rstrip() for name, value in one.directives.items()), _blocks(one, module.files),
         )
         for one in read
     ])  # fmt: skip
@@ -146,12 +159,13 @@ def _alignments(declared: list[Variable]) -> dict[str, int]:
     return found
 
 
-def _statement(one: SourceInstruction) -> Statement:
+def _statement(one: SourceInstruction, files: Mapping[int, str]) -> Statement:
     mark = "" if one.predicate is None else f"@{'!' if one.predicate[1] else ''}{one.predicate[0]}"
-    return Statement(one.line, mark, one.opcode, tuple(split_operands(one.tail)) if one.tail else ())
+    operands = tuple(split_operands(one.tail)) if one.tail else ()
+    return Statement(one.line, mark, one.opcode, operands, location_text(one.loc, files))
 
 
-def _blocks(one: SourceFunction) -> tuple[Block, ...]:
+def _blocks(one: SourceFunction, files: Mapping[int, str]) -> tuple[Block, ...]:
     steps = one.instructions
     opcodes = [step.opcode.partition(".")[0] for step in steps]
     starts = {0, *one.labels.values(), *(t for step in steps for t in step.targets)}
@@ -161,7 +175,7 @@ def _blocks(one: SourceFunction) -> tuple[Block, ...]:
     blocks = tuple(Block() for _ in order)
     for n, (start, end) in enumerate(zip(order, [*order[1:], len(steps)], strict=True)):
         block, last = blocks[n], steps[end - 1]
-        block.statements = [_statement(step) for step in steps[start:end]]
+        block.statements = [_statement(step, files) for step in steps[start:end]]
         goes = [number[t] for t in last.targets if t in number]
         falls = last.predicate is not None or opcodes[end - 1] not in _BRANCHES
         if falls and n + 1 < len(order):

@@ -28,6 +28,7 @@ from typing import Final, TypeAlias
 from cute_py.argument_checks import expect
 from cute_py.errors import ParseError, given, shortened
 from cute_py.notation.argument_lists import split_operands
+from cute_py.notation.source_lines import Location, Locations
 from cute_py.ptx.parse import OperandKind, WrittenOperand, immediate, read_operand, split_head
 from cute_py.targets import Version, version_of
 
@@ -51,7 +52,6 @@ _TYPES: Final = {
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _BLANK = re.compile(r"\s*")
 _MARGIN = re.compile(r"\.(loc|file|version|target|address_size)\b([^\n]*)")
-_LOC = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})")
 _SECTION = re.compile(r"\.section\b[^{;]*")
 _BRACES = re.compile(r"[{}]")
 _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
@@ -115,7 +115,7 @@ class SourceInstruction:
     """One instruction of a function.
 
     Attributes:
-        line: the line of the text, from 1. loc: (file, line) of the preceding `.loc`, or None.
+        line: the line of the text, from 1. loc: the `Location` of the preceding `.loc`, or None.
         predicate: (register, whether it is negated), or None.
         opcode: the opcode with its modifiers. tail: the text of its operands, with unique names.
         targets: numbers of the instructions that a branch may go to.
@@ -123,7 +123,7 @@ class SourceInstruction:
     """
 
     line: int
-    loc: tuple[int, int] | None
+    loc: Location | None
     predicate: tuple[str, bool] | None
     opcode: str
     tail: str
@@ -268,7 +268,7 @@ class _Body:
         self.registers: dict[str, str] = {}
         self.counted: dict[str, tuple[str, int]] = {}
         self.variables: list[Variable] = []
-        self.steps: list[tuple[int, tuple[int, int] | None, str, tuple[int, ...]]] = []
+        self.steps: list[tuple[int, Location | None, str, tuple[int, ...]]] = []
         self.texts: list[str] = []
         self.labels: dict[tuple[int, str], int] = {}
         self.tables: dict[tuple[int, str], list[str]] = {}
@@ -339,7 +339,7 @@ class _Body:
     def instruction(
         self,
         line: int,
-        loc: tuple[int, int] | None,
+        loc: Location | None,
         text: str,
         written: str,
         scopes: tuple[int, ...],
@@ -412,7 +412,8 @@ class _Reader:
         self.files: dict[int, str] = {}
         self.variables: dict[str, Variable] = {}
         self.functions: dict[str, SourceFunction] = {}
-        self.loc: tuple[int, int] | None = None
+        self.loc: Location | None = None
+        self.locations = Locations()
         self.body: _Body | None = None
         self.at = 0
 
@@ -533,8 +534,7 @@ class _Reader:
     def margin(self, name: str, rest: str, start: int) -> None:
         said = rest.strip().rstrip(";").strip()
         if name == "loc":
-            found = _LOC.match(rest)
-            self.loc = (int(found[1]), int(found[2])) if found is not None else self.loc
+            self.loc = self.locations.read(rest) or self.loc
         elif name == "file":
             number, _, path = said.partition(" ")
             if number.isascii() and number.isdigit() and len(number) < 9:

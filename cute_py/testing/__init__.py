@@ -1,4 +1,4 @@
-"""For tests of code that uses layouts: hypothesis strategies, and comparisons that name the first difference.
+"""Tools for tests of code that uses layouts: hypothesis strategies, and comparisons that name the first difference.
 
 Needs hypothesis (extra `test`) for the strategies. Nothing is registered with pytest.
 """

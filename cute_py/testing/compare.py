@@ -30,8 +30,8 @@ def assert_same_function(found: Function, expected: Function) -> None:
     """Assert that two layouts of the same size give the same offset for every index; profiles may differ.
 
     Raises:
-        AssertionError: the sizes differ, or an offset; the text names the first index.
-        CuteError: not layouts, symbols, or more than 2**26 elements.
+        AssertionError: the sizes or an offset differ; the text names the first index.
+        CuteError: the operands are not layouts, contain symbols, or have more than 2**26 elements.
 
     >>> assert_same_function(Layout((2, 3), (1, 2)), Layout(6))
     >>> assert_same_function(Layout(6, 2), Layout(6))
@@ -72,14 +72,14 @@ def assert_same_bytes(
     coords: IntegersLike = (),
     smem_offsets: IntegersLike = (0,),
 ) -> None:
-    """Two memories are equal; with a tensor map, the error names the element to which the first wrong byte belongs.
+    """Assert that two memories are equal; with a tensor map, the error names the element of the first wrong byte.
 
     Args:
         found, expected: uint8 arrays of the same length.
         descriptor, coords, smem_offsets: the loads that filled shared memory, as `Trace` takes them.
     Raises:
         AssertionError: a byte differs.
-        InvalidTypeError, InvalidValueError: something else than bytes.
+        InvalidTypeError, InvalidValueError: the arguments are not bytes.
 
     >>> cute.testing.assert_same_bytes([1, 2, 3], [1, 2, 3])
     """

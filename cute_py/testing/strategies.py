@@ -1,7 +1,7 @@
 """Layouts for property tests: nested shapes, strides of every kind, static and run-time numbers, swizzles.
 
-Sizes stay small (at most a few thousand elements), so that every law can be checked against arrays. Arguments are
-checked where a strategy is made; hypothesis would report them from within a test.
+Sizes stay small (at most a few thousand elements), so that every law can be checked against arrays. The functions check
+their arguments when they make a strategy; hypothesis would report errors only from within a test.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_SIZE = 2048
 KINDS: Final = ("compact", "gaps", "zeros", "wild", "negative")
 """Kinds of strides, see `strides_for`."""
 MAX_LEAVES: Final = 64
-"""Most sizes of a shape that coordinates, slices or strides are made for."""
+"""Maximum number of sizes of a shape for coordinates, slices or strides."""
 
 
 def flat(tree: Profile) -> list[int]:
@@ -84,10 +84,10 @@ def shapes(
     """A shape as plain ints: an integer, or nested tuples.
 
     Args:
-        sizes: to choose from, each 0 to 2048; max_rank: 1 to 8; depth: of tuples in tuples, 0 to 8.
+        sizes: the sizes to choose from, each 0 to 2048; max_rank: 1 to 8; depth: nesting of tuples, 0 to 8.
         scalar: whether it may be an integer.
     Raises:
-        InvalidTypeError, InvalidValueError: something else.
+        InvalidTypeError, InvalidValueError: an argument has another type or value.
 
     >>> from hypothesis import find
     >>> find(shapes(sizes=(2, 3)), lambda shape: True)
@@ -153,9 +153,9 @@ def layouts(
     """A layout; `static` None mixes Int and plain int leaves.
 
     Args:
-        kinds: of strides, as of `strides_for`; sizes, max_rank, depth: as of `shapes`.
+        kinds: kinds of strides, as in `strides_for`; sizes, max_rank, depth: as in `shapes`.
     Raises:
-        InvalidTypeError, InvalidValueError: something else.
+        InvalidTypeError, InvalidValueError: an argument has another type or value.
 
     >>> from hypothesis import find
     >>> print(find(layouts(sizes=(2, 4)), lambda layout: True))

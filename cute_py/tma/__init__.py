@@ -1,8 +1,8 @@
 """TMA: from layouts to boxes, atoms, tensor maps, instructions and copies.
 
 `descriptor` holds the bytes of a tensor map and its rules, `atom` leads from layouts to it, `dialect` has the
-operations of the reference pages, `emulator` and `simulate` run copies without a GPU, `exports` writes them for other
-programs, `gemm` makes one kernel of all of it.
+operations of the reference pages, `emulator` runs copies without a GPU, `exports` writes them for other programs,
+`gemm` makes one kernel of all of it. The names of `simulate` end with the next minor version.
 
 A name is imported from its package when it is first used. Type checkers read the imports below.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from cute_py.deprecations import renamed
+from cute_py.deprecations import no_such_name, renamed
 
 if TYPE_CHECKING:
     from cute_py.copies import *
@@ -34,9 +34,15 @@ if TYPE_CHECKING:
     from cute_py.tma.descriptor import *
     from cute_py.tma.dialect import *
     from cute_py.tma.emulator import *
+    from cute_py.tma.emulator.bulk import Cluster as Cluster
+    from cute_py.tma.emulator.bulk import bulk_load as bulk_load
+    from cute_py.tma.emulator.bulk import bulk_store as bulk_store
+    from cute_py.tma.emulator.bulk import bulk_to_cta as bulk_to_cta
+    from cute_py.tma.emulator.tensormap_proxy import Agent as Agent
+    from cute_py.tma.emulator.tensormap_proxy import TensormapProxy as TensormapProxy
+    from cute_py.tma.emulator.trace import Trace as Trace
     from cute_py.tma.exports import *
     from cute_py.tma.gemm import *
-    from cute_py.tma.simulate import *
 
 _TABLE: Final = {
     "cute_py.copies": """
@@ -83,17 +89,16 @@ _TABLE: Final = {
         rebind_sequence run_phases tma_descriptor_im2col tma_descriptor_tiled tma_load tma_reduce tma_store
         type_text verify_partition why_not_reduction
     """,
+    "cute_py.tma.emulator.bulk": "Cluster bulk_load bulk_store bulk_to_cta",
+    "cute_py.tma.emulator.tensormap_proxy": "Agent TensormapProxy",
+    "cute_py.tma.emulator.trace": "Trace",
     "cute_py.tma.emulator": "Emulator GlobalMemory Mbarrier SharedMemory init_barrier",
     "cute_py.tma.exports": """
         cuda_kernel cute_cpp encode_call export single_tile_ptx triton write_export
     """,
     "cute_py.tma.gemm": "GemmKernel GemmPlan PreparedGemm check_gemm gemm_kernel",
-    "cute_py.tma.simulate": """
-        Agent Cluster Outcome Ring RingLoad RingStore Run TensormapProxy Trace bulk_load bulk_store bulk_to_cta
-        diagnose
-    """,
 }
-"""Package -> its names that are given here."""
+"""Package, or module -> its names that are given here."""
 
 _PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "gemm", "simulate")
 
@@ -101,9 +106,25 @@ _HOME: Final = {name: package for package, names in _TABLE.items() for name in n
 
 __all__ = sorted(_HOME)
 
-_former: Final = renamed("cute_py.tma", {"driver_encode": "encode_with_driver"}, stacklevel=3)
+_RUNS: Final = (
+    "use cute_py.run_ptx(kernel).explain(), or cute_py.explain(text) for some instructions of barriers and copies"
+)
+_RINGS: Final = "use cute_py.run_ptx(kernel).timeline() of a kernel with a ring"
+_ENDED: Final = {
+    "Outcome": ("cute_py.tma.simulate.diagnosis.Outcome", _RUNS),
+    "Run": ("cute_py.tma.simulate.diagnosis.Run", _RUNS),
+    "diagnose": ("cute_py.tma.simulate.diagnosis.diagnose", _RUNS),
+    "Ring": ("cute_py.tma.simulate.pipeline.Ring", _RINGS),
+    "RingLoad": ("cute_py.tma.simulate.pipeline.RingLoad", _RINGS),
+    "RingStore": ("cute_py.tma.simulate.pipeline.RingStore", _RINGS),
+}
+"""Name that the next minor version removes -> (its home until then, the calls that replace it)."""
+
+_FORMER: Final = {"driver_encode": "encode_with_driver"}
+"""Former name -> name today."""
 
 if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+    _find_ended = renamed("cute_py.tma", _FORMER, _ENDED, stacklevel=3)
 
     def __getattr__(name):
         """A name that is imported when it is first used.
@@ -116,7 +137,9 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return value
         if name in _PACKAGES:
             return importlib.import_module(f"cute_py.tma.{name}")
-        return _former(name)
+        if name in _ENDED or name in _FORMER:
+            return _find_ended(name)
+        raise no_such_name("cute_py.tma", name, __all__, "cute_py", importlib.import_module("cute_py").__all__)
 
 
 def __dir__() -> list[str]:

@@ -1,6 +1,6 @@
 """Shared memory to tensor memory: layouts, matrix descriptors, planned tcgen05.cp copies, and an emulator.
 
-No Blackwell GPU was available: everything here is planned, emulated and assembled, and was never run on one.
+No Blackwell GPU was available: the copies were planned, emulated and assembled, but never run on a GPU.
 """
 
 from cute_py.atom.smem_descriptor import DescriptorKind as DescriptorKind
@@ -73,4 +73,4 @@ FORMS_TABLE = _TCGEN05_FORMS
 export_public(__name__)
 
 MatrixDescriptor = _SmemDescriptor
-"""A second name, not listed in `__all__`."""
+"""Alias, not listed in `__all__`."""

@@ -28,7 +28,7 @@ MEMORY_AXES: tuple[str, ...] = ("m", "P", "F", "Bank", "TCol", "TLane")
 class Axis:
     """A named direction. `n @ axis` is n steps along it; a step is one element (one lane on `TLane`).
 
-    Any identifier is a name; the names of the two tables above have a known kind, the others are memory.
+    Any identifier is a valid name; the names in the two tables above have a known kind, and all others are memory.
 
     >>> 4 @ TCol
     4 @ TCol
@@ -61,7 +61,7 @@ def axis_name(axis: Axis | str) -> str:
     ('TLane', 'm')
 
     Raises:
-        InvalidTypeError: neither.
+        InvalidTypeError: the argument is neither.
     """
     name = axis.name if isinstance(axis, Axis) else axis
     if not isinstance(name, str):
@@ -102,7 +102,7 @@ class AxisSum:
 
     @classmethod
     def of(cls, value: Offset) -> AxisSum:
-        """A number (steps along `m`), a term or a mapping of axis names as a sum; a sum unchanged."""
+        """Convert a number (steps along `m`), a term or a mapping of axis names to a sum; return a sum unchanged."""
         if isinstance(value, AxisSum):
             return value
         if isinstance(value, AxisTerm):
@@ -131,7 +131,7 @@ Offset = SupportsIndex | AxisTerm | AxisSum | Mapping[str, int]
 
 
 def as_term(value: AxisTerm | SupportsIndex) -> AxisTerm:
-    """A stride: a term unchanged, a bare number on the axis `m`.
+    """Convert a stride to a term: a bare number is on the axis `m`.
 
     >>> as_term(16), as_term(1 @ TLane)
     (16, 1 @ TLane)

@@ -1,4 +1,4 @@
-"""Between CuTe layouts and tile layouts: two notations for one function.
+"""Convert between CuTe layouts and tile layouts, two notations for the same functions.
 
 A CuTe layout counts the first mode fastest, a tile layout the last; a mode `(4, 8) : (1, 64)` of CuTe is the pair of
 shards `(8, 4) : (64, 1)`. Coordinates stay unchanged: element (i, j) of one is element (i, j) of the other.
@@ -34,9 +34,9 @@ LANE = 1 << 16
 
 
 def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
-    """The tile layout with the same function, on the axis `m`; its shape has the sizes of the top-level modes.
+    """Return the tile layout with the same function, on the axis `m`; its shape has the sizes of the top-level modes.
 
-    A swizzle in front of a plain offset acts on elements; in front of `smem_ptr_flag(bits)` it acts on bytes.
+    A swizzle before a plain offset acts on elements; before `smem_ptr_flag(bits)` it acts on bytes.
 
     Raises:
         TmemError: a symbolic or basis stride, or an outer function that is not a swizzle of elements.
@@ -51,9 +51,9 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
         raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__}")
     outer, inner = layout.outer, layout.inner
     if not isinstance(outer, Swizzle) or not isinstance(inner, Layout):
-        raise TmemError("a tile layout has a swizzle alone in front of it", {"layout": layout})
+        raise TmemError("a tile layout can have only a swizzle before it", {"layout": layout})
     if outer.shift < 0:
-        raise TmemError(f"Sw<{outer.bits},{outer.base},{outer.shift}>; a tile layout has no negative shift")
+        raise TmemError(f"Sw<{outer.bits},{outer.base},{outer.shift}>; a tile layout can't express a negative shift")
     tile = TileLayout(_shards(inner), (), expect_integer(layout.offset, "the offset"))
     base = outer.base
     if isinstance(layout.offset, SmemPtrFlag):
@@ -64,7 +64,7 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
 
 
 def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
-    """The tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`.
+    """Return the tile layout, on TLane and TCol, of a CuTe tensor-memory layout in elements of `dtype`.
 
     Raises:
         TmemError: a column of 32 bits does not hold a whole number of elements, or a stride moves lanes and columns
@@ -88,13 +88,13 @@ def from_cute_tmem(layout: Layout, dtype: DTypeLike) -> TileLayout:
 def to_cute(
     layout: TileLayout | ComposeLayout, shape: Sequence[int] | None = None, *, dtype: DTypeLike | None = None
 ) -> Layout | ComposedLayout:
-    """The CuTe layout with the same function.
+    """Return the CuTe layout with the same function.
 
     Args:
-        shape: extents of the modes; the extents of the shards if left out.
-        dtype: of a tensor-memory layout, whose lanes become steps of 1 << 16 columns.
+        shape: extents of the modes; by default the extents of the shards.
+        dtype: element type of a tensor-memory layout, whose lanes become steps of 1 << 16 columns.
     Raises:
-        TmemError: replicas (a CuTe layout has one place for each element), or axes that are in neither memory.
+        TmemError: replicas (a CuTe layout must have one location for each element), or axes that are in neither memory.
 
     A tile layout with an offset becomes a composed layout with the identity swizzle.
 
@@ -107,7 +107,7 @@ def to_cute(
         raise InvalidTypeError(f"expected a TileLayout or a ComposeLayout, got {type(layout).__name__} {given(layout)}")
     tile = layout.tile if isinstance(layout, ComposeLayout) else layout
     if tile.replica:
-        raise TmemError("a CuTe layout has one place for each element", {"replicas": list(tile.replica)})
+        raise TmemError("a CuTe layout must have one location for each element", {"replicas": list(tile.replica)})
     scale = {"m": 1}
     if dtype is not None:
         scale = {"TCol": 1, "TLane": _lane_step(dtype)}

@@ -1,4 +1,4 @@
-"""copy_async: buffers and their regions, the dispatch of a copy to the variant "smem->tmem", and the plan that it gets.
+"""copy_async: buffers, their regions, and the dispatch of a copy to the variant "smem->tmem", which plans it.
 
 smem = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
 tmem = Buffer("tmem", (32, 16), "uint8", "tmem", demo_layout, allocated_addr=TmemAllocation(n_cols=32))
@@ -26,12 +26,12 @@ from cute_py.tmem.tile_layout import TileLayout
 
 @dataclass(frozen=True, slots=True)
 class TmemAllocation:
-    """Columns of tensor memory that tcgen05.alloc gave, and the name of the shared word that holds their address.
+    """Columns of tensor memory that tcgen05.alloc returned, and the name of the shared word that holds their address.
 
     Args:
         n_cols: columns: 32, 64, 128, 256 or 512.
     Raises:
-        TmemError: any other number of columns; the error has the number to take.
+        TmemError: any other number of columns; the error names a valid number.
 
     >>> TmemAllocation(64)
     TmemAllocation(n_cols=64, name='tmem_addr')
@@ -99,7 +99,8 @@ class Buffer:
             object.__setattr__(self, one.name, value)
 
     def __getitem__(self, key: slice | tuple[slice, ...]) -> BufferRegion:
-        """A region: one slice for each dimension, without a step; open ends are those of the shape."""
+        """Return a region from one slice for each dimension, without a step; an open end stands for the end of the
+        shape."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) != len(self.shape):
             raise CoordinateError(f"{len(keys)} slices of {self.name}, which has {len(self.shape)} dimensions")
@@ -139,9 +140,9 @@ class CopyRequest:
     Args:
         scope: its issuer: "thread", "warp", "warpgroup" or "cta".
         cta_group: 1, or 2 for a pair of CTAs; each copies its own shared memory to its own tensor memory.
-        shape, multicast: the form of the instruction; found from the layouts if left out.
+        shape, multicast: the form of the instruction; by default the layouts determine it.
         compat: which planner (`COMPATS`).
-        ldo: leading offset of the descriptor in 16-byte units, in place of the planner's.
+        ldo: leading offset of the descriptor in 16-byte units; overrides the planner's.
         decompress: a source format; no planner supports it.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
@@ -256,7 +257,8 @@ DISPATCHES: tuple[Dispatch, ...] = (
 
 
 def check_copy(request: CopyRequest) -> list[Diagnostic]:
-    """Everything against a copy: a predicate, or one reason for each form that was tried; empty if it has a plan.
+    """Return all reasons against a copy: a failed predicate, or one reason for each form that was tried; empty if it
+    has a plan.
 
     >>> from dataclasses import replace
     >>> from cute_py.tmem.demonstration import demonstration_copy
@@ -267,7 +269,8 @@ def check_copy(request: CopyRequest) -> list[Diagnostic]:
 
 
 def why_not(request: CopyRequest) -> list[Diagnostic] | CpPlan:
-    """The plan of a copy, or what `check_copy` finds against it: the earlier form of `copy_async` and `check_copy`.
+    """Return the plan of a copy, or the reasons of `check_copy` against it; the earlier form of `copy_async` and
+    `check_copy`.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> why_not(demonstration_copy().request).form.name
@@ -316,7 +319,7 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
         dst, src: regions, or buffers for all of their elements.
         settings: the other fields of `CopyRequest`.
     Raises:
-        TmemError: no variant takes the copy, or no form of the instruction fits the two layouts.
+        TmemError: no variant accepts the copy, or no form of the instruction fits the two layouts.
 
     >>> from cute_py.tmem.axes import TCol, TLane
     >>> from cute_py.tmem.tile_layout import R, S
@@ -367,7 +370,7 @@ def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
     if request.shape is not None:
         form = cp_form(request.shape, request.multicast)
         if form not in allowed:
-            text = f"compat = {request.compat!r} plans {', '.join(f.name for f in allowed)} alone; got {form.name}"
+            text = f"compat = {request.compat!r} plans only {', '.join(f.name for f in allowed)}; got {form.name}"
             raise TmemError(text, {"other planners": 'compat="tvm-0.27" plans every form'})
         return (form,)
     found = tuple(form for form in allowed if request.multicast in (None, form.multicast))

@@ -1,6 +1,6 @@
-"""The forms of tcgen05.cp as a planner sees them: the rows and the copies of a shape as iters along TLane.
+"""Forms of tcgen05.cp for a planner: the rows and the copies of a shape as iters along TLane.
 
-The table itself is the machine's (`machine/tensor_memory/copy_shapes`).
+The table of shapes is in `machine/tensor_memory/copy_shapes`.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ def _row(steps: Steps) -> Row:
 FORMS: tuple[CpForm, ...] = tuple(
     CpForm(one.shape, one.multicast, one.rows, one.bits, _row(one.lanes), _row(one.copies)) for one in COPY_SHAPES
 )
-"""In the order in which a planner tries them: the widest first."""
+"""The forms in the order in which a planner tries them, the widest first."""
 
 WARPX4 = FORMS[-1]
-"""The form that scale factors take, and the only one of the reference page."""
+"""The form for scale factors, and the only form of the reference page."""
 
 
 def cp_form(shape: str, multicast: str | None = None) -> CpForm:
-    """The form of a shape; the multicast may be left out where the shape has only one.
+    """Return the form of a shape; the multicast may be omitted if the shape has only one.
 
     Raises:
-        TmemError: no such shape, no such multicast for the shape, or two to choose from.
+        TmemError: the shape does not exist, the multicast does not exist for it, or two multicasts fit.
 
     >>> cp_form("32x128b").name
     '32x128b.warpx4'

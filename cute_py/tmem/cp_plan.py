@@ -1,4 +1,4 @@
-"""CpPlan: the data to issue a shared-to-tensor-memory copy, or the reason why a copy has no plan.
+"""CpPlan: the data for issuing a copy from shared to tensor memory, or the reason why a copy has no plan.
 
 A plan is one form of tcgen05.cp, the fields of the matrix descriptor, and nested middle loops whose steps move the
 shared address (in 16-byte units) and the tensor-memory address. A tensor-memory address is lane << 16 | column.
@@ -24,7 +24,8 @@ Refusal = Diagnostic
 """The reason why a copy has no plan, under its earlier name."""
 
 MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
-"""Most instructions of one copy: the smallest, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
+"""Maximum number of instructions of one copy: the smallest form, 4x256b, writes 4 lanes of 8 columns, and a copy writes
+each cell once."""
 
 
 @record
@@ -73,7 +74,7 @@ class CpPlan:
         middle: loops; the first one runs fastest.
         smem_offset: of the first instruction, in 16-byte units from the start of the buffer.
         taddr_offset: of the first instruction, from the allocated address.
-        notes: what a stricter planner would refuse.
+        notes: reasons for which a stricter planner would refuse the copy.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> plan = demonstration_copy().plan
@@ -172,7 +173,7 @@ class CpPlan:
         return [found.text for found in self.check_capacity(columns)]
 
     def explain(self) -> str:
-        """Several lines: the instruction, the descriptor, the loops."""
+        """Return the instruction, the descriptor and the loops as lines of text."""
         loops = ", ".join(f"{m.extent} x (+{m.smem_step * 16} B, taddr +{m.taddr_step:#x})" for m in self.middle)
         lines = [
             f"tcgen05.cp.cta_group::{self.cta_group}.{self.form.name}, {counted(self.count, 'instruction')}",

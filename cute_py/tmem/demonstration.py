@@ -1,13 +1,13 @@
 """The demonstration program of the reference page, end to end in the emulator.
 
 A 32 x 16 tile of bytes goes from global to shared memory, by plain stores or by one TMA load, from there by one
-tcgen05.cp.32x128b.warpx4 to the lanes of all four warps, and back by tcgen05.ld. The page allocates 16 columns, which
-no GPU has; the smallest allocation is 32.
+tcgen05.cp.32x128b.warpx4 to the lanes of all four warps, and back by tcgen05.ld. The page allocates 16 columns, but the
+smallest allocation of a GPU is 32.
 
 A complete kernel around one planned copy: allocate, fill, copy, commit, wait, read back, free.
 
     grid (1, 1, 1), 128 threads; with cta_group::2 a cluster of two CTAs
-    source : bytes of the shared buffer, as they lie there; for a pair, one image after the other
+    source : bytes of the shared buffer in memory order; for a pair of CTAs, one buffer after the other
     result : uint32 [lane][column] of the allocation, 128 x n_cols; for a pair, one after the other
 
 The kernel is assembled for sm_100a and sm_103a by the tests. No Blackwell GPU was available: it was never run.
@@ -49,7 +49,8 @@ CHUNK = 32
 
 
 def buffer_bytes(copy: CopyAsync) -> int:
-    """Bytes of the shared buffer of a copy, to the end of its layout and of what the copy reads."""
+    """Number of bytes of the shared buffer of a copy: up to the end of its layout, and of all bytes that the copy
+    reads."""
     layout = copy.src.layout
     span = layout.span() if layout is not None else 0
     return max(-(-span * copy.plan.bits // 8), copy.plan.smem_bytes)
@@ -180,7 +181,7 @@ class Demonstration:
 
     Args:
         copy: the planned copy.
-        tmem: tensor memory after the copy, before it was given back.
+        tmem: tensor memory after the copy, before its columns are freed.
         readback: (128, 32) uint32, as the four warps read it.
 
     >>> shown = demonstrate()
@@ -194,7 +195,7 @@ class Demonstration:
 
     @property
     def picture(self) -> str:
-        """Which shared byte went to which lane and column."""
+        """Show the shared byte that each cell of tensor memory received."""
         return picture(self.tmem.sources, base=SMEM_ADDRESS)
 
     @property
@@ -214,7 +215,7 @@ class Demonstration:
         return emit_kernel(self.copy)
 
     def explain(self) -> str:
-        """The plan, the trace, the PTX and the picture."""
+        """Return the plan, the trace, the PTX and the picture as text."""
         return "\n\n".join([self.copy.explain(), self.tirx, self.ptx, self.picture])
 
 
@@ -222,7 +223,7 @@ def demonstration_copy(n_cols: int = 32, cta_group: int = 1) -> CopyAsync:
     """The copy of the page: `A_smem[0:32, 0:16] -> tmem[0:32, 0:16]`, uint8, warpx4.
 
     Raises:
-        TmemError: `n_cols` can't be allocated, such as the 16 of the page; the error has the number to take.
+        TmemError: `n_cols` can't be allocated, such as the 16 of the page; the error names a number that can.
 
     >>> print(demonstration_copy())
     <CopyAsync A_smem[0:32, 0:16] -> tmem[0:32, 0:16]: 1 x tcgen05.cp.32x128b.warpx4>
@@ -237,7 +238,7 @@ def demonstrate(tile: NDArray[numpy.uint8] | None = None, *, n_cols: int = 32, t
     """Run the program.
 
     Args:
-        tile: (32, 16) uint8 in global memory; the bytes 0, 1, 2, ... modulo 256 if left out.
+        tile: (32, 16) uint8 in global memory; by default the bytes 0, 1, 2, ... modulo 256.
         through: "plain" stores, or one "tma" load, from global to shared memory.
 
     >>> done = demonstrate()

@@ -1,4 +1,4 @@
-"""Texts of planned copies: a TIRx-like trace, and CUDA C++ with inline PTX, whose offsets are literal.
+"""Emit planned copies as text: a TIRx-like trace, and CUDA C++ with inline PTX and literal offsets.
 
 Several instructions of one copy are a loop `T.unroll` in the older planner's trace, as the tcgen05_cp page has it; the
 other texts list them.
@@ -78,7 +78,7 @@ def _cp_mnemonic(copy: CopyAsync) -> str:
 
 
 def ptx_line(copy: CopyAsync) -> str:
-    """The instruction with its two operands, as inline assembly has it.
+    """The instruction with its two operands, in the syntax of inline assembly.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> ptx_line(demonstration_copy())
@@ -89,7 +89,7 @@ def ptx_line(copy: CopyAsync) -> str:
 
 
 def emit_tirx(*copies: CopyAsync) -> str:
-    """The trace of one or more copies. It has no commit and no wait: those are the caller's.
+    """Return the trace of one or more copies. The caller adds commit and wait.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> print(emit_tirx(demonstration_copy()).splitlines()[-1])
@@ -144,7 +144,7 @@ def _cp_function(copy: CopyAsync) -> str:
 
 
 def device_functions(*copies: CopyAsync) -> str:
-    """Every device function that the calls of these copies need, once each.
+    """Return all device functions that these copies call, each once.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> print(device_functions(demonstration_copy()).splitlines()[0])

@@ -1,11 +1,11 @@
 """Execute a planned copy in the emulator, compute the expected bytes from its layouts, and compare the two.
 
 `run` issues every instruction of a plan as a kernel would: descriptor of the buffer, 16-byte offset added, address of
-the tile. `expected_tmem` computes from the two layouts alone which shared byte belongs in which byte of tensor memory.
+the tile. `expected_tmem` computes from the two layouts only which shared byte belongs in which byte of tensor memory.
 
-get_copy_s2t_smem_desc is the shared side of a copy as a view of matrix descriptors, one for each instruction: it takes
-the place of the shared tensor of such a copy, which does not read a pointer. A TMA partition whose result is such a
-view has bit 12 of its flags set.
+get_copy_s2t_smem_desc returns the shared side of a copy as a view of matrix descriptors, one for each instruction. It
+replaces the shared tensor of such a copy, which does not read a pointer. A TMA partition whose result is such a view
+has bit 12 of its flags set.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint
 def run_pair(
     copy: CopyAsync, tmems: Sequence[TensorMemory], taddr: int, smems: Sequence[NDArray[numpy.uint8]], smem_address: int
 ) -> None:
-    """cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the same offsets.
+    """Run a copy with cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the
+    same offsets.
 
     >>> import numpy
     >>> from cute_py.tmem.demonstration import demonstration_copy
@@ -129,12 +130,12 @@ def run_pair(
 def _cut(side: Side) -> TileLayout | ComposeLayout:
     cut = side.layout.slice(side.shape, side.region)
     if cut is None:
-        raise TmemError("the region is not a layout: it takes uneven parts of a shard")
+        raise TmemError("the region is not a layout, because it takes uneven parts of a shard")
     return cut
 
 
 def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
-    """Which shared byte belongs in which byte of tensor memory: int64 of shape (128, 512, 4), -1 where none.
+    """Return the shared byte that belongs in each byte of tensor memory: int64 of shape (128, 512, 4), or -1.
 
     Computed element by element from the layouts. Elements of less than a byte must fill bytes.
 
@@ -168,16 +169,16 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
         address = smem_address + (source + step) // 8
         phase = (column_bits + step) % 8 == (source + step) % 8
         if not phase.all():
-            raise TmemError("elements of less than a byte change their place in the byte")
+            raise TmemError("elements of less than a byte would move to another position in their byte")
         out[cell] = address
         if (out[cell] != address).any():
-            raise TmemError("two elements belong in one byte of tensor memory")
+            raise TmemError("two elements map to one byte of tensor memory")
     return out.reshape(LANES, COLUMNS, 4)
 
 
 @dataclass(frozen=True, slots=True)
 class S2TDescriptorView:
-    """One descriptor for each instruction of a plan, for a shared buffer at `smem_address` (bytes).
+    """The descriptors of all instructions of a plan, for a shared buffer at `smem_address` (bytes).
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> view = S2TDescriptorView(demonstration_copy().plan, 0x400)
@@ -233,7 +234,7 @@ def get_copy_s2t_smem_desc(copy: CopyAsync | CpPlan, smem_address: int = 0) -> S
         smem_address: address of the shared buffer in bytes; a multiple of 16.
     Raises:
         TmemError: the address is not a multiple of 16.
-        InvalidTypeError: no plan, or no address.
+        InvalidTypeError: the arguments are not a planned copy and an address.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> get_copy_s2t_smem_desc(demonstration_copy(), 0x400).smem_address

@@ -50,7 +50,8 @@ def iteration_count(row: Row) -> int:
 
 
 def canonicalize(row: Row) -> Row:
-    """Drop iters of extent 1 and fuse neighbours that walk on where the faster one ends; the function stays the same.
+    """Drop iters of extent 1 and fuse neighbours where the slower one continues the faster one; the function stays the
+    same.
 
     If every iter has extent 1, one `(1, 1)` on the axis of the first remains.
 
@@ -123,9 +124,9 @@ def runs(row: Row, shape: Sequence[int]) -> tuple[Row, ...]:
 def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
     """`length` indices from `begin` on, as a row of its own and the offsets of its first element, by axis.
 
-    A contiguous range of one iter is always a row. Over several iters it is one when it covers complete inner iters,
-    when it stays within one step of the outer ones, or when it is the end of one outer step and the same amount of
-    the next. None: the range is not a row (it wraps unevenly).
+    A contiguous range of one iter is always a row. A range over several iters is a row if it covers complete inner
+    iters, if it stays within one step of the outer ones, or if it is the end of one outer step and an equal part of the
+    next. Otherwise the result is None, because the range wraps unevenly.
     """
     digits, rest = [], begin
     for it in reversed(row):
@@ -167,7 +168,8 @@ def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
 def refinement(shapes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]] | None:
     """The coarsest shape that refines shapes of one size, and where the dimensions of each begin and end in it.
 
-    A boundary that a shape names twice is a dimension of extent 1, and stays one. None: the boundaries do not nest.
+    A boundary that a shape names twice is a dimension of extent 1, and remains one. The result is None if the
+    boundaries do not nest.
 
     >>> refinement([(32, 16), (2, 256)])
     ((2, 16, 16), ((0, 2, 3), (0, 1, 3)))
@@ -188,7 +190,7 @@ def refinement(shapes: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], tuple[
 
 
 MAX_WALKED = 1 << 24
-"""Elements; 64 times what tensor memory holds."""
+"""Maximum number of elements to walk, 64 times the capacity of tensor memory."""
 
 
 def walk(row: Row, axis: str) -> NDArray[numpy.int64]:

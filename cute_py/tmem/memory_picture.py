@@ -17,7 +17,7 @@ else:
 MAX_ADDRESS = 1 << 48
 
 Line = tuple[str, "list[str] | str"]
-"""A name, and cells in columns or one text."""
+"""A name, and its cells in columns or as one text."""
 
 
 def cell_text(bytes_of_cell: NDArray[numpy.int64]) -> str:
@@ -31,15 +31,15 @@ def cell_text(bytes_of_cell: NDArray[numpy.int64]) -> str:
 
 
 def picture(sources: NDArray[numpy.int64], columns: range | None = None, *, base: int = 0, lanes_shown: int = 4) -> str:
-    """Which shared byte went to which lane and column.
+    """Show the shared byte that each cell of tensor memory received.
 
     Args:
-        sources: (128, 512, 4), as `TensorMemory.sources` has it.
-        columns: the columns to show; those that hold anything if left out.
+        sources: (128, 512, 4), in the format of `TensorMemory.sources`.
+        columns: the columns to show; by default all that hold data.
         base: shared-memory address that is called byte 0.
         lanes_shown: lanes at the beginning of each different slab; the last one is always shown.
 
-    A slab of 32 lanes that holds the same as an earlier one is one line.
+    A slab of 32 lanes with the same contents as an earlier one takes one line.
 
     >>> empty = numpy.full((128, 512, 4), NOT_A_SOURCE)
     >>> empty[0, 0] = [16, 17, 18, 19]

@@ -1,4 +1,4 @@
-"""The planner: which tcgen05.cp instructions move one region of shared memory to one region of tensor memory.
+"""The planner: find the tcgen05.cp instructions that copy a region of shared memory to a region of tensor memory.
 
 Both regions are rows of iters over the same elements. The planner sorts both in one order (lanes first, then columns
 from the widest stride down), removes repeats common to both sides, and cuts them into
@@ -12,8 +12,8 @@ sides, and the remaining iters are loops.
 If two instructions write the same cell of tensor memory, the later one wins; the layout then has two elements in one
 place, and no copy can be right.
 
-Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the rules beyond it (one
-element for each cell, shared-memory reach, complete bytes) are ours, and refuse what would be copied wrongly.
+Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the further rules (one element
+for each cell, shared-memory reach, complete bytes) are ours, and refuse copies with wrong results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
 
 COMPATS: tuple[str, ...] = ("reference", "tvm-0.27")
-"""`reference`: 32x128b.warpx4 alone, ldo 16, as on the reference page.
+"""`reference`: only 32x128b.warpx4, with ldo 16, as on the reference page.
 `tvm-0.27`: every form, ldo 0 where it is not read."""
 
 REFERENCE_LDO = 16
@@ -106,7 +106,7 @@ def _cut(name: str, side: Side) -> Layout:
     except LayoutError as error:
         raise _NoPlanError("region", f"the {name} region: {error.headline}") from None
     if cut is None:
-        raise _NoPlanError("region", f"the {name} region is not a layout: it takes uneven parts of a shard")
+        raise _NoPlanError("region", f"the {name} region is not a layout, because it takes uneven parts of a shard")
     return cut
 
 
@@ -122,7 +122,7 @@ def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
     )
     # Repeats must be alike on both sides; then one copy serves all.
     repeats = [_repeats(row) for row in rows]
-    text = f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared"
+    text = f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared memory"
     _require(repeats[0] == repeats[1], "broadcast", text)
     kept = [tuple(it for it in row if it.stride) for row in rows]
     return kept[0], kept[1]
@@ -183,11 +183,11 @@ def plan_form(
     cta_group: int = 1,
     ldo: int | None = None,
 ) -> CpPlan | Refusal:
-    """The plan of one copy with one form of the instruction, or the rule that it breaks.
+    """Return the plan of one copy with one form of the instruction, or the rule that it breaks.
 
     Args:
         bits: bits of one element.
-        ldo: in place of the leading offset that the planner would write, in 16-byte units.
+        ldo: leading offset in 16-byte units; overrides the planner's.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> request = demonstration_copy().request
@@ -231,7 +231,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
         leading = REFERENCE_LDO  # A row of one unit has no second one: the field is not read.
     if ldo is not None:
         _require(0 <= ldo <= START_MASK, "field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
-        text = f"ldo = {ldo}; must be {leading}, the {form.name} instruction reads it"
+        text = f"ldo = {ldo}; must be {leading}, because the {form.name} instruction reads it"
         _require(ldo == leading or form.bits == 128, "ldo", text)
     uneven = f"first column {column * bits // 32} is not a multiple of 4; apache-tvm 0.27.0 refuses it"
     plan = CpPlan(
@@ -262,7 +262,7 @@ def _check_lanes_and_columns(form: CpForm, parts: _Parts, bits: int) -> None:
     rows, _, columns = parts
     text = f"the rows of {form.name} are written to lanes {list(form.lanes)}; the layout has {list(rows)}"
     _require(rows == form.lanes, "lanes", text)
-    text = f"one row is {width} neighbours on TCol; the layout has {list(columns)}"
+    text = f"one row must be {width} neighbours on TCol; the layout has {list(columns)}"
     _require(columns == (Iter(width, 1, "TCol"),), "columns", text)
 
 

@@ -8,8 +8,8 @@ CuTe writes Sw<swizzle_len, 4, 3>.
 
 `swizzle_inner=False` is the mirrored function, x ^= (x & low mask) << atom_len; no descriptor of the hardware has it.
 
-With it the layouts that the tensor cores read and write: operand tiles in shared memory are such layouts, accumulators
-in tensor memory are tile layouts on TLane and TCol.
+This module also has the layouts that tensor cores read and write: operand tiles in shared memory are such layouts, and
+accumulators in tensor memory are tile layouts on TLane and TCol.
 
 Sources: semantics of TVM's TIRx ComposeLayout, measured on apache-tvm 0.27.0; PTX ISA, tcgen05 shared memory layouts
 and tensor-memory data paths; the numbers of apache-tvm 0.27.0.
@@ -53,7 +53,7 @@ class ComposeLayout:
         per_element: log2 of the elements in one 16-byte unit.
         swizzle_len: bits that are XORed: 0 none, 1 for rows of 32 bytes, 2 for 64, 3 for 128.
         atom_len: distance between the two groups of bits; 3 in every layout of the hardware.
-        tile: the layout in front.
+        tile: the layout before the swizzle.
         swizzle_inner: False for the mirrored function.
     Raises:
         LayoutError: a count is negative, the groups of bits overlap, or the tile has other axes than `m`.
@@ -82,7 +82,7 @@ class ComposeLayout:
                 f"be at least swizzle_len = {self.swizzle_len}, or the swizzle is not a permutation",
             )
         if set(self.tile.axes) - {"m"}:
-            raise LayoutError("a swizzle acts on the axis m alone", {"axes": ", ".join(self.tile.axes)})
+            raise LayoutError("a swizzle acts only on the axis m", {"axes": ", ".join(self.tile.axes)})
 
     def __repr__(self) -> str:
         tail = "" if self.swizzle_inner else ", swizzle_inner=False"
@@ -105,7 +105,7 @@ class ComposeLayout:
         return self.tile.size()
 
     def span(self, axis: Axis | str | None = None) -> int:
-        """The span of the tile; the swizzle permutes inside blocks and does not reach further than the next block."""
+        """The span of the tile. The swizzle permutes inside blocks, so it reaches at most to the end of a block."""
         return self.tile.span(axis)
 
     def apply(
@@ -123,13 +123,13 @@ class ComposeLayout:
         return replace(self, tile=self.tile.canonicalize())
 
     def slice(self, shape: Sequence[int], region: Region) -> ComposeLayout | None:
-        """The layout of a region: the tile is cut, the swizzle still counts from the start of memory. None as for
-        TileLayout."""
+        """The layout of a region: only the tile is cut, and the swizzle still counts from the start of memory. None as
+        for TileLayout."""
         part = self.tile.slice(shape, region)
         return None if part is None else replace(self, tile=part)
 
     def tiled_by(self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int]) -> ComposeLayout:
-        """The tile repeated as `outer` says, under the same swizzle."""
+        """Repeat the tile by `outer`, under the same swizzle."""
         return replace(self, tile=self.tile.tile(outer, outer_shape, inner_shape))
 
 
@@ -144,7 +144,7 @@ def _atom_of(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> tuple[int, S
     """log2 of the elements in 16 bytes, the swizzle, and the elements of a row of its atom."""
     row = as_dtype(dtype)
     if 128 % row.bits:
-        raise LayoutError(f"{row.name} has {row.bits} bits; 16 bytes hold no power of two of them")
+        raise LayoutError(f"{row.name} has {row.bits} bits; the number of elements in 16 bytes must be a power of two")
     mode = as_swizzle(swizzle) if isinstance(swizzle, str) else expect_integer(swizzle, "a swizzle mode")
     if not 0 <= mode <= SmemSwizzle.B128:
         raise LayoutError(f"swizzle mode {int(mode)}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")
@@ -201,8 +201,8 @@ DATAPATHS: dict[str, tuple[int, str, str]] = {
     "F": (64, _SCATTERED, "M = 64, cta_group::1"),
     "G": (32, _QUARTERS, "M = 32, cta_group::1, .ws"),
 }
-"""Data path -> rows of the accumulator, how they spread over the lanes, where it is used (PTX ISA, tcgen05 data
-path layouts A to G)."""
+"""Data path -> rows of the accumulator, their spread over the lanes, and its use (PTX ISA, tcgen05 data path layouts A
+to G)."""
 
 
 def tmem_datapath_layout(datapath: str, rows: int, cols: int, sub_slab: int = 0) -> TileLayout:

@@ -1,4 +1,4 @@
-"""TileLayout: where the elements of a tile lie, in a space of named axes, and how often.
+"""TileLayout: the places of the elements of a tile in a space of named axes, and their copies.
 
 A layout is shards, replicas and an offset:
 
@@ -11,7 +11,7 @@ their axis.
 
 Source: semantics of TVM's TIRx layouts, measured on apache-tvm 0.27.0.
 
-`tile` interleaves an outer and an inner layout dimension by dimension, `outer_of` takes them apart again:
+`tile` interleaves an outer and an inner layout dimension by dimension, and `outer_of` recovers the outer one:
 
     inner (8, 8) : (8, 1), outer (4, 2) : (2, 1)   ->   (4, 8, 2, 8) : (128, 8, 64, 1)
                                                          the outer strides count inner tiles (64 elements)
@@ -88,14 +88,14 @@ class TileLayout:
     def __add__(self, other: TileLayout | Offset) -> TileLayout:
         """Join parts: shards of the left operand, replicas of the right one if it has any, offsets added.
 
-        A second `R` takes the place of the first and a second `S` is not read, as in TIRx.
+        As in TIRx, a second `R` replaces the first and a second `S` is ignored.
         """
         if isinstance(other, TileLayout):
             return TileLayout(self.shard or other.shard, other.replica or self.replica, self.offset + other.offset)
         return TileLayout(self.shard, self.replica, self.offset + other)
 
     def __eq__(self, other: object) -> bool:
-        """Equal parts; the order of replicas and offsets of zero do not count."""
+        """Compare the parts; the order of replicas and offsets of zero do not matter."""
         if not isinstance(other, TileLayout):
             return NotImplemented
         return self._key() == other._key()
@@ -133,11 +133,12 @@ class TileLayout:
 
         Args:
             coord: a coordinate in `shape`, or a flat row-major index; `apply(6, 2)` is `apply((6, 2))`.
-            shape: extents that the coordinate counts in, also `apply(coord, shape)`; default: those of the shards.
+            shape: extents to which the coordinate refers, also as `apply(coord, shape)`; by default those of the
+            shards.
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 
-        The outermost digit takes the rest, so an index past the end continues along the first shard.
+        The outermost digit is not bounded, so an index past the end continues along the first shard.
         """
         index = _index(coord, more, shape, self.extents)
         place = {it.axis: 0 for it in self.shard}
@@ -159,7 +160,7 @@ class TileLayout:
         return iters.walk(self.shard, name) + start
 
     def replica_positions(self, axis: Axis | str) -> NDArray[numpy.int64]:
-        """Steps along `axis` from the tile to each of its copies, itself among them: int64 of shape (copies,)."""
+        """Steps along `axis` from the tile to each of its copies, including itself: int64 of shape (copies,)."""
         return iters.walk(self.replica, axis_name(axis))
 
     def places(self, axes: Sequence[str]) -> NDArray[numpy.int64]:
@@ -187,7 +188,7 @@ class TileLayout:
         return tuple(dict.fromkeys(named))
 
     def is_trivial(self) -> bool:
-        """True where the layout is the identity on one linear memory: element i at i on the axis `m`."""
+        """Whether the layout is the identity on linear memory: element i at i on the axis `m`."""
         return self.canonicalize() == TileLayout([Iter(self.size(), 1, "m")])
 
     # -- algebra -----------------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ class TileLayout:
     def slice(self, shape: Sequence[int], region: Region) -> TileLayout | None:
         """The layout of a region: `region[d] = (begin, end)` in dimension d of `shape`.
 
-        None where the region is not a layout (it takes uneven parts of the steps of a shard).
+        The result is None if the region is not a layout, because it takes uneven parts of the steps of a shard.
 
         Raises:
             LayoutError: the layout has no dimensions of these extents.
@@ -287,7 +288,7 @@ class TileLayout:
         return TileLayout(tuple(itertools.chain(*(parts[p] for p in perm))), self.replica, self.offset)
 
     def tile(self, outer: TileLayout, outer_shape: Sequence[int], inner_shape: Sequence[int]) -> TileLayout:
-        """This layout, repeated as `outer` says: the outer strides count tiles (spans of this layout).
+        """Repeat this layout by `outer`, whose strides count tiles (spans of this layout).
 
         Args:
             outer_shape, inner_shape: extents of the dimensions of `outer` and of this layout; the result has, in each
@@ -298,7 +299,7 @@ class TileLayout:
         return self._interleave(outer, outer_shape, inner_shape, self._spans())
 
     def direct_sum(self, left: TileLayout, left_shape: Sequence[int], right_shape: Sequence[int]) -> TileLayout:
-        """As `tile`, with the strides of `left` unchanged."""
+        """Combine two layouts like `tile`, but keep the strides of `left` unchanged."""
         return self._interleave(left, left_shape, right_shape, {})
 
     def _spans(self) -> dict[str, int]:
@@ -353,10 +354,11 @@ class TileLayout:
         return TileLayout(row, rest, AxisSum(tuple(term for term in moved.terms if term.value)))
 
     def pack(self, count: int) -> TileLayout:
-        """`count` neighbouring elements as one.
+        """Merge `count` neighbouring elements into one.
 
         Raises:
-            LayoutError: the last shard is not `count` or more neighbours, or another stride not a multiple of it.
+            LayoutError: the last shard has fewer than `count` neighbours, or another stride is not a multiple of
+            `count`.
 
         >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).pack(2)
         S[(32, 8) : (8, 1)]
@@ -369,7 +371,7 @@ class TileLayout:
         return TileLayout([*row, Iter(last.extent // count, 1, last.axis)], self.replica, self.offset)
 
     def unpack(self, count: int) -> TileLayout:
-        """Every element as `count` neighbours, along the axis of the last shard.
+        """Split every element into `count` neighbours along the axis of the last shard.
 
         >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).unpack(2)
         S[(32, 16, 2) : (32, 2, 1)]

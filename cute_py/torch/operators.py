@@ -35,8 +35,6 @@ from cute_py.torch.arrays import as_numpy, as_torch, torch_dtype, torch_module
 if TYPE_CHECKING:
     import torch
 
-    from cute_py.copies.prepared_copy import PreparedCopy
-
     Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 OPERATORS: Final = {
@@ -171,7 +169,7 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
     ours, theirs = parsed_layout(source), parsed_layout(destination)
     made = torch.zeros(int(cosize(theirs)), dtype=x.dtype, device=x.device)
     if x.device.type != "cpu":
-        copy((x, ours), (made, theirs), stream=torch.cuda.current_stream(x.device))
+        _on_stream((x, ours), (made, theirs), x.device)
         return made
     flat, memory = as_numpy(x.contiguous()).reshape(-1), as_numpy(made)
     copy((codes(flat), ours), (codes(memory), theirs))
@@ -181,8 +179,9 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
 # ---- a device: `cute.copy` on the current stream
 
 
-_CAPTURED: Final[list[PreparedCopy]] = []
-"""Copies that a CUDA graph holds. Its nodes have addresses of their memory, so they live as long as the process."""
+_CAPTURED: Final[list[tuple[object, ...]]] = []
+"""Kernels and device memory of copies that a CUDA graph holds: its nodes have their addresses, so they live as long as
+the process. The arrays belong to PyTorch, which keeps what its graphs use."""
 
 
 def _capturing() -> bool:
@@ -201,7 +200,7 @@ def _on_stream(source: Any, destination: Any, device: torch.device, **options: A
     with during_capture():
         prepared = prepare_copy(source, destination, **options)
         prepared.launch(stream)
-    _CAPTURED.append(prepared)
+    _CAPTURED.append(prepared.owned())
 
 
 def _host_scale(total: torch.Tensor | None, form: Format) -> float | None:

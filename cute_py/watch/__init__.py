@@ -1,4 +1,4 @@
-"""A CUDA program's tensor maps: recorded while it runs, and judged."""
+"""Record the tensor maps of a running CUDA program, and check them."""
 
 from cute_py.watch.injector import Injector, build_injector
 from cute_py.watch.program import watch

@@ -1,4 +1,4 @@
-"""The library that the CUDA driver loads into a watched program: found, built once, and kept."""
+"""Find, build once and cache the library that the CUDA driver loads into a watched program."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def build_injector(folder: Path | None = None) -> Injector:
     """The library, built with the installed C compiler unless it exists already.
 
     Args:
-        folder: where it is kept; None: `cache_folder()`.
+        folder: folder of the library; None stands for `cache_folder()`.
     Raises:
         MissingPackageError: no CUPTI, or no C compiler. DeviceError: the compiler refuses the source.
     """

@@ -1,4 +1,4 @@
-"""Run a program with the watching library in it, and read what it wrote."""
+"""Run a program with the watching library, and read the records."""
 
 from __future__ import annotations
 
@@ -68,15 +68,16 @@ def watch(
 ) -> tuple[int, Recording]:
     """Run a program and record the tensor maps that it and its child processes encode.
 
-    The program has this process's standard input, output and error; nothing of it changes.
+    The program uses this process's standard input, output and error, and runs unchanged.
 
     Args:
         command: the program and its arguments. live: called with each distinct map when it is first encoded.
         injector: the library; None: `build_injector()`.
     Returns:
-        (its exit status, 128 + n where signal n ended it; the recording).
+        (its exit status, or 128 + n if signal n ended it; the recording).
     Raises:
-        InvalidTypeError, InvalidValueError: no command. MissingPackageError, DeviceError: nothing can be watched here.
+        InvalidTypeError, InvalidValueError: `command` is not a command. MissingPackageError, DeviceError: this machine
+        can't watch programs.
     """
     if isinstance(command, str) or not isinstance(command, Sequence):
         raise InvalidTypeError(f"command must be a list of texts, got {type(command).__name__} {given(command)}")

@@ -1,9 +1,9 @@
-"""Records of the injected library while a program ran: calls that encode tensor maps, and kernels that take them.
+"""Records of the injected library from a running program: calls that encode tensor maps, and kernels that use them.
 
 One file of JSON lines per process, <pid>.jsonl. A line has a `kind`: "start" (the driver loaded the library), "encode"
 (a call with arguments not seen before in this process), "again" (the same once more, by its `key`), "launch" (a kernel
-that takes a map for the first time), "refused" (CUPTI gave no callbacks). Lines that are cut off, as after a crash, are
-counted and left out.
+that takes a map for the first time), "refused" (CUPTI gave no callbacks). Truncated lines, as after a crash, are
+counted and skipped.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class WatchedMap:
 
     call: the driver's function. request: its arguments; None if they are not a request (a null pointer, a rank that no
     map has). result: CUresult, 0 for success. data: the 128 bytes, b'' where it was refused. module: the file of the
-    code that called. count: how often; nanoseconds: of all these calls together. kernels: which take the map.
+    code that called. count: number of calls; nanoseconds: total time of these calls. kernels: the kernels that use the
+    map.
 
     >>> WatchedMap("cuTensorMapEncodeTiled", None, 1, b"").count
     1
@@ -135,7 +136,7 @@ class Recorder:
         self._calls: dict[tuple[str, str], _Growing] = {}
 
     def read(self, process: str, text: str) -> list[WatchedMap]:
-        """Take one line of a process. Returns the map that it is the first to show, if it is."""
+        """Read one line of a process. Return the map if this line is the first to show it."""
         try:
             parsed = json.loads(text) if len(text) <= MAX_LINE else None
         except (ValueError, RecursionError):
@@ -191,7 +192,7 @@ class Recorder:
         return WatchedMap(call, request, result, data, module, growing.count, growing.nanoseconds, kernels)
 
     def recording(self) -> Recording:
-        """All that was read so far, equal calls of several processes as one."""
+        """Return all records so far; equal calls of several processes count as one."""
         merged: dict[tuple[object, ...], WatchedMap] = {}
         for growing in self._calls.values():
             one = self._map(growing)
@@ -229,7 +230,7 @@ def read_records(folder: str | Path) -> Recording:
     """The recording in a folder of <pid>.jsonl files.
 
     Raises:
-        FileFormatError: no such folder, or a file in it can't be read.
+        FileFormatError: the folder does not exist, or a file in it can't be read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,5 @@
-"""A recording judged: each distinct map described, refused ones with rule and fix, harmful ones, and costs."""
+"""Report on a recording: a description of each distinct map, the rule and fix for refused maps, harmful maps, and
+costs."""
 
 from __future__ import annotations
 
@@ -128,8 +129,8 @@ def _refusal(one: WatchedMap, arch: str) -> list[Diagnostic]:
         return [
             Diagnostic(
                 "refused",
-                text=f"the driver refused it (CUresult {one.result}); its arguments are no request: "
-                "a null pointer, or a rank outside 1 to 5",
+                text=f"the driver refused it (CUresult {one.result}); its arguments do not form a request: a null "
+                f"pointer, or a rank outside 1 to 5",
                 fixes=("pass every array, and a rank of 1 to 5",),
             )
         ]
@@ -163,7 +164,7 @@ def _judge(one: WatchedMap, arch: str) -> tuple[Diagnostic, ...]:
     if one.count >= REPEATED:
         total = one.nanoseconds / 1e6
         text = f"encoded {one.count} times with the same arguments, {total:.1f} ms in total"
-        fix = "keep the 128 bytes, or replace the address alone (cuTensorMapReplaceAddress)"
+        fix = "keep the 128 bytes, or replace only the address (cuTensorMapReplaceAddress)"
         found.append(Diagnostic("repeated_encode", text=text, severity="warning", fixes=(fix,)))
     return tuple(found)
 
@@ -194,25 +195,27 @@ def judged_map(number: int, one: WatchedMap, arch: str) -> JudgedMap:
 
 
 def report_on(recording: Recording, arch: str = "sm_90a") -> WatchReport:
-    """Judge a recording.
+    """Return the report on a recording.
 
     Args:
-        arch: the architecture whose rules hold.
+        arch: the architecture whose rules apply.
     Raises:
         InvalidTypeError, InvalidValueError: not a recording, or no such architecture.
 
     >>> print(report_on(Recording((), 0)))
     0 distinct maps in 0 calls, 0 refused
-    note: the program did not initialise CUDA: no tensor map was made
+    note: the program did not initialise CUDA
     """
     expect(recording, Recording, "a recording")
     architecture(arch)
-    notes = [f"nothing recorded in a process: {said}" for said in recording.refusals]
+    notes = [f"no tensor map was recorded in a process: {said}" for said in recording.refusals]
     if any("subscriber" in said.lower() for said in recording.refusals):
         notes.append("a profiler holds CUPTI (ncu, nsys, torch.profiler); run without it")
     if recording.processes == 0:
-        notes.append("the program did not initialise CUDA: no tensor map was made")
+        notes.append("the program did not initialise CUDA")
     if recording.damaged:
-        notes.append(f"{counted(recording.damaged, 'line')} of the records could not be read (the program was ended)")
+        notes.append(
+            f"{counted(recording.damaged, 'line')} of the records could not be read (the program was terminated)"
+        )
     judged = tuple(judged_map(number, one, arch) for number, one in enumerate(recording.maps))
     return WatchReport(arch, judged, tuple(notes))

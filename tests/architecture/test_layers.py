@@ -86,6 +86,7 @@ HALVES: dict[str, str] = {
     "cute_py.machine.judgement.barrier_rules": "the prose of the rules, a table apart from who judges",
     "cute_py.machine.judgement.bars": "one file a judge, all made by judge",
     "cute_py.machine.judgement.descriptors": "one file a judge, all made by judge",
+    "cute_py.machine.judgement.map_fences": "one file a judge, all made by judge",
     "cute_py.machine.judgement.register_pool": "one file a judge, all made by judge",
     "cute_py.machine.arithmetic": "what was measured of sums, without who holds them",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",

@@ -15,7 +15,7 @@ DRAWN = (
     "request()",
     "Swizzle(2, 4, 3)",
     "make_identity_tensor((3, 4))",
-    "timeline()",
+    "kernel_run(32).timeline()",
     "tmem_copy()",
     "im2col_request()",
     "tma.encode(request())",
@@ -72,7 +72,6 @@ add(
     weight=0.4,
 )
 add("draw.draw_im2col", "im2col_request()", named={"coords": "(0, -1, -1, 0)", "offsets": "(1, 0)"}, weight=0.4)
-add("draw.draw_pipeline", "timeline()", weight=0.4)
 add(
     "draw.draw_smem",
     lambda m: m.one_of("load_atom()", "load_atom('SM90_TMA_LOAD', 8, 32, '64B')"),

@@ -40,23 +40,19 @@ __all__ = [
     "gmem_bytes",
     "ldmatrix",
     "tiled_mma",
-    "good_program",
     "gtensor",
     "im2col_atom",
     "im2col_descriptor",
     "im2col_request",
     "load_atom",
-    "load_parts",
     "loaded_tmem",
     "nested",
     "non_exec",
     "one_tile",
     "operand_load",
-    "program",
     "proxy",
     "ptx_text",
     "request",
-    "ring",
     "saved",
     "saved_ptx",
     "saved_shards",
@@ -64,13 +60,13 @@ __all__ = [
     "small_request",
     "stile",
     "tile_atom",
-    "timeline",
     "tmem_copy",
     "tile_trace",
     "window_operation",
     "warps_that_ran",
     "KERNEL_TEXT",
     "kernel_run",
+    "product_run",
     "tensor_run",
     "saved_kernel",
 ]
@@ -273,6 +269,30 @@ def tensor_run() -> Any:
     return cute.run_ptx(TENSOR_TEXT, schedule="eager")
 
 
+PRODUCT_TEXT = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry multiply() .reqntid 32
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<3>; .shared .align 4 .b32 base; .shared .align 1024 .b8 tile[16384];
+  .shared .align 8 .b64 bar;
+  mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; setp.ne.u32 %p2, 0, 0;
+  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32; ld.shared.b32 %r2, [base];
+  @%p1 bra DONE; mbarrier.init.shared.b64 [bar], 1; cvta.shared.u64 %rd3, tile; mov.u32 %r3, tile; shr.u32 %r3, %r3, 4;
+  cvt.u64.u32 %rd1, %r3; mov.b64 %rd2, 0x4000404000010000; or.b64 %rd1, %rd1, %rd2;
+  tcgen05.mma.cta_group::1.kind::f16 [%r2], %rd1, %rd1, 0x08080010, %p2;
+  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra WAIT;
+DONE: bar.warp.sync -1; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r2, 32; ret;
+}
+"""
+
+
+def product_run() -> Any:
+    """A run of a kernel with one product, at line 12."""
+    return cute.run_ptx(PRODUCT_TEXT, schedule="eager", judge=False)
+
+
 def saved_kernel() -> str:
     """The name of a file of PTX."""
     Path("twice.ptx").write_text(KERNEL_TEXT)
@@ -314,43 +334,6 @@ def barrier_in(smem: Any, offset: int = 1024) -> Any:
     """Shared memory with a barrier."""
     tma.init_barrier(smem, offset, 1)
     return smem
-
-
-def program() -> Any:
-    return tma.Run(tma.Emulator(), global_memory(), tma.SharedMemory(2048))
-
-
-def good_program(run: Any) -> None:
-    barrier = run.barrier(1024)
-    barrier.arrive_expect_tx(128)
-    run.load(tma.encode(small_request()), (0, 0), 0, barrier)
-    run.wait(barrier, 0)
-    run.store(tma.encode(small_request()), (0, 4), 0)
-    run.commit_group()
-    run.wait_group()
-
-
-def load_parts(land: bool = False) -> Any:
-    """A program with a load in flight, or landed: (run, its barrier, the flight)."""
-    run = program()
-    barrier = run.barrier(1024)
-    barrier.arrive_expect_tx(128)
-    flight = run.issue(tma.encode(small_request()), (0, 0), 0, barrier)
-    if land:
-        run.land(flight)
-    return run, barrier, flight
-
-
-def ring(depth: int = 2, tiles: int = 4) -> Any:
-    gmem = tma.GlobalMemory()
-    gmem.add("A", np.arange(4096, dtype=np.uint32).view(np.uint8), 4096)
-    tile = tma.TensorMapTiled(2, 4096, (4096,), (), (128,))
-    loads = [tma.RingLoad(tile, [(128 * i,) for i in range(tiles)])]
-    return tma.Ring(tma.Emulator(), gmem, tma.SharedMemory(4096), loads, depth=depth)
-
-
-def timeline() -> Any:
-    return ring().simulate()
 
 
 def proxy() -> Any:

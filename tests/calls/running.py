@@ -21,11 +21,6 @@ INSTANCES.update(
         "tma.Emulator": lambda m: m.one_of("tma.Emulator()", "tma.Emulator('sm_100a')"),
         "tma.GlobalMemory": "global_memory()",
         "tma.Mbarrier": "tma.Mbarrier(2)",
-        "tma.Outcome": "tma.diagnose(good_program, tma.Emulator(), global_memory(), tma.SharedMemory(2048))",
-        "tma.Ring": "ring()",
-        "tma.RingLoad": "tma.RingLoad(small_request(), [(0, 0)])",
-        "tma.RingStore": "tma.RingStore(small_request(), [(0, 0)])",
-        "tma.Run": "program()",
         "tma.SharedMemory": "tma.SharedMemory(1024)",
         "tma.TensormapProxy": "proxy()",
         "tma.TileResult": "one_tile()",
@@ -210,38 +205,8 @@ method("tma.Mbarrier.complete_tx", "tma.Mbarrier(2)", "128", named={"source": "'
 for name in ("test_wait", "try_wait"):
     method(f"tma.Mbarrier.{name}", "tma.Mbarrier(2)", lambda m: m.one_of("0", "1"))
 
-# ---- programs
+# ---- maps in memory, and the path of a byte
 
-add(
-    "tma.Run",
-    "tma.Emulator()",
-    "global_memory()",
-    "tma.SharedMemory(2048)",
-    named={"maps": "proxy()", "agent": "tma.Agent()", "strict": "True"},
-)
-add(
-    "tma.diagnose",
-    lambda m: m.one_of("good_program", "lambda run: run.wait(run.barrier(0), 0)", "lambda run: run.exit()"),
-    "tma.Emulator()",
-    "global_memory()",
-    "tma.SharedMemory(2048)",
-    named={"maps": "proxy()"},
-)
-method("tma.Run.barrier", "program()", lambda m: m.one_of("1024", "0"), named={"arrive_count": "1", "name": "'full'"})
-method(
-    "tma.Run.load", "program()", SMALL.replace("(0)", "()"), "(0, 0)", lambda m: m.one_of("0", "128"), "tma.Mbarrier(1)"
-)
-method(
-    "tma.Run.issue", "program()", SMALL.replace("(0)", "()"), "(0, 0)", "0", "tma.Mbarrier(1)", named={"mode": "'tile'"}
-)
-method("tma.Run.store", "program()", SMALL.replace("(0)", "()"), "(0, 0)", "0", named={"mode": "'tile'"})
-method("tma.Run.land", "(parts := load_parts())[0]", "parts[2]")
-method("tma.Run.wait", "(parts := load_parts(land=True))[0]", "parts[1]", "0")
-method("tma.Run.read", "program()", "0", "64", named={"who": "'me'"})
-method("tma.Run.reading", "program()", "0", "64")
-method("tma.Run.write", "program()", "0", "gmem_bytes(64)")
-for name in ("wait_group", "wait_group_read"):
-    method(f"tma.Run.{name}", "program()", lambda m: m.one_of("0", "1"))
 add("tma.Agent", "1", "2", "0")
 add("tma.TensormapProxy", weight=0.1)
 method("tma.TensormapProxy.place", "proxy()", "0x2000", "bytes(128)")
@@ -256,28 +221,6 @@ method(
 method("tma.TensormapProxy.acquire", "proxy()", "0x1000", "'cluster'", named={"agent": "tma.Agent(1)"})
 method("tma.TensormapProxy.cp_fenceproxy", "proxy()", "0x2000", "bytes(128)", "'gpu'", named={"agent": "tma.Agent(1)"})
 method("tma.TensormapProxy.read", "proxy()", "0x1000", named={"agent": "tma.Agent(1)"})
-add("tma.RingLoad", "small_request()", "[(0, 0)]", named={"offset": "0", "mode": "'tile'", "im2col_offsets": "()"})
-add("tma.RingStore", "small_request()", "[(0, 0)]", named={"offset": "0"})
-
-
-@calls_of("tma.Ring")
-def _ring(m: Maker) -> Any:
-    tile = "tma.TensorMapTiled(0, 4096, (64, 8), (64,), (32, 4))"
-    loads = f"[tma.RingLoad({tile}, [(0, 0), (32, 4), (0, 4)])]"
-    options = {
-        "stage_bytes": "256",
-        "expect_bytes": "128",
-        "consume": "lambda tile, i: None",
-        "store": f"tma.RingStore({tile}, [(0, 0)] * 3)",
-    }
-    kwargs = {k: v for k, v in options.items() if m.chance(0.2)}
-    return ("tma.Emulator()", "global_memory()", "tma.SharedMemory(4096)", loads), {
-        "depth": str(m.integer(1, 3)),
-        **kwargs,
-    }
-
-
-method("tma.Ring.simulate", "ring()", named={"load_ticks": "3", "consume_ticks": "1", "store_ticks": "2"})
 add(
     "tma.Trace",
     "small_request()",
@@ -299,7 +242,6 @@ method("tma.Trace.steps", "tile_trace()", lambda m: m.one_of("0", "1"))
 
 # ---- records
 
-add("tma.Outcome", "'completed'", named={"cause": "'text'", "barrier": "'full'", "expected": "128"})
 add("tma.CopyResult", "array(4)", "True", "4", "4", "2048", "8192", "0.1", "'emulator'")
 add("tma.CopyReport", "1.0", "64", "2.0", "3.0", "50.0", "()")
 add("tma.TileResult", "array(4, 'uint8')", "array(4, 'int64')", "array(4, 'int64')", "128", "'emulator'")
@@ -396,6 +338,23 @@ method("PtxRun.trace", "kernel_run(32)", lambda m: m.one_of("0", "31"), named={"
 method("PtxRun.explain", "kernel_run(33)")
 method("PtxRun.timeline", "kernel_run(32)", named={"cta": "0"})
 method("PtxRun.tensor_memory", "tensor_run()", named={"cta": "0"})
+method("PtxRun.umma_operands", "product_run()", "12", named={"cta": "0"})
+add(
+    "UmmaOperands",
+    "0x08400010",
+    lambda m: m.one_of("0x4000404000010040", "SmemDescriptor.decode(0x4000404000010040)"),
+    "0x4000404000010440",
+    named={
+        "kind": "'f16'",
+        "cta_group": "1",
+        "d": lambda m: m.one_of("0", "64"),
+        "scales": "(0, 0)",
+        "scale_vec": "None",
+        "a_in_tmem": "False",
+        "weights": "False",
+    },
+)
+method("UmmaOperands.explain", "UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440)")
 method("PtxRun.raise_for_diagnostics", lambda m: m.one_of("kernel_run(32)", "kernel_run(33)"))
 method(
     "tma.GemmKernel.machine_launches",

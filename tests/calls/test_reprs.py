@@ -16,7 +16,7 @@ from tests.calls.namespace import names
 from tests.calls.registry import registry
 
 MOST = 300
-ROOMS = ("tma.descriptor", "tma.atom", "tma.dialect", "tma.exports", "tma.gemm", "tma.emulator", "tma.simulate")
+ROOMS = ("tma.descriptor", "tma.atom", "tma.dialect", "tma.exports", "tma.gemm", "tma.emulator")
 ROOMS += ("ptx", "gpu", "tmem", "draw")
 
 

@@ -84,6 +84,7 @@ add(
 add("find_mma_atoms", named={"family": quoted("sm80", "sm90_gmma")}, weight=0.1)
 method("MmaAtom.layout_TV", atom, quoted("A", "B", "C"))
 method("MmaAtom.fragment_type", atom, quoted("A", "B", "C"))
+method("MmaAtom.holders", lambda m: f"mma_atom({m.one_of(*WARP)!r})", quoted("A", "B", "C"), "1", "2", weight=0.5)
 
 # ---- tiled operations
 

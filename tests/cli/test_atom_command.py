@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import cute_py as cute
 from cute_py.cli.main import main
 from cute_py.draw import draw_mma
+from cute_py.errors import InvalidValueError
+from cute_py.explanation.atoms import atom_of
+from cute_py.layout import size
 
 
 def shell(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -88,3 +92,60 @@ def test_refusals(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
     status, out, err = shell(capsys, *arguments)
     assert (status, out) == (2, "")
     assert text in err
+
+
+NAMES = (
+    "SM80_16x8x16_F32BF16BF16F32_TN",
+    "SM80_16x8x32_S32S8S8S32_TN",
+    "SM70_8x8x4_F16F16F16F16_TN",
+    "SM90_64x16x16_F32BF16BF16_RS",
+    "UniversalFMA",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("operand", ["A", "B", "C"])
+def test_the_holders_of_an_element_are_those_of_the_layout(name: str, operand: Any) -> None:
+    """Every thread and value whose place is the element's, and no other."""
+    atom = atom_of(name)
+    assert isinstance(atom, cute.MmaAtom)
+    m, n, k = (int(size(extent)) for extent in atom.shape_mnk)
+    rows, columns = {"A": (m, k), "B": (n, k), "C": (m, n)}[operand]
+    layout = atom.layouts[operand]
+    if atom.fragment_type(operand).kind != "value":
+        with pytest.raises(InvalidValueError, match="lies in shared memory; no thread holds its elements"):
+            atom.holders(operand, 0, 0)
+        return
+    held: dict[int, set[tuple[int, int]]] = {}
+    for index in range(int(size(layout[0]))):
+        for value in range(int(size(layout[1]))):
+            held.setdefault(int(layout(index, value)), set()).add((int(atom.thr_id(index)), value))
+    for row, column in {(0, 0), (rows - 1, columns - 1), (rows // 2, columns // 3), (rows // 3, columns // 2)}:
+        found = atom.holders(operand, row, column)
+        assert set(found) == held[row + rows * column] and len(found) == len(set(found))
+    with pytest.raises(InvalidValueError):
+        atom.holders(operand, rows, 0)
+
+
+def test_show_at_an_element(capsys: pytest.CaptureFixture[str]) -> None:
+    show = ("show", "SM90_64x128x16_F32BF16BF16_SS", "--at", "17,42")
+    status, out, _ = shell(capsys, *show)
+    assert (status, out) == (0, "C(17,42)  thread 37, value 20 of 64; register 20 of 64 (float32)\n")
+    held = [{"thread": 37, "value": 20, "register": 20}]
+    assert json.loads(shell(capsys, *show, "--json")[1])["holders"] == held
+    out = shell(capsys, "show", "SM90_64x128x16_F32BF16BF16_RS", "--at", "17,4", "--operand", "A")[1]
+    assert out == "A(17,4)  thread 38, value 0 of 8; register 0 of 4 (uint32)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["SM90_64x128x16_F32BF16BF16_SS", "--at", "17,4", "--operand", "A"], "lies in shared memory"),
+        (["SM80_16x8x16_F32BF16BF16F32_TN", "--at", "1,2,3"], "--at has 3 numbers; must have 2"),
+        (["SM80_16x8x16_F32BF16BF16F32_TN", "--at", "16,0"], "row = 16"),
+        (["SM75_U32x4_LDSM_N", "--at", "1,1"], "--at needs an MMA atom"),
+    ],
+)
+def test_elements_that_no_thread_holds(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = shell(capsys, "show", *words)
+    assert status == 2 and said in err

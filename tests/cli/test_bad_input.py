@@ -272,6 +272,29 @@ def test_output_that_goes_nowhere(redirection: str, status: int | None) -> None:
     assert done.stderr.count("\n") == (1 if status == 2 else 0)
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["print", "(4,8):(8,1)"], False),
+        (["explain", "UNKNOWN", "--json"], True),
+        (["print", "(4,8):(8,1)", "--jsn", "--json"], False),
+    ],
+    ids=["answer", "refusal", "usage"],
+)
+def test_a_reader_that_went_away_is_status_141(words: list[str], said: bool) -> None:
+    """Also where a refusal is printed as JSON: its text is on standard error, without a traceback."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        command = [sys.executable, "-m", "cute_py", *words]
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    finally:
+        os.close(writer)
+    assert done.returncode == 141
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+    assert ("no explanation of str 'UNKNOWN'" in done.stderr) == said
+
+
 def test_a_file_that_fails_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["desc", "encode", *MAP, "--npy", "a" * 5000, "--json"]) == 2
     assert json.loads(capsys.readouterr().out)["error"]["message"].endswith("File name too long")

@@ -35,10 +35,10 @@ def test_a_launch_shows_what_the_text_does_not(capsys: pytest.CaptureFixture[str
     assert "arrival count: the number of arriving threads is known only at run time" in capsys.readouterr().out
     assert main(["check", "late.ptx", *LAUNCH]) == 1
     said = capsys.readouterr().out
-    assert "hang: arrival count" in said and "with it the run is without this error" in said
+    assert "hang: arrival count" in said and "with this change the run does not have this error" in said
     assert "no broken rule found in what was judged" in said
     assert "the number of arriving threads" not in said
-    assert "not judged: the rest of the run: an error ended it" in said
+    assert "not judged: the rest of the run, which an error ended" in said
     assert "no thread executed them in this launch; lines 13, 14" in said
 
 
@@ -46,7 +46,7 @@ def test_a_kernel_without_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "load.ptx", *LAUNCH]) == 0
     assert np.load("out.npy").tolist() == [0] * 32, "check writes no array"
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "not judged: other launches: other sizes, arguments and contents of memory were not run"
+    assert last == "not judged: other launches: other sizes, arguments and contents of memory"
     assert main(["check", "load.ptx", *LAUNCH, "--strict"]) == 1
 
 
@@ -98,5 +98,5 @@ def test_the_scope_of_a_run() -> None:
     assert whole.scope.judged == (f"{whole.instructions} instructions of threads (eager)",)
     assert len(whole.scope.not_judged) == 1 and not whole.scope.complete
     blind = run_ptx(KERNEL_TEXT, args=[x, 0], judge=False)
-    assert blind.scope.not_judged[0] == "races, fences and barriers: judge=False was asked for"
+    assert blind.scope.not_judged[0] == "races, fences and barriers, because of judge=False"
     assert "no thread executed them in this launch" in blind.scope.not_judged[1]

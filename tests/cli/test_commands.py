@@ -279,6 +279,16 @@ def test_desc_check_tells_every_broken_rule(capsys: pytest.CaptureFixture[str]) 
     assert len(json.loads(out)["violations"]) >= 4
 
 
+def test_desc_check_offers_a_change_that_is_legal(capsys: pytest.CaptureFixture[str]) -> None:
+    check = ("desc", "check", "--dtype", "float32", "--dims", "1000,512", "--strides", "4000", "--box")
+    status, out, _ = shell(capsys, *check, "40,300")
+    assert status == 1
+    assert "\nchange   boxDim (40, 300) -> (40, 150): 2 instructions per tile; the changed map breaks no rule\n" in out
+    assert json.loads(shell(capsys, *check, "40,300", "--json")[1])["changes"]
+    status, out, _ = shell(capsys, *check, "40,150", "--json")
+    assert (status, json.loads(out)["changes"]) == (0, [])
+
+
 def test_tmem_demo_reads_back_what_went_in(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = shell(capsys, "tmem", "demo", "--through", "tma", "--json")
     data = json.loads(out)

@@ -60,6 +60,31 @@ def test_an_error_is_the_exit_status_and_a_record(capsys: pytest.CaptureFixture[
     assert [(one["rule"], one["line"], one["severity"]) for one in found["found"]] == [("out of bounds", 9, "error")]
 
 
+def test_an_output_is_not_written_after_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that an error ended has written half of its output; the file keeps what it had."""
+    before = np.arange(8, dtype=np.uint32)
+    np.save("x.npy", before)
+    launch = ["run", "twice.ptx", "--arg", "x.npy:out", "--arg", "32"]
+    assert main(launch) == 1
+    assert "not written, because an error was found: x.npy (--write-anyway)" in capsys.readouterr().out
+    assert np.array_equal(np.load("x.npy"), before)
+    assert main([*launch, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["written"], record["not_written"]) == ([], ["x.npy"])
+    assert np.array_equal(np.load("x.npy"), before)
+
+
+def test_an_output_is_written_anyway(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("trapped.ptx").write_text(KERNEL_TEXT.replace("DONE: ret;", "DONE: trap; ret;"))
+    launch = ["run", "trapped.ptx", "--arg", "x.npy:out", "--arg", "32"]
+    assert main(launch) == 1
+    assert np.load("x.npy").tolist() == list(range(32))
+    capsys.readouterr()
+    assert main([*launch, "--write-anyway", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["written"] == ["x.npy"]
+    assert np.load("x.npy").tolist() == [2 * n for n in range(32)]
+
+
 def test_a_map_and_its_array() -> None:
     request = cute.tma.TensorMapTiled(2, 0, (16, 16), (64,), (16, 16))
     Path("map.bin").write_bytes(cute.tma.encode(request))
@@ -106,6 +131,69 @@ def test_a_file_of_cuda_through_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["run", "wrong.cu", "--block", "32"]) == 2
 
 
+RACE = """__device__ __forceinline__ int next(const int* x, int i) { return x[(i + 1) % 64]; }
+extern "C" __global__ void shift(int* out) {
+  __shared__ int x[64];
+  x[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = next(x, threadIdx.x);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "compiler",
+    [
+        pytest.param("nvcc", marks=pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")),
+        pytest.param("nvrtc", marks=pytest.mark.skipif(nvrtc_library() is None, reason="no NVRTC")),
+    ],
+)
+def test_findings_name_the_line_of_the_file(
+    compiler: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if compiler == "nvrtc":
+        monkeypatch.setattr(cuda_source, "find_nvcc", lambda: None)
+    Path("shift.cu").write_text(RACE)
+    np.save("out.npy", np.zeros(64, np.int32))
+    launch = ["shift.cu", "--block", "64", "--arg", "out.npy"]
+    assert main(["run", *launch]) == 1
+    said = capsys.readouterr().out
+    race = re.search(
+        r"^  line (\d+) \(shift\.cu:1, inlined at shift\.cu:5\): .* at line (\d+) \(shift\.cu:4\)", said, re.M
+    )
+    assert race is not None
+    place = f"line {race[1]} (shift.cu:1, inlined at shift.cu:5)"
+    assert f"insert `bar.warp.sync -1;` before {place}; with this change the run does not have this error" in said
+    assert f"insert `bar.sync 0;` before {place}; with this change the run does not have any error" in said
+    assert re.search(rf"^ +{race[2]} \| st\.shared.* \(shift\.cu:4\)$", said, re.M)
+    assert main(["run", *launch, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert all(one["fixes"] and one["try"] is None for one in record["found"])
+    assert {1, 4, 5} <= {one["source_line"] for one in record["counts"]}
+    found = record["found"]
+    assert {(one["source_file"], one["source_line"]) for one in found} == {("shift.cu", 1)}
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+def test_a_check_names_the_line_of_the_file(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        'extern "C" __global__ void wait(const char* in) {',
+        "  __shared__ alignas(128) char x[1024]; __shared__ alignas(8) long bar;",
+        "  unsigned b = __cvta_generic_to_shared(&bar), to = __cvta_generic_to_shared(x);",
+        '  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(b));',
+        '  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], 512;" :: "r"(b));',
+        '  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 1024, [%2];"',
+        '               :: "r"(to), "l"(in), "r"(b) : "memory");',
+        "}",
+    ]
+    Path("wait.cu").write_text("\n".join(lines))
+    assert main(["check", "wait.cu"]) == 1
+    said = capsys.readouterr().out
+    found = re.search(r"^error +line (\d+) \(wait\.cu:5\), kernel wait: the barrier expects 512 bytes", said, re.M)
+    assert found is not None
+    assert re.search(rf"^ +line {found[1]} \(wait\.cu:5\): mbarrier\.arrive\.expect_tx.* 1024;$", said, re.M)
+    assert re.search(r"not judged: 1 barrier: arrival count: .*; line \d+ \(wait\.cu:4\)$", said, re.M)
+
+
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
 def test_a_file_of_cuda_that_nvcc_refuses(capsys: pytest.CaptureFixture[str]) -> None:
     Path("wrong.cu").write_text("__global__ void add(int* x) { x += unknown; }\n")
@@ -135,3 +223,28 @@ def test_a_file_of_cuda() -> None:
     np.save("x.npy", np.arange(32, dtype=np.int32))
     assert main(["run", "add.cu", "--block", "32", "--arg", "x.npy:out", "--arg", "-5"]) == 0
     assert np.load("x.npy").tolist() == [n - 5 for n in range(32)]
+
+
+def test_advice_that_was_not_tried_says_so_and_a_schedule_that_did_not_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wait for the wrong parity: no number of the text cures it, so nothing is tried."""
+    text = LOAD.replace(".param .align 64 .b8 map[128], .param .u64 out", ".param .u64 out")
+    copy = next(line for line in LOAD.split("\n") if "cp.async.bulk.tensor" in line)
+    bulk = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd3], 1024, [%r2];"
+    text = text.replace(copy, f"  ld.param.u64 %rd3, [out]; @%p {bulk}")
+    text = text.replace("  mov.b64 %rd1, map; cvta.param.u64 %rd2, %rd1;\n", "")
+    again = "V: mbarrier.try_wait.parity.shared.b64 %q, [%r2], 1; @!%q bra V;"
+    text = text.replace("@!%q bra W;", f"@!%q bra W; {again}")
+    Path("parity.ptx").write_text(text)
+    np.save("x.npy", np.zeros(256, np.uint32))
+    launch = ["run", "parity.ptx", "--arg", "x.npy"]
+    assert main(launch) == 1
+    said = capsys.readouterr().out
+    error = said.partition("\nwarning 1")[0]
+    assert "error 1: hang" in error and "\n  try: " in error and "change:" not in error
+    assert "not run: the schedule lazy, which may find more; schedule='lazy' (--schedule lazy) runs it" in said
+    assert main([*launch, "--json"]) == 1
+    record = json.loads(capsys.readouterr().out)
+    assert (record["schedules"], record["not_run"]) == (["eager"], ["lazy"])
+    assert record["found"][0]["fixes"] == [] and f"  try: {record['found'][0]['try']}" in said
+    assert main([*launch, "--schedule", "lazy", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["not_run"] == []

@@ -6,6 +6,7 @@ import numpy as np
 
 import cute_py as cute
 from cute_py import tma
+from cute_py.tma.simulate.diagnosis import Run
 from tests.each import each_of
 
 X = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
@@ -24,7 +25,7 @@ LINES = [
     (tma.Trace(ATOM.descriptor, TILE.coords, TILE.smem_offsets), "<trace of 1 instruction, mode tile>"),
     (tma.Cluster(2, 1024), "Cluster(2, 1024, base=0, poison=205)"),
     (tma.TensormapProxy(), "<tensor maps at no address>"),
-    (tma.Run(tma.Emulator(), GMEM, SMEM), f"<run on {SMEM!r}: 0 instructions, 0 races>"),
+    (Run(tma.Emulator(), GMEM, SMEM), f"<run on {SMEM!r}: 0 instructions, 0 races>"),
 ]
 
 

@@ -20,6 +20,7 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from cute_py.formats import Format, ScaledTensor
 from cute_py.tensor.array_views import ArrayView
+from tests.each import each_of
 
 BF16 = ml_dtypes.bfloat16
 GPU = "a GPU copy does not support "
@@ -56,7 +57,7 @@ def places_of(side: MatrixSide, element: int) -> np.ndarray:
     return found.T if side.by_columns else found
 
 
-@pytest.mark.parametrize("seed", range(80))
+@each_of("seed", range(80))
 def test_a_matrix_has_its_elements_where_the_side_says(seed: int) -> None:
     dice = random.Random(seed)
     rank, width = dice.choice((1, 2, 2, 2, 3, 4)), dice.choice((1, 2, 4))

@@ -62,7 +62,7 @@ def test_boxes_of_other_ranks() -> None:
     one = draw_boxes(atom("(1000):(_1)", "(_128):(_1)"))
     assert [c.text for c in cells(one)] == [f"({n})" for n in range(0, 1000, 128)]
     three = draw_boxes(atom("(100,200,7):(200,_1,20000)", "(_32,_64,_2):(_64,_1,_2048)"))
-    assert "of the other TMA modes one box is drawn: mode 2 at 0" in three.notes
+    assert "one box is drawn along each other TMA mode: mode 2 at 0" in three.notes
     assert cells(three)[0].text == "(0,0,0)"
 
 
@@ -159,8 +159,10 @@ def test_a_store_writes_the_rest_of_its_last_piece() -> None:
     """The row has 200 bytes, twelve pieces of 16 and a half: the emulator writes all of the thirteenth."""
     made = atom("(100,256):(_1,104)", "(_32,_8):(_1,_32)", op="SM90_TMA_STORE")
     unit = next(c for c in cells(draw_smem(made, (3, 31))) if "TMA (96,248)" in c.title)
-    assert "4 of the unit's 8 elements are beyond the row's end and written too" in unit.title
-    assert "rows of 200 bytes: what is written goes up to the next 16 bytes, beyond the end" in draw_boxes(made).notes
+    assert "4 of the unit's 8 elements are past the end of the row, but written" in unit.title
+    assert (
+        "rows of 200 bytes: a store writes up to the next multiple of 16 bytes, past the end" in draw_boxes(made).notes
+    )
     memory = np.zeros(104 * 256 * 2, np.uint8)
     shared = np.full(8 * 32 * 2, 7, np.uint8)
     Emulator().store(made.descriptor, memory, (96, 248), shared, gmem_base=4096)
@@ -300,7 +302,7 @@ def test_bits_without_a_field_are_told() -> None:
     assert not any("words 8 and 9" in note for note in picture.notes)
     known = sum(row.width for row in live_fields(True, 5) if row.word < 8)
     assert sum(1 for c in cells(picture) if c.hatches) == 64 * 8 - known
-    assert "a 1 where no field is known" in words(picture)
+    assert "a 1 outside the known fields" in words(picture)
     assert "word 7 = 0xffffffffffffffff" in picture.text
 
 

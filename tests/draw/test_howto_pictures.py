@@ -14,7 +14,18 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats, mesh
-from cute_py.draw import Picture, draw, draw_boxes, draw_compare, draw_im2col, draw_multicast, draw_smem, draw_tv
+from cute_py.draw import (
+    Picture,
+    draw,
+    draw_boxes,
+    draw_compare,
+    draw_descriptor,
+    draw_im2col,
+    draw_multicast,
+    draw_smem,
+    draw_tv,
+)
+from tests.draw.ring_run import ring_timeline
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOLDER = DOCS / "howto" / "pictures"
@@ -46,14 +57,6 @@ def one_thread() -> Picture:
     return draw_tv(tv, tile)
 
 
-def ring() -> Picture:
-    memory = cute.tma.GlobalMemory()
-    memory.add("A", np.zeros(4096, np.uint8), 0x1000)
-    one = cute.tma.RingLoad(cute.tma.TensorMapTiled(2, 0x1000, (1024,), (), (64,)), [(64 * i,) for i in range(4)])
-    run = cute.tma.Ring(cute.tma.Emulator(), memory, cute.tma.SharedMemory(4096), [one], depth=2)
-    return draw(run.simulate())
-
-
 def image() -> Picture:
     request = cute.tma.TensorMapIm2col(6, 0x1000, (16, 7, 5, 2), (32, 224, 1120), (-1, -1), (-1, -1), 16, 16)
     return draw_im2col(request, (0, 3, 0, 0), (2, 1))
@@ -62,6 +65,52 @@ def image() -> Picture:
 def divided() -> Picture:
     layout = cute.Layout((4, 8), (8, 1))
     return draw_compare(layout, cute.zipped_divide(layout, (2, 4)), names=("a layout", "its tiles of (2,4)"))
+
+
+def one_copy() -> Picture:
+    return draw_boxes(load((1024, 512), (128, 64), "float16", "128B"))
+
+
+def four_boxes() -> Picture:
+    """The boxes of an operand like B of the kernel on the page, MN-major, and smaller."""
+    gmem = cute.make_tensor(cute.make_gmem_ptr(1 << 40, "bfloat16"), cute.Layout((512, 256), (cute.Int(1), 512)))
+    stage = cute.tma.make_smem_layout("MN", "128B", "bfloat16", (256, 64), (cute.Int(2), cute.Int(1)))
+    return draw_boxes(cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, stage))
+
+
+def changed_map() -> Picture:
+    """The second map of the page."""
+    swizzle = cute.tma.TensorMapSwizzle.B128
+    request = cute.tma.TensorMapTiled(6, 0x7F0000400000, (512, 300), (1024,), (64, 128), swizzle=swizzle)
+    return draw_descriptor(cute.tma.encode(request))
+
+
+def views() -> Picture:
+    """An array of 4 x 8 and two views of it: equal offsets are one element."""
+    layouts = ((4, 8), (8, 1)), ((8, 4), (1, 8)), ((4, 4), (8, 2))
+    return draw_compare(*(cute.Layout(*layout) for layout in layouts), names=("x", "x.T", "x[:, ::2]"))
+
+
+def look_alike() -> Picture:
+    return draw_compare(cute.parse("(4,8):(8,1)"), cute.parse("(4,8):(1,4)"), names=("row-major", "column-major"))
+
+
+def permuted() -> Picture:
+    """C of the permuted MMA of the page."""
+    columns = cute.Layout(cute.static((2, 4, 2)), cute.static((1, 4, 2)))
+    mma = cute.make_tiled_mma(
+        "SM80_16x8x16_F32F16F16F32_TN", cute.Layout(cute.static((1, 1, 1))), (cute.Int(16), columns, cute.Int(16))
+    )
+    return draw_tv(mma.get_layoutC_TV(), (16, 16))
+
+
+def timeline() -> Picture:
+    """The run at the end of the page: its kernel, with both mistakes mended."""
+    page = (DOCS / "howto" / "hang-without-a-gpu.md").read_text(encoding="utf-8")
+    text = page.split('PTX = """')[1].split('"""')[0]
+    text = text.replace("EMPTY:\n", "  xor.b32 %r7, %r7, 1;\nEMPTY:\n").replace("[full], 512;", "[full], 256;")
+    arrays = [np.zeros(64, np.uint32), np.arange(64, dtype=np.uint32)]
+    return draw(cute.run_ptx(text, args=arrays, schedule="lazy").timeline())
 
 
 PICTURES: dict[str, tuple[str, Callable[[], Picture]]] = {
@@ -87,7 +136,14 @@ PICTURES: dict[str, tuple[str, Callable[[], Picture]]] = {
     "tiles": ("howto/layout-questions.md", divided),
     "shared-bytes": ("howto/wrong-numbers.md", lambda: draw_smem(load((64, 32), (8, 32), "uint16", "64B"))),
     "over-the-end": ("howto/bytes-to-expect.md", lambda: draw_boxes(load((10, 24), (4, 16), "float32"))),
-    "ring": ("howto/why-does-it-hang.md", ring),
+    "ring": ("howto/why-does-it-hang.md", lambda: draw(ring_timeline())),
+    "one-copy": ("howto/coming-from.md", one_copy),
+    "four-boxes": ("howto/eight-ways-to-break-it.md", four_boxes),
+    "changed-map": ("howto/grouped-descriptors.md", changed_map),
+    "views": ("howto/interop.md", views),
+    "look-alike": ("howto/testing.md", look_alike),
+    "permuted": ("howto/tiled-copies-and-mma.md", permuted),
+    "timeline": ("howto/hang-without-a-gpu.md", timeline),
     "weights": ("tutorial.md", lambda: draw_boxes(load((200, 256), (64, 64), "float16", "128B"))),
 }
 """Name of a picture -> (the page that shows it, its drawing)."""

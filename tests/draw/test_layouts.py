@@ -233,7 +233,7 @@ def test_holes_and_copies_of_a_tile_are_told() -> None:
     assert [c.hatches for c in drawn] == [0, 1, 0, 1]
     assert picture.notes == (
         "2 of 4 elements belong to no thread",
-        "2 elements are held more than once: +n says by how many more",
+        "2 elements are held more than once: +n counts the further holders",
     )
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py.draw import draw, draw_im2col, draw_pipeline, draw_smem, draw_tmem
+from cute_py.draw import draw, draw_im2col, draw_smem, draw_tmem
 from cute_py.draw.picture import Picture
+from cute_py.draw.timeline import draw_pipeline
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator

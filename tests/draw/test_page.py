@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 import cute_py as cute
@@ -26,6 +25,7 @@ from cute_py.draw import (
 )
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.tma.atom.make import make_tma_copy
+from tests.draw.ring_run import ring_timeline
 from tests.draw.structure import cells, words
 from tests.each import each_of
 
@@ -42,13 +42,6 @@ def _multicast() -> Any:
     gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(64,128):(128,_1)"))
     smem = cute.parse("(_32,_64):(_64,_1)")
     return draw_multicast(make_tma_copy("SM90_TMA_LOAD_MULTICAST", gmem, smem, num_multicast=4))
-
-
-def _ring() -> Any:
-    memory = cute.tma.GlobalMemory()
-    memory.add("A", np.zeros(4096, np.uint8), 0x1000)
-    load = cute.tma.RingLoad(cute.tma.TensorMapTiled(2, 0x1000, (1024,), (), (64,)), [(64 * i,) for i in range(4)])
-    return draw(cute.tma.Ring(cute.tma.Emulator(), memory, cute.tma.SharedMemory(4096), [load], depth=2).simulate())
 
 
 def _threads() -> Any:
@@ -73,7 +66,7 @@ GUIDE: dict[str, Callable[[], Picture]] = {
     "smem": lambda: draw_smem(_atom(), (2, 1)),
     "multicast": _multicast,
     "im2col": lambda: draw_im2col(IMAGE, (0, 3, 0, 0), (2, 1)),
-    "pipeline": _ring,
+    "pipeline": lambda: draw(ring_timeline()),
 }
 
 

@@ -77,13 +77,13 @@ def test_cells_tell_offset_byte_and_bank() -> None:
             (cute.Swizzle(3, 1, 3), cute.Layout((8, 8)), 64),
             {},
             InvalidValueError,
-            "elements of 8 bytes are split by it",
+            "it splits elements of 8 bytes",
         ),
         (
             (cute.Swizzle(3, 1, 3), cute.Layout((8, 8)), 6),
             {},
             InvalidValueError,
-            "elements of 6 bits do not fill bytes",
+            "elements of 6 bits are not whole bytes",
         ),
         ((cute.parse("Sw<2,0,3> o 5 o (4,4):(4,1)"),), {}, InvalidValueError, "a swizzle is drawn for offset 0"),
         (

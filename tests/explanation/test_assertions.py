@@ -21,7 +21,7 @@ from tests.shares import one_in
 ASSERTIONS = assertions()
 
 TOLD = """
-A copy atom's call is one operation
+A call of a copy
     Expected rank-1 src tensor
     Expected rank-1 dst tensor
     Expected rank-1 prd tensor
@@ -31,7 +31,7 @@ MaxVecBits is the width of the widest
 All threads share the work
     cooperative_copy expects shared gmem or smem source tensor.
     cooperative_copy expects shared gmem or smem destination tensor.
-The bits that one thread moves
+The contiguous modes of both
     Expected divisibility
     No support for subbyte copying
 The engine of bulk copies
@@ -39,7 +39,7 @@ The engine of bulk copies
 A bulk copy moves a multiple
     Expected at least 128-bits for BLKCP
     Bulk Copy requires copy vector size align to 16B.
-The first argument of copy
+copy and copy_if do not
     Unrecognized CopyPolicy.
 The destination has a mode
     Error: Ambiguous scatter detected in copy
@@ -52,14 +52,14 @@ A prefetch brings global memory
 The bits of one value must come from one thread
     CopyOperation is not valid for Src of ValType.
     CopyOperation is not valid for Dst of ValType.
-The type is no copy operation
+The type is not a copy
     Copy_Traits not implemented for this CopyOperation.
 ldmatrix and stmatrix move 1
     sizeof(T) is not supported
 One cp.async copies 4, 8 or 16
     cp.async sizeof(TS) is not supported
     cp.async requires sizeof(src_value_type) == sizeof(dst_value_type)
-cp.async copies from global to shared
+cp.async copies only from global
     Expected gmem source for cp.async.
     Expected smem destination for cp.async.
 An address is aligned to a power
@@ -87,15 +87,15 @@ The hardware permutes pieces of 16
     Only 16B and 32B Atoms are supported for UMMA. Unsupported layout swizzle.
 A tensor map holds the address
     Tensor must point to GPU global memory.
-A box of an im2col copy is channels
+The box of an im2col
     IM2COL expects at least 2 modes of the smem to vectorize with gmem.
-C and D of a tile are each
+Only one CTA uses C
     Unsupported TMA Op, expected a non-multicast TMA
-The function knows from the operation
+The function derives from the
     Unsupported TMA
 In a multicast each CTA loads
     Number of active CTAs in TMA must divide domain size of slayout.
-An MMA atom's call is one instruction
+A call of an MMA
     Expected rank-1 D tensor
     Expected rank-1 A tensor
     Expected rank-1 B tensor
@@ -103,14 +103,14 @@ An MMA atom's call is one instruction
 wgmma and tcgen05 read this
     Expecting ValTypeA type
     Expecting ValTypeB type
-The type is no MMA operation
+The type is not an
     MMA_Traits not implemented for this MMA_Operation.
 A tiled MMA repeats its atom
     TiledMMA requires rank-3 AtomLayoutMNK
     TiledMMA requires rank-3 PermutationMNK
     TiledMMA requires independent permutations of MNK.
     TiledMMA requires static permutations of MNK.
-The operation is chosen by M
+The selector chooses the operation
     TileShape_MNK must be static.
     TileShape_MNK must be rank 3.
 One wgmma has 64 rows, 8 to 256
@@ -119,39 +119,39 @@ One wgmma has 64 rows, 8 to 256
     Tile_K must be a multiple of 16.
     Tile_K must be a multiple of 8.
     Tile_K must be a multiple of 64.
-wgmma transposes operands of 16
+wgmma can transpose only operands
     MajorA must be GMMA::Major::K for this config.
     MajorB must be GMMA::Major::K for this config.
-The transposition of an operand
+wgmma transposes an operand while
     Register source A operand GMMAs must have K-major A layout.
     Register source operand A must have K major layout.
-wgmma has fixed triples of types
+wgmma supports fixed combinations of
     No eligible GMMA operator for request configuration.
     Unknown ElementC accumulator type.
-The instruction counts at most
+The instruction can leave at
     WGMMA wait: N must be in range [0, 7]
 A descriptor holds an address
     GMMA Descriptors can only be constructed on smem.
     UMMA Descriptors can only be constructed on smem.
     Expect vec_mode smem_tesnor.
-One descriptor has the place
+A descriptor describes the tile
     GMMA Descriptors can only be constructed on rank-2 tensors.
     UMMA Descriptors can only be constructed on rank-2 tensors.
 The swizzle of 32-byte pieces
     SWIZZLE_128B_BASE32B is invalid for Major-K
-A tensor of descriptors has one 64-bit
+A tensor of descriptors holds
     Can only cast GmmaDescriptorIterator to uint64_t.
-wgmma adds to its accumulators
+wgmma accumulates in place: C
     GMMA C and D value_type must match.
     GMMA C and D layouts must match.
     GMMA DRegisters must have void type.
-The message is that of another
+The message belongs to another
     SM100_MMA_F8F6F4_2x1SM_TS M-mode size should be 64 or 128 for 1 CTA cluster MMA.
     SM100_MMA_F8F6F4_2x1SM_SS M-mode size should be 64 or 128 for 1 CTA cluster MMA.
 With block scales each CTA
     SM100_MMA_MXF8F6F4_SS M-mode size should be 64 or 128 for 1 CTA cluster MMA.
     SM100_MMA_MXF8F6F4_2x1SM_SS M-mode size should be 128 or 256 for 2 CTA cluster MMA.
-The shape of one tcgen05.mma
+tcgen05.mma has a fixed table
     SM100_MMA_TF32 M-mode size should be 64 or 128 for 1 CTA cluster MMA.
     SM100_MMA_S8_SS M-mode size should be 64 or 128 for 1 CTA cluster MMA.
     SM100_MMA_F8F6F4_SS M-mode size should be 64 or 128 for 1 CTA cluster MMA.
@@ -161,16 +161,16 @@ The shape of one tcgen05.mma
     MMA M-mode size should be 128 for 1 CTA cluster MMA.
     MMA M-mode size should be 128 or 256 for 2 CTA cluster MMA.
     MMA N-mode size should be a multiple of 16 between 16 and 256.
-Only what is read of shared
+tcgen05.mma can transpose only operands
     SM100_MMA_TF32 A from TMEM can't be transposed
     SM100_MMA_F16BF16_2x1SM_TS_SCALED A from TMEM can't be transposed
     SM100_MMA_F8F6F4_2x1SM_TS A from TMEM can't be transposed
     This MMA does not support transpose
-Each kind of tcgen05.mma takes
+Each kind of tcgen05.mma needs
     SM100_MMA_TF32_SS supports 32bit types
     SM100_MMA_S8_SS_SPARSE supports 8bit types
     SM100_MMA_MXF4NVF4_2x1SM_SS_SPARSE supports 4bit types
-Products of integers are added
+tcgen05.mma accumulates integer products in
     SM100_MMA_S8_SS result type can only be int32_t.
     SM100_MMA_S8_SS_SPARSE result type can only be int32_t.
 A scale belongs to a block
@@ -180,7 +180,7 @@ A scale belongs to a block
     Vector size can only be 4x mode (VS=16) or 2x mode (VS=32) for MMA. 2x mode only supports float_e2m1_t for a/b types and ue8m0_t for sf type
     2x mode (VectorSize=32) only supports a_type and b_type=float_e2m1_t or cutlass::type_erased_dynamic_float4_t and sf_type=ue8m0_t
     2x mode (VectorSize=64) only supports a_type and b_type=float_e2m1_t or cutlass::type_erased_dynamic_float4_t and sf_type=ue8m0_t
-The instruction descriptor has a code
+The instruction descriptor has no
     Unknown type for F16F32Format
     Unknown type for MXF4Format
     Unknown type for CFormat
@@ -196,30 +196,30 @@ The operation works on tensor
     Expected TMEM dst.
     Expected tmem in MMA_Atom::call
     Expected tmem dst for SM100_UTCCP
-tcgen05.ld and tcgen05.st move between
+tcgen05.ld and tcgen05.st copy only
     Expected RMEM src.
     Expected RMEM dst.
-The addresses of tensor memory
+CuTe counts addresses of tensor
     Expected a CopyAtom with the same type-width as the Tensor.
-One operation reads more lanes
+One operation reads lanes or
     The memory pointed to by AtomTVLayout does not exist in the DataLayout.
 One operation reads or writes
     Expected src to have the specific TMEM layout required by CopyOp.
-The number of repeats is what is chosen
+This function chooses the number
     Must pass 1x tmem copy operator
-The function knows the store
+The function maps each load
     No TMEM_STORE matching for provided TMEM_LOAD
-tcgen05.cp finds its source in shared
+tcgen05.cp reads its source in
     Expected smem_desc src for SM100_UTCCP
     Mismatched vec_mode tensor.
     Utccp copy tensor's vec_mode should be static.
-Tensor memory is laid out
+The layout in tensor memory
     Expected post-partitioned shape ((M_MMA,N_MMA),...).
 A CTA has 128 lanes of 512
     Requesting more TMEM than is available.
 In tensor memory each value
     TMEM MMA allocations require StorageType big enough for ValueType.
-Which lanes of tensor memory
+The instruction determines which lanes
     UMMA_1SM only accepts Interleaved or NonInterleaved
     UMMA_2SM only accepts Interleaved or Duplicated
     Only TmemAllocMode::Interleaved is supported for UMMA_2SM M_MMA=32
@@ -229,7 +229,7 @@ Which lanes of tensor memory
     UMMA_2SM M-mode size should be 32 or 64 or 128.
     Weight stationary UMMA_1SM M-mode size should be 32 or 64 or 128.
     Dense weight stationary UMMA_1SM N-mode size should be 64 or 128 or 256.
-Threads have no access to single
+Threads can't access single elements
     Attempting to dereference a tmem_ptr, want raw_pointer_cast() for address instead?
 take<B,E> keeps the modes B
     take: empty range error
@@ -238,34 +238,34 @@ The inverse sorts the modes
     Left inverse requires static strides.
 The inverse counts offsets in steps
     Left inverse divisibility condition
-A coordinate and a number
+CuTe can't add a coordinate
     Arithmetic tuple op+ error!
     Arithmetic tuple op- error!
     ScaledBasis op+ error!
 tile_to_shape repeats the block along
     Rank of layout must be <= rank of target shape.
-A layout of a swizzled one can
+This operation on a swizzled
     Require offset == 0.
     Require Swizzle offset == 0.
 The coordinate has more structure
     Invalid parameters
-One value is needed for each
+The call needs one value
     Not enough values to fill with!
 Swizzle<B,M,S> changes B bits above
     MBase must be positive.
     BBits must be positive.
 A swizzle combines as many
     Number of bits in Y and Z don't match
-Two swizzles are one only
+CuTe can merge two swizzles
     Can only merge swizzles of the same shift.
-A swizzle is an exclusive
+A swizzle is an XOR
     N must be a power of two
     Only divide MixedBits by powers of two.
     Only scale MixedBits by powers of two.
     Requires pow2 shape*stride.
 make_tensor<T> makes an array in registers
     Dynamic owning tensors not supported
-After its pointer, if it has one
+After an optional pointer, make_tensor
     Expected layout args... in make_tensor<T>(args...)
     Expected layout args... in make_tensor(iter, args...)
 The first argument must be a pointer
@@ -273,10 +273,10 @@ The first argument must be a pointer
 A layout with a swizzle of shared
     Expected smem.
     Expected smem tensor.
-The swizzled layout counts elements
+The swizzled layout and the
     Expected a B-bit pointer type.
     Expected B-bit pointer type
-A sparse operand is counted
+CuTe counts a sparse operand
     Expected sparse iter.
     Expected sparse iter
     Expected sparse elem
@@ -285,17 +285,17 @@ A sparse operand is counted
     Enforce sparse value-type
     Enforce sparsity S
     Enforce sparse singleton
-S logical elements are one stored
+One stored element stands for
     Expected a multiple of the sparsity.
     Width needs to be a multiple of sparsity.
     sizeof_bits=0 detected. Sparsity is larger than width.
 A sparse shared layout counts
     Not implemented for safety
-A zipped tensor goes through
+A zipped tensor steps through
     Expect same number of offsets as iterators.
     All template parameters must be layouts
     All layouts must have the same rank
-A tuple is filled up to a number
+append fills a tuple up
     N > tuple_size<T>::value
 """
 """How a reason begins, and messages that have it."""
@@ -402,12 +402,12 @@ def test_a_message_that_cute_does_not_print_has_no_reason(message: str) -> None:
         ("Divisibility Condition", "Shapes are divided mode by mode"),
         ("Left inverse divisibility condition", "The inverse counts offsets"),
         ("Expected smem src for SM90_TMA_STORE", "TMA and bulk copies have shared memory on one side"),
-        ("Expected smem_desc src for SM100_UTCCP", "tcgen05.cp finds its source"),
-        ("Unsupported TMA", "The function knows from"),
-        ("Unsupported TMA Op, expected a non-multicast TMA", "C and D of a tile"),
+        ("Expected smem_desc src for SM100_UTCCP", "tcgen05.cp reads its source"),
+        ("Unsupported TMA", "The function derives from"),
+        ("Unsupported TMA Op, expected a non-multicast TMA", "Only one CTA uses C and D"),
         ("Unsupported layout swizzle", "The engine has four patterns"),
         ("Expected S = 3 when M == 4. Unsupported layout swizzle.", "The hardware permutes pieces"),
-        ("UMMA_1SM M-mode size should be 64 or 128.", "Which lanes of tensor memory"),
+        ("UMMA_1SM M-mode size should be 64 or 128.", "The instruction determines which lanes"),
         ("Expected desc registers in MMA_Atom::call", "The instruction takes registers"),
         ("Expected tmem in MMA_Atom::call", "The operation works on tensor memory"),
     ],

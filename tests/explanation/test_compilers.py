@@ -41,7 +41,7 @@ def test_the_condition_of_a_macro_is_its_argument() -> None:
 def test_a_fragment_of_another_size_is_counted() -> None:
     said = cute.explain(FRAGMENT)
     assert "condition: size(rA) == Int<RegNumA>{}\n" in said
-    assert "A: the fragment has 4 values, SM80_16x8x16_F32F16F16F32_TN takes 8 of a thread" in said
+    assert "A: the fragment has 4 values, but SM80_16x8x16_F32F16F16F32_TN needs 8 per thread" in said
     assert "B: the fragment" not in said
 
 
@@ -57,7 +57,7 @@ def test_a_descriptor_is_no_fragment_of_a_wrong_size() -> None:
 
 
 def test_the_message_of_a_run_time_assertion_has_its_reason() -> None:
-    assert "has no stride for mode 0 of the global tensor: it must be 1 element" in " ".join(
+    assert "has no stride for mode 0 of the global tensor, so this stride must be 1 element" in " ".join(
         cute.explain(MAJOR).split()
     )
 
@@ -72,10 +72,10 @@ include/cute/config.hpp:154:64: error: static assertion failed: TiledCopy uses t
 @pytest.mark.parametrize(
     ("operation", "says", "change"),
     [
-        ("SM75_U32x4_LDSM_N", "is by 32 threads of 8 values each", "SM75_U32x2_LDSM_N: 4 values of 16 bits a thread"),
+        ("SM75_U32x4_LDSM_N", "needs 32 threads of 8 values each", "SM75_U32x2_LDSM_N: 4 values of 16 bits per thread"),
         (
             "UniversalCopy<cutlass::uint128_t>",
-            "by 1 thread of 8 values",
+            "needs 1 thread of 8 values",
             "UniversalCopy<uint64_t>: 4 values of 16 bits",
         ),
     ],
@@ -101,8 +101,11 @@ def test_gcc_names_a_tiled_copy_by_its_arguments(operation: str, says: str, chan
             "In CopyAtom, dst layout doesn't vectorize into registers. This dst layout is incompatible with this CopyOp.",
             "whole registers",
         ),
-        ("CopyAtom: Src/Dst partitioning does not match the instruction requirement.", "what one operation moves"),
-        ("CopyAtom rank-mismatch.", "mode by mode"),
+        (
+            "CopyAtom: Src/Dst partitioning does not match the instruction requirement.",
+            "the values that one operation moves",
+        ),
+        ("CopyAtom rank-mismatch.", "goes through the other modes one by one"),
         ("Expected registers in MMA_Atom::call", "descriptors of operands"),
         ("Expected desc registers in MMA_Atom::call", "descriptors of operands"),
     ],

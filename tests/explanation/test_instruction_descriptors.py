@@ -35,7 +35,7 @@ def test_a_paste_with_a_kind() -> None:
 def test_a_paste_without_a_kind() -> None:
     said = str(cute.explain("instruction descriptor 0x08400090"))
     assert "of kind::f16: D 128 x 256 of f32, K = 16" in said
-    assert "it fits kind::f8f6f4 too" in said
+    assert "the value also fits kind::f8f6f4" in said
 
 
 def test_bits_that_no_field_holds() -> None:

@@ -21,7 +21,7 @@ def test_a_swizzle_of_elements_is_explained_by_the_elements() -> None:
     said = cute.explain(SWIZZLED)
     last = cute.parse(SWIZZLED).layout((7, 63))
     assert f"(7,63) -> {last}" in said and last != 511
-    assert "Sw<2,4,3> on elements of 16 bits is Sw<2,5,3> on bytes, no swizzle of TMA or wgmma" in said
+    assert "Sw<2,4,3> on elements of 16 bits is Sw<2,5,3> on bytes, which is not a swizzle of TMA or wgmma" in said
     assert "the 64B swizzle, Sw<2,4,3> on bytes, is Sw<2,3,3> on these elements" in said
 
 
@@ -87,7 +87,7 @@ def test_values_of_all_planes_are_read(shape: tuple[int, ...], says: tuple[str, 
 def test_an_operation_that_the_print_does_not_name_is_not_stated(text: str, names: list[str]) -> None:
     said = cute.explain(text)
     assert said.startswith("The print does not name its operation. ")
-    assert "operations of CuTe have these layouts, and the print does not say which" in said
+    assert "operations of CuTe have these layouts, and the print does not name the operation" in said
     assert [name for name in names if name not in said] == []
     assert "SPARSE" not in said.split("\n\n")[1]
 
@@ -144,7 +144,7 @@ def test_parts_of_prints(text: str, says: str) -> None:
         (
             "========= Invalid __shared__ write of size 4 bytes\n=========     at k+0x90\n"
             "=========     Address 0x38010 is out of bounds",
-            "a thread left the shared memory of its block",
+            "a thread accessed memory outside the shared memory of its block",
             "the map's address",
         ),
     ],

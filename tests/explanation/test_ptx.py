@@ -73,7 +73,7 @@ def test_the_target_of_the_text_counts() -> None:
         ("PTX .version 7.0 does not support .target sm_90a", ".version 8.0 or later for sm_90a", "-arch"),
         ("Arguments mismatch for instruction 'tcgen05.mma'", "the number or the kinds of the operands", "-arch"),
         ("State space mismatch between instruction and address in instruction 'x'", "generic address", "-arch"),
-        ("Argument 2 of instruction 'x': Argument vector size mismatch", "the braces hold another number", "-arch"),
+        ("Argument 2 of instruction 'x': Argument vector size mismatch", "the number of elements in braces", "-arch"),
         ("Unknown modifier '.x3'", "no instruction has this modifier", "-arch"),
     ],
 )
@@ -124,8 +124,8 @@ def test_operands_without_a_type_are_not_judged(text: str) -> None:
         (
             "non wgmma instructions reading accumulator registers of  a wgmma between start and end of the pipeline "
             "stage",
-            "read before the wait",
-            "behind wgmma.wait_group",
+            "before it waits for their wgmma",
+            "after wgmma.wait_group",
         ),
         (
             "insufficient register resources for the wgmma pipeline",
@@ -151,4 +151,4 @@ def test_fences_and_waits_that_ptxas_adds() -> None:
         "in GMMA in function 'k'\nptxas info    : (C7517) warpgroup.wait is injected in around line 159 by compiler to"
         " allow use of registers defined by GMMA in function 'k'"
     )
-    assert "ptxas waits there" in said and "ptxas adds one" in said and "the results are right" not in said
+    assert "ptxas inserts a wait" in said and "ptxas inserts a fence" in said and "the results are right" not in said

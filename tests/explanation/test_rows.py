@@ -76,11 +76,11 @@ def test_no_text_is_answered_by_two_rows_of_one_pattern() -> None:
         ("fitted_box_row", (12, 16), "boxDim[0] = 16: 16 x 16 bits = 32 bytes"),
         ("span_of_elements", (128, 100, 16), "boxDim[0] = 64 elements = 128 bytes"),
         ("box_part", (1, 300), "boxDim[1] = 150"),
-        ("padded_stride", (0, 2002, 16), "2016 bytes in place of 2002"),
+        ("padded_stride", (0, 2002, 16), "2016 bytes from 2002"),
         ("padded_stride", (0, 2002, 0), ""),
         ("instruction_extent", (300,), "N = 256"),
-        ("divisibility", (100, 0, 64), "divisibility=4, or a mode padded to 128"),
-        ("instruction_depth", (16, 64), "K = 16 here, and 4 instructions"),
+        ("divisibility", (100, 0, 64), "divisibility=4, or pad the mode to 128"),
+        ("instruction_depth", (16, 64), "K = 16 here, and issue 4 instructions"),
     ],
 )
 def test_a_calculator_computes_the_change(name: str, numbers: tuple[int, ...], change: str) -> None:

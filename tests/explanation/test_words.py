@@ -62,7 +62,7 @@ def test_other_sentences_are_refused(text: str) -> None:
 
 def test_a_pointer_without_a_space_is_not_called_registers() -> None:
     text = cute.explain("ptr[32b](0x7f0000001000) o (8,4):(4,1)")
-    assert "memory of no stated space at 0x7f0000001000" in text
+    assert "memory space unknown at 0x7f0000001000" in text
     assert "registers" not in text
 
 
@@ -110,6 +110,6 @@ cute/algorithm/tuple_algorithms.hpp:807:23: error: static assertion failed
     text = cute.explain(output)
     assert "condition: N > tuple_size<T>::value" in text
     assert "entries of the coordinate: 3; entries of the tiler: 2" in text
-    assert "to do : Give the coordinate one entry" in text
+    assert "to do : Use one entry of the coordinate" in text
     fitting = cute.explain(output.replace("Coord = tuple<int, int, int>", "Coord = tuple<int, int>"))
     assert "entries of the coordinate" not in fitting

@@ -84,7 +84,11 @@ def dumps() -> list[Variant]:
         ("row beyond the span", cutlass(7, [256, 64], [4, 1024], [64, 8], 3), ("256 bytes", "128", "32")),
         ("row of 8 bytes", cutlass(6, [256, 64], [2, 512], [4, 8], 0), ("8 bytes", "multiple of 16")),
         ("a mode of size 0", cutlass(6, [256, 0], [2, 512], [64, 8]), ("globaldim[1] = 0", "float16")),
-        ("sound, and refused", cutlass(11, [640, 3, 5], [4, 2560, 7680], [32, 3, 1]), ("tfloat32", SOUND, "elsewhere")),
+        (
+            "sound, and refused",
+            cutlass(11, [640, 3, 5], [4, 2560, 7680], [32, 3, 1]),
+            ("tfloat32", SOUND, "check these"),
+        ),
         ("sound, without a context", cutlass(0, [640, 3], [1, 640], [128, 3], code=201), (SOUND, "context")),
         ("a sticky error", cutlass(9, [640, 3], [2, 1280], [64, 3], code=700), (SOUND, "earlier kernel")),
         ("format 20", cutlass(20, [640, 3], [2, 1280], [64, 3]), ("20", "tensordatatype")),
@@ -166,7 +170,7 @@ def maps() -> list[Variant]:
         ("one run of digits", NOISE + raw.hex() + "\n" + NOISE, wide),
         ("a Python list of words", f"map.opaque = {quads}", wide),
         ("im2col", f"opaque = {words(CONVOLUTION)}", ("im2col", "64 channels", "128 pixels", "lower (-1,-1)")),
-        ("zeros", "CUtensorMap desc = {0 <repeats 16 times>}", ("nothing was encoded",)),
+        ("zeros", "CUtensorMap desc = {0 <repeats 16 times>}", ("no map was encoded",)),
     ]
 
 
@@ -221,7 +225,7 @@ Copy_Atom
         (
             "CuTe DSL's tiled copy",
             copy_of_dsl,
-            ("32 threads", "4 values", "8 bytes a thread", "universalcopy<uint64_t>"),
+            ("32 threads", "4 values", "8 bytes per thread", "universalcopy<uint64_t>"),
         ),
         (
             "a descriptor",
@@ -315,7 +319,7 @@ cute::_8>>, CLayout=cute::Layout<cute::tuple<cute::_4, cute::_2>, cute::tuple<cu
         ("gemm of other sizes", multiplied, ("size<1>(a) = 4", "size<1>(c) = 2")),
         ("g++, composition", gcc, ("shape divisibility", "(_10,_4):(_4,_1)", "_4:_5", "mine.cu")),
         ("nvcc, tile_to_shape", nvcc, ("128 does not divide 96", "attn.cu", "32")),
-        ("nvcc, a tiler of three modes", tiler, ("3 modes, the layout 2", "(_64,_64)", "gemm.cu")),
+        ("nvcc, a tiler of three modes", tiler, ("3 modes, but the layout has 2", "(_64,_64)", "gemm.cu")),
         ("clang", clang, ("mismatched ranks", "rank(a)")),
         ("a stride at run time", rank, ("globalstrides[1]", "multiple of 16", "4 elements of 32 bits")),
         ("an element stride", step, ("elementstrides[0]", "1 to 8")),
@@ -362,13 +366,13 @@ the second tile is stale"""
 =========     at kernel(CUtensorMap)+0x2b0 in k.cu:33
 =========     Address 0x408 is misaligned"""
     return [
-        ("two loads, bytes of one", two, ("24576", "16384", "8192 bytes that phase 1 of full does not expect")),
+        ("two loads, bytes of one", two, ("24576", "16384", "8192 bytes that it does not expect")),
         ("multicast, one barrier armed", cluster, ("full of cta (1, 0, 0)", "every cta of the mask (0, 1)")),
         ("one parity in a loop", rounds, ("parity in every round", "0, 1, 0, 1")),
-        ("a write that is misaligned", written, ("address 0x408 is misaligned", "8 bytes beyond", "is not aligned")),
+        ("a write that is misaligned", written, ("address 0x408 is misaligned", "8 bytes past", "is misaligned")),
         ("cuda-gdb", "received signal CUDA_EXCEPTION_4, Warp Illegal Instruction.", ("715", "never encoded")),
         ("a bulk copy of 1000 bytes", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [d], [s], 1000, "
-        "[b];\nsync 716", ("1000 is not a multiple of 16",)),
+        "[b];\nsync 716", ("1000 bytes: the size of a bulk copy must be a multiple of 16",)),
         ("dynamic shared memory", "k<<<dim3(8), 128, 65536>>>: invalid argument", ("49152", "cudafuncsetattribute")),
         ("no context", "cuTensorMapEncodeTiled: CUDA_ERROR_NOT_INITIALIZED", ("cuinit(0)",)),
         ("ptxas, below sm_90", "ptxas error   : Feature '.multicast::cluster' requires .target sm_90 or higher",
@@ -394,7 +398,7 @@ the second tile is stale"""
         ("misaligned tile", "// stage 1: dst = base + 0x840\nsync 716", ("2112", "128")),
         ("illegal instruction", "RuntimeError: CUDA error: an illegal instruction was encountered", ("descriptor", "16 bytes")),
         ("no kernel image", "error 209: no kernel image is available for execution on the device", ("no_binary_for_gpu",)),
-        ("half the bytes", wait.format(count=1, bytes=32768, box="64,128", parity=0), ("16384", "32768", "16384 that are missing")),
+        ("half the bytes", wait.format(count=1, bytes=32768, box="64,128", parity=0), ("16384", "32768", "16384 missing bytes")),
         ("two arrivals", wait.format(count=2, bytes=16384, box="64,128", parity=0), ("2 arrivals", "made 1 arrival")),
         ("sound bytes", wait.format(count=1, bytes=16384, box="64,128", parity=0), ("16384", "parity")),
         ("the wrong parity", wait.format(count=1, bytes=16384, box="64 x 128", parity=1), ("parity 1", "parity 0")),

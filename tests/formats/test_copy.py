@@ -103,6 +103,12 @@ def test_other_orders_leave_the_data() -> None:
     assert np.array_equal(into.dequantize(), first.dequantize())
 
 
+@pytest.mark.parametrize("packing", ["", np.array([None, object()], dtype=object)])
+def test_a_packing_that_is_no_name_is_refused(packing: Any) -> None:
+    with pytest.raises(CuteError, match="packing"):
+        formats.mxfp6(packing=packing)
+
+
 def test_another_format_only_when_asked() -> None:
     first = cute.copy(numbers((64, 64)), formats.mxfp8())
     with pytest.raises(InvalidValueError, match="differ in more than the order") as refused:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import cute_py as cute
 from cute_py import formats
 from cute_py.draw import draw
 from cute_py.errors import InvalidValueError
+from cute_py.formats.scale_orders import ORDERS
 from tests.each import each_of
 
 SAID = [
@@ -98,3 +101,87 @@ def cute_ones():
     import numpy as np
 
     return np.ones((4, 256), np.float32)
+
+
+EXPECTED_16384 = (
+    "RuntimeError: scale_a and scale_b must be contiguous. For swizzled scales expected 128x4 blocks: scale_a should "
+    "have 16384 elements, got 12288"
+)
+
+
+def test_the_sizes_in_a_text_decide_which_number_of_scales_is_right() -> None:
+    answer = str(cute.explain(f"{EXPECTED_16384} (M = 384, K = 1024, mxfp8)"))
+    assert "M = 384 and K = 1024 with 32 elements per scale need 12288 scales: 384 rows x 32" in answer
+    assert "12288 is the right number, so padding does not help" in answer
+    assert "16384 scales belong to K = 1024 and M = 385 to 512, or to no K with M = 384" in answer
+    assert "one run of memory" in answer
+    assert "pad rows" not in answer and "A change that works" not in answer
+
+
+def test_without_sizes_each_number_has_the_sizes_that_it_belongs_to() -> None:
+    answer = str(cute.explain(EXPECTED_16384))
+    assert "16384 scales belong to padded rows x scales per row of 128 x 128, 256 x 64, 512 x 32," in answer
+    assert "12288 scales belong to padded rows x scales per row of 128 x 96, 256 x 48, 384 x 32," in answer
+    assert "pad rows" not in answer
+
+
+COUNTED = (
+    "for MX scaling scale_{0} must have {1} (got: {2})",
+    "For blockwise scaling, scale_{0} should have {1} elements, got {2}",
+    "ValueError: scale_{0} should have {1} elements but got {2} elements",
+    "expected scale_{0} to have {1} elements, got: {2}",
+    "scale_{0}.numel() == {1}, but got {2}",
+)
+
+
+@pytest.mark.parametrize("kind", ["mxfp8", "nvfp4"])
+@pytest.mark.parametrize("text", COUNTED)
+@pytest.mark.parametrize("operand", ["a", "b"])
+def test_padding_is_offered_only_where_it_is_missing(text: str, kind: str, operand: str) -> None:
+    form, rng = getattr(formats, kind)(), random.Random(f"{text}{kind}{operand}")
+    for _ in range(10):
+        rows, depth = rng.randint(1, 2000), rng.randint(1, 3000)
+        right, plain = form.scale_size(rows, depth), rows * -(-depth // form.block[1])
+        sizes = f"{'M' if operand == 'a' else 'N'} = {rows}, K = {depth}, {kind}"
+        for want, have in ((right + 512, right), (right, plain), (right, right + 512)):
+            answer = str(cute.explain(f"{text.format(operand, want, have)}\n{sizes}"))
+            assert f"need {right} scales" in answer
+            assert ("A change that works" in answer) == (have == plain and have != right), answer
+            assert (f"{have} is the right number" in answer) == (have == right != want)
+            assert ("is the right number" in answer) or want == right
+
+
+@pytest.mark.parametrize("number", ["0", "9" * 13, "9" * 6000])
+@pytest.mark.parametrize("sizes", ["", "M = 0, K = 0", "M = 9999999999, K = 9999999999"])
+def test_numbers_that_no_size_has(number: str, sizes: str) -> None:
+    for want, have in ((number, "512"), ("512", number), (number, number)):
+        answer = str(cute.explain(f"scale_a should have {want} elements, got {have} {sizes}"))
+        assert "An error of torch.nn.functional.scaled_mm" in answer
+        assert "is the right number" not in answer
+
+
+@pytest.mark.parametrize("name", [name for row in ORDERS for name in (row.name, *row.aliases)])
+def test_every_name_of_an_order_is_explained(name: str) -> None:
+    row = next(row for row in ORDERS if name in (row.name, *row.aliases))
+    answer = str(cute.explain(name))
+    assert row.formula in answer and row.source in answer
+    assert f"{row.name}" in answer
+    assert all(other in answer for other in row.aliases if other != name)
+
+
+def test_a_name_of_an_order_that_means_something_else_too() -> None:
+    assert "The F2 view of a layout" in str(cute.explain("linear"))
+    assert "as a tiler (_8,_4)" in str(cute.explain("8x4"))
+
+
+def test_an_order_with_parameters() -> None:
+    assert "round_up(M, 256)" in str(cute.explain("triton_hopper(num_warps=8)"))
+    with pytest.raises(InvalidValueError, match="no parameter 'num_warp'"):
+        cute.explain("triton_hopper(num_warp=8)")
+
+
+@pytest.mark.parametrize("name", ["scaled_mm", "torch._scaled_mm", "torch.nn.functional.scaled_mm"])
+def test_the_operands_of_scaled_mm(name: str) -> None:
+    answer = " ".join(str(cute.explain(name)).split())
+    assert "round_up(M, 128) * round_up(ceil(K / V), 4) contiguous scales in the order 32_4_4" in answer
+    assert "stride 1 along M" in answer

@@ -5,6 +5,8 @@ The numbers in brackets are those of public threads (vllm, pytorch, torchao, Fly
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -91,7 +93,10 @@ def test_scales_that_are_transposed() -> None:
     found = formats.check(made.data, np.ascontiguousarray(made.scales.T), made.format, (256, 1024))
     assert [d.rule for d in found] == ["orientation"]
     match = best(np.ascontiguousarray(made.scales.T), made.scales, (256, 1024))
-    assert str(match) == "mn_major: explains all 2048 scales"
+    assert str(match) == (
+        "mn_major: explains all 2048 scales; deepgemm_sm90 has the same indices for this size, but not for M, K = "
+        "(257, 1024)"
+    )
 
 
 def test_linear_scales_where_32_4_4_is_demanded() -> None:
@@ -188,3 +193,37 @@ def test_identify_refuses() -> None:
     for data, shape in (([1], (64, 128)), (grid, (64,)), (grid, (64, 0))):
         with pytest.raises((InvalidTypeError, InvalidValueError)):
             formats.check(data, grid, formats.mxfp8(), shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "orders"),
+    [((384, 512), ("32_4_4", "triton_blackwell")), ((64, 256), ("mn_major", "deepgemm_sm90"))],
+)
+def test_two_orders_that_explain_a_buffer_are_compared(shape: tuple[int, int], orders: tuple[str, str]) -> None:
+    """Both have these indices; the text names a size for which they do not, and there they differ."""
+    rows, blocks = shape[0], shape[1] // 32
+    grid = np.random.default_rng(0).permutation(rows * blocks).astype(np.uint32).reshape(rows, blocks)
+    forms = [formats.mxfp8(scales=order) for order in orders]
+    scales = np.zeros(int(forms[0].scale_size(*shape)), np.uint32)
+    scales[forms[0].scale_index(*shape)(np.arange(rows)[:, None], 32 * np.arange(blocks))] = grid
+    first, second = formats.identify(scales, grid, shape, orders=orders)[:2]
+    assert first.explains and second.explains
+    said = f"explains all {grid.size} scales; {second.order} has the same indices for this size, but not for"
+    found = re.search(rf"^{first.order}: {re.escape(said)} M, K = \((\d+), (\d+)\)$", str(first))
+    assert found is not None, str(first)
+    other = int(found[1]), int(found[2])
+    at = np.arange(other[0])[:, None], 32 * np.arange(-(-other[1] // 32))
+    sizes = [form.scale_size(*other) for form in forms]
+    assert sizes[0] != sizes[1] or (forms[0].scale_index(*other)(*at) != forms[1].scale_index(*other)(*at)).any()
+
+
+def test_orders_that_explain_a_buffer_because_scales_repeat() -> None:
+    grid = np.full((128, 16), 7, np.uint8)
+    found = formats.identify(grid.reshape(-1), grid, (128, 512), orders=("linear", "32_4_4"))
+    assert str(found[0]).endswith("32_4_4 explains them too, with other indices, because scales repeat")
+
+
+def test_one_order_that_explains_a_buffer_has_no_comparison() -> None:
+    grid = np.random.default_rng(0).permutation(128 * 16).astype(np.uint32).reshape(128, 16)
+    found = formats.identify(grid.reshape(-1), grid, (128, 512))
+    assert str(found[0]) == "linear: explains all 2048 scales"

@@ -39,7 +39,8 @@ def test_memory_without_a_handle(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> 
     for one in jobs.run_torch(jobs.expandable, 2, backend="gloo gpu"):
         assert one == (
             True,
-            "messages (rank 0: its memory has no IPC handle, because it comes from expandable segments, symmetric",
+            "messages (rank 0: its memory has no IPC handle, because it comes from expandable segments, symmetric "
+            "memory or a pool)",
         )
 
 

@@ -10,7 +10,7 @@ import pytest
 from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.arrays import array_view
-from cute_py.gpu.device import Device
+from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.tensor.array_views import stream_handle
 
 
@@ -90,6 +90,18 @@ def test_operators_in_a_graph(device: Device, torch: Any) -> None:
         assert torch.equal(back.cpu(), ct.dequantize(*wanted, "mxfp8()", a.shape, torch.float32))
         assert torch.equal(rows, a[index.long()])
         assert torch.equal(turned.reshape(512, 256), a.t())
+
+
+def test_memory_is_freed_while_a_graph_is_captured(device: Device, torch: Any) -> None:
+    """As the garbage collector does it, at any time."""
+    buffer = DeviceBuffer(device, 1 << 20)
+    a = torch.zeros(64, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        buffer.close()
+        b = a + 1
+    graph.replay()
+    assert bool((b == 1).all())
 
 
 def test_a_tensor_scale_on_the_device_is_not_read_in_a_capture(device: Device, torch: Any) -> None:

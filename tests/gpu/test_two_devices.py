@@ -91,7 +91,7 @@ def test_launches_on_default_and_own_streams(other: Device, torch: Any) -> None:
     prepared.launch(stream)
     prepared.check(stream)
     assert torch.equal(a, b)
-    with pytest.raises(DeviceError, match="the stream is of device 0, the copy runs on device 1"):
+    with pytest.raises(DeviceError, match="the stream belongs to device 0, but the copy runs on device 1"):
         prepared.launch(torch.cuda.Stream(device=0))
 
 

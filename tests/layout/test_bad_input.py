@@ -24,6 +24,7 @@ from cute_py.errors import (
     StaticAssertError,
     given,
 )
+from tests.calls.hostile import Itself
 from tests.each import each_of
 from tests.pace import within
 from tests.refusals import Refusal, assert_refused, nested, refusals
@@ -334,3 +335,10 @@ def test_sizes_known_to_be_below_zero_are_refused(size: sympy.Expr) -> None:
     with pytest.raises(InvalidValueError, match="which is negative; must be at least 0"):
         Layout((4, size))
     assert Layout(4, size).stride == size
+
+
+def test_a_shape_that_is_no_tree_of_integers() -> None:
+    """An object may have the names of a layout, and a shape that is none."""
+    for tree in (Itself(), (Itself(), 3), (Itself(), (cute.Int(5),))):
+        with pytest.raises(InvalidTypeError, match="Itself"):
+            cute.product(tree)

@@ -12,6 +12,7 @@ import cute_py as cute
 HEAD = """.version 8.7
 .target sm_90a
 .address_size 64
+{before}
 .visible .entry k(.param .u64 x) {reqs}
 {{
   .shared .align 1024 .b8 s[8192];
@@ -47,6 +48,8 @@ class Faulty:
     cluster: int = 1
     cure: str = ""
     """A part of the change that is offered; empty: none is."""
+    before: str = ""
+    """Declarations of the module, on one line."""
 
     def text(self, *, mended: bool) -> str:
         """The PTX, with the fault or without."""
@@ -57,7 +60,7 @@ class Faulty:
             right, _, after = rest.partition(">>")
             body = before + (right if mended else wrong) + after
         reqs = f".reqntid {self.threads}" + (f" .reqnctapercluster {self.cluster}" if self.cluster > 1 else "")
-        return HEAD.format(reqs=reqs, body=body)
+        return HEAD.format(reqs=reqs, body=body, before=self.before)
 
     def run(self, *, mended: bool, schedule: str | int = "eager", judge: bool = True, edit: Any = str) -> Any:
         """What a run finds. edit: changes the text."""
@@ -102,6 +105,18 @@ PAIR = """@%p1 mbarrier.init.shared::cta.b64 [%r3], 1;
   mov.u16 %rs1, 3;
   setp.ne.u32 %p5, %r11, 0;
   setp.eq.and.u32 %p6, %r11, 0, %p1;
+  """
+
+MAP = cute.tma.encode(cute.tma.TensorMapTiled("uint32", 0, (1024,), (), (256,)))
+MAP_VARIABLE = f".global .align 128 .b8 map[128] = {{{', '.join(map(str, MAP))}}};"
+RELEASE = "fence.proxy.tensormap::generic.release"
+ACQUIRE = "fence.proxy.tensormap::generic.acquire"
+POINT = """mov.u64 %rd5, map;
+  cvta.global.u64 %rd5, %rd5;
+  """
+REPLACE = "tensormap.replace.tile.global_address.global.b1024.b64 [map], %rd1;\n  "
+LOAD_TILE = """@%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 1024;
+  @%p1 cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd5, {0}], [%r3];
   """
 
 KERNELS: dict[str, Faulty] = {
@@ -287,6 +302,39 @@ E:""",
         OPERANDS + "wgmma.fence.sync.aligned;\n  " + MULTIPLY + "\n  <<|" + COMMIT + "\n  bar.sync 0;>>\n  "
         + "st.shared.u32 [%r5], %r1;\n  <<" + COMMIT + "|>>",
         threads=128,
+    ),
+    "a map that is not released": Faulty(
+        "tensor map not ordered", "error",
+        INIT + POINT + f"@%p1 {REPLACE}<<|@%p1 {RELEASE}.gpu;>>\n  @%p1 {ACQUIRE}.gpu [%rd5], 128;\n  "
+        + LOAD_TILE + WAIT, before=MAP_VARIABLE, cure=f"{RELEASE}.gpu;",
+    ),
+    "a map that is not acquired": Faulty(
+        "tensor map not ordered", "error",
+        INIT + POINT + f"@%p1 {REPLACE}@%p1 {RELEASE}.gpu;\n  <<|@%p1 {ACQUIRE}.gpu [%rd5], 128;>>\n  "
+        + LOAD_TILE + WAIT, before=MAP_VARIABLE, cure=f"{ACQUIRE}.gpu [%rd5], 128;",
+    ),
+    "a map that is acquired before it is released": Faulty(
+        "tensor map not ordered", "error",
+        INIT + POINT + f"@%p1 {REPLACE}<<@%p1 {ACQUIRE}.gpu [%rd5], 128;|>>@%p1 {RELEASE}.gpu;\n  "
+        f"<<|@%p1 {ACQUIRE}.gpu [%rd5], 128;>>\n  " + LOAD_TILE + WAIT, before=MAP_VARIABLE,
+    ),
+    "maps that each CTA edits in shared memory and does not acquire": Faulty(
+        "tensor map not ordered", "error",
+        INIT + POINT + f"""add.u32 %r8, %r2, 4096; add.u32 %r9, %r8, %r4; cvt.u64.u32 %rd6, %r4;
+  add.u64 %rd6, %rd6, %rd5; mad.wide.u32 %rd5, %r6, 128, %rd5;
+  ld.global.u32 %r10, [%rd6]; st.shared.u32 [%r9], %r10; bar.warp.sync -1;
+  @%p1 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r8], %rd1; bar.warp.sync -1;
+  tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.cta.sync.aligned [%rd5+128], [%r8], 128;
+  add.u64 %rd5, %rd5, 128;
+  <<|{ACQUIRE}.cta [%rd5], 128;>>
+  """ + LOAD_TILE + WAIT, before=MAP_VARIABLE.replace("map[128]", "map[384]"), threads=32, grid=2,
+    ),
+    "a map that is released to its own CTA": Faulty(
+        "tensor map not ordered", "error",
+        PAIR + POINT + f"@%p6 {REPLACE}@%p6 {RELEASE}.<<cta|cluster>>;\n  "
+        "barrier.cluster.arrive.aligned;\n  barrier.cluster.wait.aligned;\n  "
+        f"@%p1 {ACQUIRE}.cluster [%rd5], 128;\n  " + LOAD_TILE + WAIT, before=MAP_VARIABLE,
+        grid=2, cluster=2,
     ),
     "a store under way at the exit": Faulty(
         "store under way at exit", "error",

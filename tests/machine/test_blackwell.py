@@ -142,11 +142,8 @@ def in_atoms(codes: Any) -> Any:
     return np.ascontiguousarray(atoms).reshape(-1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("schedule", ["both", 1])
-def test_example_72a(schedule: str | int) -> None:
-    """NVFP4: elements of e2m1, a scale of ue4m3 for 16 of them, copied into tensor memory; D of bfloat16."""
-    row = ROWS["example_72a"]
+def check_nvfp4(row: dict[str, Any], schedule: str | int) -> None:
+    """NVFP4: elements of e2m1, a scale of ue4m3 for 16 of them; D of bfloat16."""
     m, n, k = options(row)
     dice = np.random.default_rng(4)
     codes = [dice.integers(0, 16, (rows, k)).astype(np.uint8) for rows in (m, n)]
@@ -161,6 +158,27 @@ def test_example_72a(schedule: str | int) -> None:
     ]
     expected = (numbers[0] @ numbers[1].T).astype(np.float32).astype(ml_dtypes.bfloat16)
     assert np.array_equal(d.view(ml_dtypes.bfloat16).reshape(m, n), expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["both", 1])
+def test_example_72a(schedule: str | int) -> None:
+    """tcgen05.mma; tcgen05.cp brings the scale factors to tensor memory."""
+    check_nvfp4(ROWS["example_72a"], schedule)
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule"),
+    [
+        ("example_79a", "eager"),
+        pytest.param("example_79a", "lazy", marks=pytest.mark.slow),
+        pytest.param("example_79a_tiles", "both", marks=pytest.mark.slow),
+        pytest.param("example_79a_tiles", 1, marks=pytest.mark.slow),
+    ],
+)
+def test_example_79a(name: str, schedule: str | int) -> None:
+    """mma.sync of sm_120a, with scale factors in registers."""
+    check_nvfp4(launches("geforce_kernels")[name], schedule)
 
 
 @pytest.mark.slow

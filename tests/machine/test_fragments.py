@@ -10,6 +10,7 @@ import pytest
 
 import cute_py as cute
 from tests.each import each_of
+from tests.oracle.records import DATA
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 SHAPES = {"m16n16k16": (16, 16, 16), "m8n32k16": (8, 32, 16), "m32n8k16": (32, 8, 16)}
@@ -108,6 +109,15 @@ def random_operands(shape: str, kinds: tuple[str, str, str]) -> list[Any]:
         numbers = dice.standard_normal(extents) * 2.0 ** dice.integers(-6, 7, extents)
         made.append(laid((numbers if kind[0] in "fbt" else 100 * numbers).astype(DTYPES[kind]), "row"))
     return made
+
+
+@each_of(("shape", "kinds"), FORMS)
+def test_random_products_are_those_of_an_h200(shape: str, kinds: tuple[str, str, str]) -> None:
+    """Recorded with `python -m benchmarks.machine.on_device cutlass`, driver 580.159.04."""
+    arrays = random_operands(shape, kinds)
+    cute.run_ptx(text(shape, kinds, ("row", "row", "row"), "global"), args=arrays)
+    with np.load(DATA / "h200_wmma.npz") as recorded:
+        assert np.array_equal(arrays[3].view(np.uint8), recorded[f"{shape} {' '.join(kinds)}"])
 
 
 def test_what_is_no_fragment_is_refused() -> None:

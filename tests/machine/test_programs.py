@@ -287,7 +287,11 @@ def test_a_missing_wait_is_seen_where_the_schedules_differ() -> None:
             "64 of 65 arrivals",
         ),
         ("trap;", "trap", "executes trap"),
-        ("L: ld.volatile.global.u32 %r5, [%rd3]; setp.eq.u32 %p1, %r5, 0; @%p1 bra L; ret;", "hang", "nobody changes"),
+        (
+            "L: ld.volatile.global.u32 %r5, [%rd3]; setp.eq.u32 %p1, %r5, 0; @%p1 bra L; ret;",
+            "hang",
+            "no thread will change",
+        ),
         ("mapa.shared::cluster.u32 %r5, %r1, 3; ret;", "cluster rank", "CTA 3 of a cluster of 1"),
     ],
 )

@@ -15,7 +15,7 @@ DIGESTS = np.load(Path(__file__).parents[1] / "oracle" / "data" / "h200_random_p
 
 FOLDED = {("conversion", 145)}
 """Programs in which the compiler of the device combines two instructions into one with another result: cvt.sat.u32.u64
-of a number that cvt.rpi.sat.u64.f32 made. Of 120,000 programs 52 differed (docs/measurements/machine-h200.md)."""
+of a number that cvt.rpi.sat.u64.f32 made. Of 120,000 programs 52 differed (docs/measurements/machine.md)."""
 
 FEW = {"barriers": 3}
 """Family -> programs in the default tests, where not 8."""

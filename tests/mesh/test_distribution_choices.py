@@ -31,12 +31,13 @@ from cute_py.mesh import (
 )
 from cute_py.mesh import placements as placements_module
 from cute_py.mesh.placements import parse_placement
+from tests.each import each_of
 from tests.mesh.places import indices_of, places, random_placement, random_shape, scattered
 
 # ---- placements
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_of("seed", range(60))
 def test_pieces_of_all_parts_are_each_index_once(seed: int) -> None:
     dice = Random(seed)
     size, parts = dice.choice((0, 1, 5, 8, 12, 31)), dice.randint(1, 6)
@@ -139,7 +140,7 @@ def random_mesh(dice: Random, rank: int) -> tuple[list[int], list[Placement]]:
     return mesh, [Partial() if dice.random() < 0.2 else random_placement(dice, rank) for _ in mesh]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_of("seed", range(60))
 def test_holders_are_those_whose_part_has_the_element(seed: int) -> None:
     """Also devices that count by columns, and modes that divide in another order."""
     dice = Random(seed)
@@ -403,7 +404,7 @@ def senders(source: ShardedLayout, destination: ShardedLayout, per_host: int) ->
     return found
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each_of("seed", range(20))
 def test_elements_come_from_the_device_itself_its_host_or_who_sends_least(seed: int) -> None:
     dice = Random(seed)
     shape = random_shape(dice)
@@ -436,7 +437,7 @@ def test_the_order_in_which_devices_are_asked_for_changes_nothing() -> None:
     assert [t for d in range(6) for t in late[d]] == list(in_order.transfers())
 
 
-@pytest.mark.parametrize("seed", range(24))
+@each_of("seed", range(24))
 def test_groups_of_a_source_are_those_that_it_sends(seed: int) -> None:
     dice = Random(seed)
     shape = random_shape(dice)
@@ -569,7 +570,7 @@ def test_transfers_are_told() -> None:
 # ---- other frameworks
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_of("seed", range(30))
 def test_partition_specs_divide_once_by_the_product_of_their_axes(seed: int) -> None:
     dice = Random(seed)
     axes = dice.sample("abc", dice.randint(1, 3))

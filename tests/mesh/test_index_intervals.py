@@ -6,9 +6,9 @@ from random import Random
 from typing import Any
 
 import numpy as np
-import pytest
 
 from cute_py.mesh.index_intervals import Runs, Segment, _grouped, _repetition, runs_of, segments, shared
+from tests.each import each_of
 
 
 def column(*values: int) -> Any:
@@ -44,7 +44,7 @@ def random_runs(dice: Random, size: int) -> Runs:
     return made
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_of("seed", range(40))
 def test_pieces_are_runs_in_local_order(seed: int) -> None:
     dice = Random(seed)
     pieces = random_pieces(dice, dice.randint(1, 30))
@@ -63,7 +63,7 @@ def test_pieces_are_runs_in_local_order(seed: int) -> None:
         assert held(runs.scaled(stride)) == {index: stride * place for index, place in held(runs).items()}
 
 
-@pytest.mark.parametrize("seed", range(60))
+@each_of("seed", range(60))
 def test_a_part_of_a_part(seed: int) -> None:
     dice = Random(seed)
     runs = Runs.of(pieces_of(random_pieces(dice, dice.randint(4, 30)))) if seed % 3 else Runs.whole(dice.randint(1, 30))
@@ -75,7 +75,7 @@ def test_a_part_of_a_part(seed: int) -> None:
     assert held(found) == {index: place for place, index in enumerate(wanted)}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each_of("seed", range(40))
 def test_runs_at_given_offsets_are_as_few_as_a_walk_from_the_front_finds(seed: int) -> None:
     dice = Random(seed)
     indices, at = [], 0
@@ -102,7 +102,7 @@ def test_runs_at_given_offsets_are_as_few_as_a_walk_from_the_front_finds(seed: i
     assert all(step == 1 for step, length in zip(found.step, found.length, strict=True) if length == 1)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each_of("seed", range(30))
 def test_indices_at_offsets_of_a_memory(seed: int) -> None:
     dice = Random(seed)
     runs = Runs.of(pieces_of(random_pieces(dice, 25)))
@@ -124,7 +124,7 @@ def expanded(found: list[Segment]) -> list[tuple[int, int]]:
     return pairs
 
 
-@pytest.mark.parametrize("seed", range(120))
+@each_of("seed", range(120))
 def test_segments_are_what_both_hold(seed: int) -> None:
     dice = Random(seed)
     size = dice.choice((6, 20, 40))
@@ -169,7 +169,7 @@ def longest(rows: np.ndarray, most: int = 64) -> tuple[int, int]:
     return best
 
 
-@pytest.mark.parametrize("seed", range(80))
+@each_of("seed", range(80))
 def test_the_repetition_that_covers_most_rows(seed: int) -> None:
     dice = Random(seed)
     rows: list[list[int]] = []

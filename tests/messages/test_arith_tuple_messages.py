@@ -478,7 +478,7 @@ A TMA instruction takes an element as the position of its box; mode 0 is the con
 
 The iterator ArithTuple(32,(_0,_0))
   starts at (32,(0,0)); an element is this plus the value of the layout at its coordinate.
-  It is not the origin: the tensor begins there, as a slice or a tile of a larger one does.
+  It is not the origin: the tensor is a slice or a tile of a larger one.
   Numbers with an underscore are known at compile time, the others at run time.
 
 The strides (_1@0,(_1@0@1,1@1@1),(_8@0@1,1@1@1))

@@ -48,7 +48,8 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: Emulator().store(TILE, GMEM, (0, -3), SMEM, gmem_base=4096),
-        "CUDA_ERROR_ILLEGAL_INSTRUCTION: coordinate[1] = -3; a store takes none below 0\n  coordinates : (0, -3)",
+        "CUDA_ERROR_ILLEGAL_INSTRUCTION: coordinate[1] = -3; a store needs coordinates of at least 0\n"
+        "  coordinates : (0, -3)",
     ),
     (
         lambda: load(COLUMN, (0, 9, 2, 0), im2col_offsets=(0, 0)),
@@ -57,7 +58,8 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: Emulator().store(COLUMN, GMEM, (0, 0, 2, 0), SMEM, gmem_base=4096),
-        "CUDA_ERROR_ILLEGAL_INSTRUCTION: an im2col store takes no lower corner below 0 and no upper corner above 0\n"
+        "CUDA_ERROR_ILLEGAL_INSTRUCTION: an im2col store needs lower corners of at least 0 and upper corners of "
+        "at most 0\n"
         "  lower corner : (-1, 2)\n"
         "  upper corner : (1, -1)",
     ),
@@ -93,7 +95,7 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
     (lambda: load(mode="im2col"), "mode 'im2col' on a descriptor of kind tiled"),
     (
         lambda: load(odd_map()),
-        "the descriptor holds bits whose meaning is not known\n  w1 : 0x0000000000000002",
+        "the descriptor has bits whose meaning is unknown\n  w1 : 0x0000000000000002",
     ),
     (
         lambda: load(mode="tile::gather4", coords=(0, 0, 1, 2, 3)),
@@ -157,8 +159,8 @@ def test_words_of_a_hang_with_a_race() -> None:
         "  load     : 128 bytes from load 0 at (0, 4)\n"
         "race: read before its barrier completed: wgmma meets load 0 at (0, 4) at shared bytes 0 to 15\n"
         "judged: 1 load, 1 wait\n"
-        "not judged: the rest of the program: the wait never ends\n"
-        "not judged: order of landing: bytes landed when the program said; no other order was tried\n"
+        "not judged: the rest of the program, because the wait never ends\n"
+        "not judged: order of landing: bytes landed in the order of the program; no other order was tried\n"
         "not judged: threads: one order of the calls was run; other orders, and other CTAs, were not"
     )
 
@@ -175,8 +177,8 @@ def test_words_of_a_ring_that_hangs() -> None:
         "  pending  : 0 of 1 arrival\n"
         "  load     : 128 bytes from load 0 at (0, 0)\n"
         "judged: 2 loads\n"
-        "not judged: the rest of the program: the wait never ends\n"
-        "not judged: 1 barrier: no wait came for the phase that is open: full[1]\n"
-        "not judged: order of landing: bytes landed when the program said; no other order was tried\n"
+        "not judged: the rest of the program, because the wait never ends\n"
+        "not judged: 1 barrier: no thread waited for the current phase: full[1]\n"
+        "not judged: order of landing: bytes landed in the order of the program; no other order was tried\n"
         "not judged: threads: one order of the calls was run; other orders, and other CTAs, were not"
     )

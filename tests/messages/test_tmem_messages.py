@@ -185,7 +185,7 @@ columns 30..33 are not allocated
     (
         lambda: allocated().alloc(512),
         """\
-tcgen05.alloc of 512 columns blocks; no 512 free columns are left
+tcgen05.alloc of 512 columns blocks, because no 512 columns are free
   allocated : 0..31""",
     ),
     (

@@ -20,6 +20,8 @@ from cute_py.copies.boxes import LaunchPlan
 from cute_py.copies.emulated_copy import CopyResult, TileResult
 from cute_py.errors import CuteError
 from cute_py.tma.atom.tiles import tile_tensors
+from cute_py.tma.simulate.diagnosis import Outcome, Run, diagnose
+from cute_py.tma.simulate.pipeline import Ring, RingLoad, RingStore
 from tests.each import each_of
 from tests.pace import took_more
 
@@ -112,8 +114,8 @@ def cluster() -> run.Cluster:
 PAIR = cluster()
 
 
-def program(**options: Any) -> run.Run:
-    return run.Run(run.Emulator(), memory(), shared(), **options)
+def program(**options: Any) -> Run:
+    return Run(run.Emulator(), memory(), shared(), **options)
 
 
 def proxy() -> run.TensormapProxy:
@@ -129,11 +131,11 @@ def reading(*arguments: Any) -> None:
 
 
 def ring(*arguments: Any, **options: Any) -> Any:
-    return run.Ring(*arguments, **options).simulate()
+    return Ring(*arguments, **options).simulate()
 
 
-def line_loads(**more: Any) -> list[run.RingLoad]:
-    return [run.RingLoad(**{"descriptor": LINE, "coords": [(0,), (128,), (256,)]} | more)]
+def line_loads(**more: Any) -> list[RingLoad]:
+    return [RingLoad(**{"descriptor": LINE, "coords": [(0,), (128,), (256,)]} | more)]
 
 
 def traced(*arguments: Any, **options: Any) -> None:
@@ -256,7 +258,7 @@ RUN: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
     ),
     "geometry": lambda: row(run.Emulator().geometry, MAP, "tile"),
     "Run": lambda: row(
-        run.Run, run.Emulator(), memory(), shared(), maps=run.TensormapProxy(), agent=run.Agent(), strict=False
+        Run, run.Emulator(), memory(), shared(), maps=run.TensormapProxy(), agent=run.Agent(), strict=False
     ),
     "barrier of a run": lambda: row(program().barrier, 8, 1, name="x"),
     "wait": lambda: row(program().wait, run.Mbarrier(1), 1),
@@ -271,9 +273,7 @@ RUN: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
     "store of a run": lambda: row(program().store, SMALL, (0, 0), 0, op=None, mode=None, gmem_base=0),
     "wait_group_read": lambda: row(program().wait_group_read, 0),
     "wait_group": lambda: row(program().wait_group, 0),
-    "diagnose": lambda: row(
-        run.diagnose, lambda r: None, run.Emulator(), memory(), shared(), maps=run.TensormapProxy()
-    ),
+    "diagnose": lambda: row(diagnose, lambda r: None, run.Emulator(), memory(), shared(), maps=run.TensormapProxy()),
     "Agent": lambda: row(run.Agent, 0, 0, 0),
     "place": lambda: row(proxy().place, 4096, bytes(128)),
     "write of a map": lambda: row(proxy().write, 4096, bytes(128), agent=run.Agent()),
@@ -289,7 +289,7 @@ RUN: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
         shared(),
         line_loads(),
         depth=2,
-        store=run.RingStore(LINE, [(0,), (128,), (256,)]),
+        store=RingStore(LINE, [(0,), (128,), (256,)]),
         stage_bytes=1024,
         expect_bytes=512,
     ),
@@ -302,13 +302,13 @@ RUN: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
         im2col_offsets=(),
     ),
     "RingStore": lambda: row(
-        lambda *store: ring(run.Emulator(), memory(), shared(), line_loads(), depth=2, store=run.RingStore(*store)),
+        lambda *store: ring(run.Emulator(), memory(), shared(), line_loads(), depth=2, store=RingStore(*store)),
         LINE,
         [(0,), (128,), (256,)],
         0,
     ),
     "simulate": lambda: row(
-        run.Ring(run.Emulator(), memory(), shared(), line_loads(), depth=2).simulate,
+        Ring(run.Emulator(), memory(), shared(), line_loads(), depth=2).simulate,
         load_ticks=4,
         consume_ticks=2,
         store_ticks=2,
@@ -343,7 +343,7 @@ RUN: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
     "encode_with_driver": lambda: row(run.encode_with_driver, SMALL),
     "PreparedCopy": lambda: row(run.PreparedCopy, None, [], 0, (), None),
     "LaunchPlan": lambda: row(shown(LaunchPlan), "once", None, None, 1, 16, "why", (0, 0, 0)),
-    "Outcome": lambda: row(shown(run.Outcome), "trap", (), "", "", "", 0, 0, 0, 0, ()),
+    "Outcome": lambda: row(shown(Outcome), "trap", (), "", "", "", 0, 0, 0, 0, ()),
     "CopyReport": lambda: row(shown(run.CopyReport), 1.0, 1, 1.0, 1.0, 1.0, ()),
     "CopyResult": lambda: row(
         lambda *more: shown(CopyResult)(None, *more), True, 1, 1, 1, 1, 1.0, "emulator", (), None

@@ -16,6 +16,8 @@ import cute_py.tma as tma
 from cute_py import Int, Layout, LayoutRight, targets
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.ptx.catalog import form
+from cute_py.tma.simulate.diagnosis import Run, diagnose
+from cute_py.tma.simulate.pipeline import Ring, RingLoad, RingStore
 from tests.each import each_of
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
@@ -25,7 +27,7 @@ MAP = ATOM.descriptor
 SMEM = np.zeros(4096, np.uint8)
 CTA = run.SharedMemory(4096)
 HOST = run.GlobalMemory()
-CTA_RUN = run.Run(run.Emulator(), X.reshape(-1), run.SharedMemory(4096))
+CTA_RUN = Run(run.Emulator(), X.reshape(-1), run.SharedMemory(4096))
 REQUEST = tma.TensorMapTiled(0, 4096, (64, 64), (64,), (32, 32))
 LANDED = CTA_RUN.issue(MAP, (0, 0), 0, run.Mbarrier(1), gmem_base=int(ATOM.request.global_address))
 CTA_RUN.land(LANDED)
@@ -41,8 +43,8 @@ def load(*coords: Any, **options: Any) -> Any:
 
 
 def ring() -> Any:
-    loads = [run.RingLoad(tma.TensorMapTiled(2, 4096, (1024,), (), (128,)), [(0,)])]
-    return run.Ring(run.Emulator(), HOST, run.SharedMemory(4096), loads, depth=1)
+    loads = [RingLoad(tma.TensorMapTiled(2, 4096, (1024,), (), (128,)), [(0,)])]
+    return Ring(run.Emulator(), HOST, run.SharedMemory(4096), loads, depth=1)
 
 
 REFUSED: list[Refusal] = [
@@ -112,8 +114,8 @@ REFUSED: list[Refusal] = [
     ("alignment", lambda: HOST.allocate("a", 1, alignment=0), InvalidValueError, "alignment of a range is 0 bytes"),
     ("high base", lambda: load(gmem_base=2**63), InvalidValueError, "gmem_base = 9223372036854775808 bytes"),
     ("base of none", lambda: load(gmem=HOST, gmem_base=1.5), InvalidTypeError, "gmem_base must be an integer"),
-    ("listed barrier", lambda: load(barrier=[1]), InvalidTypeError, "a barrier is an Mbarrier, or its offset"),
-    ("half a barrier", lambda: load(barrier=1.5), InvalidTypeError, "a barrier is an Mbarrier, or its offset"),
+    ("listed barrier", lambda: load(barrier=[1]), InvalidTypeError, "a barrier must be an Mbarrier, or its offset"),
+    ("half a barrier", lambda: load(barrier=1.5), InvalidTypeError, "a barrier must be an Mbarrier, or its offset"),
     ("one coordinate", lambda: load(5), InvalidValueError, "coordinates: 1 given; must be 2"),
     ("group", lambda: load(cta_group=3), InvalidValueError, "cta_group = 3; must be 1 to 2"),
     ("far window", lambda: load(smem_offset=2**200), InvalidValueError, "must each fit in 64 bits"),
@@ -126,17 +128,17 @@ REFUSED: list[Refusal] = [
     ("bulk op", lambda: run.bulk_store(SMEM, 0, SMEM, 0, 16, op=[]), InvalidValueError, "reduction []; must be one"),
     ("landed", lambda: run.Mbarrier(1).complete_tx(-1), InvalidValueError, "bytes that landed = -1; must be"),
     ("parity", lambda: run.Mbarrier(1).try_wait(2), InvalidValueError, "parity = 2; must be 0 to 1"),
-    ("numbers", lambda: run.diagnose(3, 4, 5, 6), InvalidTypeError, "called with a Run, must be a function"),
-    ("no emulator", lambda: run.Run(4, HOST, CTA), InvalidTypeError, "expected an emulator, got int 4"),
-    ("no gmem", lambda: run.Run(run.Emulator(), 5, CTA), InvalidTypeError, "gmem must be a numpy array of uint8"),
-    ("array", lambda: run.Run(run.Emulator(), HOST, SMEM), InvalidTypeError, "smem must be a SharedMemory"),
+    ("numbers", lambda: diagnose(3, 4, 5, 6), InvalidTypeError, "called with a Run, must be a function"),
+    ("no emulator", lambda: Run(4, HOST, CTA), InvalidTypeError, "expected an emulator, got int 4"),
+    ("no gmem", lambda: Run(run.Emulator(), 5, CTA), InvalidTypeError, "gmem must be a numpy array of uint8"),
+    ("array", lambda: Run(run.Emulator(), HOST, SMEM), InvalidTypeError, "smem must be a SharedMemory"),
     ("end of smem", lambda: CTA_RUN.read(4090, 16), InvalidValueError, "shared memory is 16 bytes; must be 0 to 6"),
     ("words", lambda: CTA_RUN.write(0, np.zeros(4)), InvalidTypeError, "data must be a numpy array of uint8"),
     ("again", lambda: CTA_RUN.land(LANDED), InvalidValueError, "load 0 at (0, 0) has landed already"),
     ("ticks", lambda: ring().simulate(load_ticks=2**200), InvalidValueError, "must be 1 to 10000"),
-    ("ring", lambda: run.RingLoad(MAP, 5), InvalidTypeError, "coords of a load must be one row of coordinates"),
-    ("ring", lambda: run.RingLoad(1.5, [(0, 0)]), InvalidTypeError, "a descriptor must be bytes or a decoded tensor"),
-    ("ring", lambda: run.RingStore(..., [(0, 0)]), InvalidTypeError, "a descriptor must be bytes or a decoded tensor"),
+    ("ring", lambda: RingLoad(MAP, 5), InvalidTypeError, "coords of a load must be one row of coordinates"),
+    ("ring", lambda: RingLoad(1.5, [(0, 0)]), InvalidTypeError, "a descriptor must be bytes or a decoded tensor"),
+    ("ring", lambda: RingStore(..., [(0, 0)]), InvalidTypeError, "a descriptor must be bytes or a decoded tensor"),
     ("progress", lambda: run.copy(ATOM, X, progress=5), InvalidTypeError, "called with two counts, must be a function"),
     ("prepared", lambda: run.PreparedCopy(16, 0, 3), InvalidTypeError, "device must be a Device, got int 16"),
     ("steps", lambda: list(TRACE.steps(1)), InvalidValueError, "instruction 1; there are 1"),

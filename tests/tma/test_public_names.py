@@ -23,7 +23,7 @@ ON_FIRST_USE = ("cute_py.copies", "cute_py.gpu", "cute_py.ptx", "cute_py.tma.emu
 
 MAIN = {
     *("copy", "execute", "Emulator", "Mbarrier", "SharedMemory", "GlobalMemory", "lower", "ptx", "export", "Trace"),
-    *("diagnose", "make_tma_copy", "encode"),
+    *("make_tma_copy", "encode"),
 }
 
 
@@ -77,7 +77,7 @@ def test_lower_is_the_function_whatever_was_imported() -> None:
     assert tma.lower is first is cute.tma.lower is importlib.import_module("cute_py.tma.dialect").lower
 
 
-@pytest.mark.parametrize("package", [*ON_FIRST_USE, "cute_py.tma.simulate"])
+@pytest.mark.parametrize("package", ON_FIRST_USE)
 def test_what_a_package_gives_is_given_here_too(package: str) -> None:
     module = importlib.import_module(package)
     for name in module.__all__:
@@ -117,6 +117,13 @@ def test_a_misspelled_name_lists_the_nearest_and_imports_nothing() -> None:
         cute.Layuot  # noqa: B018
 
 
+def test_a_name_of_the_neighbouring_module_is_found_there() -> None:
+    with pytest.raises(AttributeError, match=r"did you mean cute_py\.tma\.make_tma_copy\?"):
+        cute.make_tma_copy  # noqa: B018
+    with pytest.raises(AttributeError, match=r"did you mean cute_py\.explain\?"):
+        tma.explain  # noqa: B018
+
+
 @pytest.mark.parametrize("package", ["atom", "draw", "mesh", "testing", "tma", "tmem"])
 def test_a_package_shows_public_names_only_and_lists_the_nearest(package: str) -> None:
     shown = getattr(cute, package)
@@ -127,6 +134,25 @@ def test_a_package_shows_public_names_only_and_lists_the_nearest(package: str) -
     longest = max(names, key=len)
     with pytest.raises(AttributeError, match=f"has no attribute '{longest}x'; did you mean {longest}"):
         getattr(shown, f"{longest}x")
+
+
+ENDED = {
+    **dict.fromkeys(("tma.Run", "tma.diagnose", "tma.Outcome"), r"use cute_py\.run_ptx\(kernel\)\.explain\(\)"),
+    **dict.fromkeys(("tma.Ring", "tma.RingLoad", "tma.RingStore"), r"use cute_py\.run_ptx\(kernel\)\.timeline\(\)"),
+    "draw.draw_pipeline": r"use cute_py\.draw\.draw\(run\.timeline\(\)\)",
+}
+
+
+@pytest.mark.parametrize("path", ENDED)
+def test_a_name_that_ends_works_and_names_what_replaces_it(path: str) -> None:
+    package, name = path.split(".")
+    module = getattr(cute, package)
+    text = rf"^the next minor version removes cute_py\.{package}\.{name}; {ENDED[path]}"
+    with pytest.warns(DeprecationWarning, match=text) as caught:
+        found = getattr(module, name)
+    assert found.__name__ == name
+    assert caught[0].filename == __file__
+    assert name not in dir(module)
 
 
 def test_no_package_has_the_path_of_a_function() -> None:

@@ -48,7 +48,7 @@ REFUSED: list[Refusal] = [
     ("address", lambda: tmem.run(PLAN, tmem.TensorMemory(), 0, SMEM, "0"), InvalidTypeError, "address"),
     ("memory", lambda: tmem.read_back(2, 0, 4), InvalidTypeError, "tensor memory must be a TensorMemory"),
     ("columns", lambda: tmem.read_back(tmem.TensorMemory(), 0, 2**40), TmemError, "tensor memory has 512"),
-    ("no columns", lambda: tmem.alloc_columns(0), TmemError, "0 columns are needed; must be 1 to 512, as tensor"),
+    ("no columns", lambda: tmem.alloc_columns(0), TmemError, "0 columns are needed; must be 1 to 512, the columns"),
     ("negative columns", lambda: tmem.read_back(tmem.TensorMemory(), 0, -1), TmemError, "tensor memory has 512"),
     ("pair", lambda: tmem.run_pair(1, (), 0, (), 0), InvalidTypeError, "a copy must be a CopyAsync"),
     ("side", lambda: tmem.expected_tmem(5, 5, 8, 0), InvalidTypeError, "the shared side must be a Side"),

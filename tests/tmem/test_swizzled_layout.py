@@ -47,7 +47,7 @@ def test_a_slice_keeps_the_swizzle() -> None:
 def test_what_is_no_swizzle() -> None:
     with pytest.raises(LayoutError, match="atom_len = 2"):
         ComposeLayout(3, 3, 2, S[64:1])
-    with pytest.raises(LayoutError, match="axis m alone"):
+    with pytest.raises(LayoutError, match="only on the axis m"):
         ComposeLayout(3, 3, 3, S[64 : 1 @ TCol])
     with pytest.raises(InvalidTypeError):
         ComposeLayout(3, 3, 3, "S[64:1]")  # type: ignore[arg-type]

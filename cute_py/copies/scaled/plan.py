@@ -48,6 +48,12 @@ WIDTHS: Final = (16, 32, 64, 128)
 """Elements of a block along one axis that the kernels know."""
 SQUARES: Final = ((16, 16), (32, 32), (128, 128))
 """Blocks of several rows and columns that the kernels know."""
+MOST_ITEMS: Final = 4
+"""Most vectors of 16 elements of a lane; they are loaded before the first is computed."""
+DEQUANTISED_BITS: Final = 8
+"""Bits over those of an element: vectors of a lane that dequantises. Kernels that write more than they read lose speed
+with each further vector (half a byte to two bytes without arithmetic: 94.8, 92.6 and 87.2 % of a memcpy with 2, 4 and 8
+vectors, NVIDIA H200)."""
 FEW_TILES: Final = 4 * MULTIPROCESSORS
 """Blocks below which a lane has one vector only, so that more multiprocessors have work."""
 
@@ -394,7 +400,8 @@ def _rows(
     if index.into:
         height = shape[0]
     bits = KIND_BITS[source.kind]
-    access = PIECE if scaled_source is not None and scales[0] is None else ROW_ELEMENTS
+    dequantises = scaled_source is not None and scales[0] is None
+    access = PIECE if dequantises else ROW_ELEMENTS
     kinds = []
     for one, scale in zip(outputs, scales, strict=True):
         keeps = scaled_source is not None and scale is not None
@@ -403,7 +410,7 @@ def _rows(
     split = any(kind.split and kind.words for kind in kinds)
     across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
     slots = 8 // across * 4
-    items = max(1, min(4, 32 // bits)) if len(outputs) == 1 else 1
+    items = max(1, min(MOST_ITEMS, (DEQUANTISED_BITS if dequantises else 32) // bits)) if len(outputs) == 1 else 1
     wide = across * LANES * ROW_ELEMENTS
     if -(-width // wide) * -(-height // slots) < FEW_TILES * items:
         items = 1

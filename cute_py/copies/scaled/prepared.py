@@ -89,6 +89,10 @@ class PreparedScaledCopy(PreparedCopy):
         super().__init__(device, [one], work.launch.moved, keep=(*work.places.values(), *keep), overlaps=True)
         self.work, self._index, self._options = work, record, options
 
+    def owned(self) -> tuple[object, ...]:
+        """As of `PreparedCopy`; the record of the index too."""
+        return (*super().owned(), *((self._index,) if self._index is not None else ()))
+
     def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
         """Its launches on the emulated multiprocessor: `run_ptx(prepared, args=(source, destination))`."""
         from cute_py.copies.machine_copy import scaled_launches

@@ -18,9 +18,9 @@ class Offer(NamedTuple):
     """A change that may be offered.
 
     Attributes:
-        text: the change, as it is printed.
-        make: makes what the text says, for `passes_check`: a tensor map, or True where the numbers meet the rule, and
-            None where they do not.
+        text: the printed text of the change.
+        make: makes the changed object for `passes_check`: a tensor map, or True if the numbers meet the rule, else
+        None.
     """
 
     text: str
@@ -62,7 +62,7 @@ def wider_block(n: Numbers) -> Offer:
     """Last block dimension of 16 bytes, from (elements, bytes per element)."""
     width = n[1] or 1
     least = -(-16 // width)
-    text = f"a last block dimension of at least {least}: {least} elements x {width} bytes = {least * width} bytes"
+    text = f"use a last block dimension of at least {least}: {least} elements x {width} bytes = {least * width} bytes"
     return Offer(text, _map(least, 8 * width))
 
 
@@ -94,7 +94,7 @@ def box_part(n: Numbers) -> Offer:
     mode, edge = n[:2]
     part = next(k for k in range(256, 0, -1) if edge % k == 0)
     make = _map(part) if mode == 0 else _map(16, other=part)
-    return Offer(f"boxDim[{mode}] = {part}, several copies a tile", make)
+    return Offer(f"boxDim[{mode}] = {part}, and several copies per tile", make)
 
 
 def padded_stride(n: Numbers) -> Offer | None:
@@ -102,7 +102,7 @@ def padded_stride(n: Numbers) -> Offer | None:
     if not n[2]:
         return None
     padded = _up(n[1], n[2])
-    return Offer(f"pad the row: {padded} bytes in place of {n[1]}", _map(16, stride=padded))
+    return Offer(f"pad the row to {padded} bytes from {n[1]}", _map(16, stride=padded))
 
 
 def padded_row(n: Numbers) -> Offer | None:
@@ -118,12 +118,12 @@ def padded_row(n: Numbers) -> Offer | None:
 
 def smaller_block(n: Numbers) -> Offer:
     """Number of bytes to save, from (requested bytes, available bytes)."""
-    return Offer(f"fewer stages or a smaller block: {n[0] - n[1]} bytes less", _where(n[0] > n[1] > 0))
+    return Offer(f"use fewer stages or a smaller block: {n[0] - n[1]} bytes less", _where(n[0] > n[1] > 0))
 
 
 def fewer_staged_bytes(n: Numbers) -> Offer:
     """Number of bytes to save in a collective of CUTLASS."""
-    text = f"fewer stages (StageCount<n> in place of Auto) or a smaller tile: {n[0] - n[1]} bytes less"
+    text = f"use fewer stages (StageCount<n> instead of Auto) or a smaller tile: {n[0] - n[1]} bytes less"
     return Offer(text, _where(n[0] > n[1] > 0))
 
 
@@ -133,16 +133,16 @@ def fewer_stages(n: Numbers) -> Offer:
 
     over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in (GPUS["sm_90"], GPUS["sm_120"])]
     parts = [f"{k} bytes less for {name}" for k, name in over if k > 0]
-    return Offer(f"fewer stages, or smaller tiles: {'; '.join(parts)}", _where(bool(parts)))
+    return Offer(f"use fewer stages, or smaller tiles: {'; '.join(parts)}", _where(bool(parts)))
 
 
 def own_target(n: Numbers) -> Offer:
     """Compiler option for the GPU's own target, from (number of the architecture, or 0)."""
     if not n[0]:
-        text = "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"
+        text = "compile for the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"
         return Offer(text, _targets("sm_90a", "sm_100a", "sm_103a", "sm_120a"))
     name = f"sm_{n[0]}{'a' * (n[0] >= 90)}"
-    return Offer(f"the target that has them, if it is the GPU's own: -arch={name}", _targets(name))
+    return Offer(f"compile for the target that has them, if it is the GPU's own: -arch={name}", _targets(name))
 
 
 def _targets(*names: str) -> Callable[[], object]:
@@ -159,11 +159,11 @@ def _targets(*names: str) -> Callable[[], object]:
 def listed_target(n: Numbers) -> Offer:
     """Replacement for wgmma and tcgen05 on a GPU that lacks them, from (number of the architecture)."""
     if n[0] // 10 == 12:
-        text = "the warp's operations: MmaF16BF16Op, MmaSM120BlockScaledOp of cute.nvgpu.warp"
+        text = "use the warp-level operations: MmaF16BF16Op, MmaSM120BlockScaledOp of cute.nvgpu.warp"
         return Offer(text, _where(True))
     text = (
-        "a GPU of the list, with CUTE_DSL_ARCH set to its own name (sm_90a, sm_100a), which also compiles for it where "
-        "there is no GPU"
+        "use a GPU of the list, and set CUTE_DSL_ARCH to its own name (sm_90a, sm_100a); this also compiles on a "
+        "machine without a GPU"
     )
     return Offer(text, _targets("sm_90a", "sm_100a"))
 
@@ -184,8 +184,8 @@ def matrix_rows(n: Numbers) -> Offer:
     """Rows that ldmatrix and stmatrix need, from (known bits, bits per row)."""
     need = _bytes_of(n[1])
     text = (
-        f"rows of {need} bytes that lie side by side: K-major tiles as they are, MN-major ones with transpose=True; "
-        f"the other strides multiples of {need} bytes, byte_alignment={need} of the shared memory"
+        f"make each row {need} contiguous bytes: use K-major tiles unchanged and MN-major ones with transpose=True. "
+        f"Make the other strides multiples of {need} bytes, and allocate shared memory with byte_alignment={need}"
     )
     return Offer(text, _are_copied(n[1]))
 
@@ -193,11 +193,11 @@ def matrix_rows(n: Numbers) -> Offer:
 def aligned_values(n: Numbers) -> Offer:
     """Required order of a thread's values, from (known bits, bits that one operation moves)."""
     have, need = n[:2]
-    narrower = f"; or a copy of {have} bits (num_bits_per_copy={have})" if have in (32, 64) and have < need else ""
+    narrower = f". Or use a copy of {have} bits (num_bits_per_copy={have})" if have in (32, 64) and have < need else ""
     text = (
-        f"{_bytes_of(need)} bytes side by side for each thread: values along the mode of stride 1, as many as fill "
-        f"them, the other strides multiples of {_bytes_of(need)} bytes; assumed_align={_bytes_of(need)} of "
-        f"from_dlpack, byte_alignment={_bytes_of(need)} of shared memory{narrower}"
+        f"give each thread {_bytes_of(need)} contiguous bytes: values along the mode of stride 1 that fill them, and "
+        f"other strides that are multiples of {_bytes_of(need)} bytes. Pass assumed_align={_bytes_of(need)} to "
+        f"from_dlpack, and byte_alignment={_bytes_of(need)} for shared memory{narrower}"
     )
     return Offer(text, _are_copied(need))
 
@@ -205,8 +205,8 @@ def aligned_values(n: Numbers) -> Offer:
 def assumed_alignment(n: Numbers) -> Offer:
     """Offer the alignment to declare in CuTe DSL, from (bits that one operation moves)."""
     text = (
-        f"from_dlpack(x, assumed_align={n[0] // 8}) and strides known to be multiples of it "
-        f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or fewer than {n[0]} bits a copy"
+        f"use from_dlpack(x, assumed_align={n[0] // 8}) and strides that are known multiples of it "
+        f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or copy fewer than {n[0]} bits at once"
     )
     return Offer(text, _are_copied(n[0]))
 
@@ -220,14 +220,15 @@ def instruction_extent(n: Numbers) -> Offer:
 def instruction_rows(n: Numbers) -> Offer:
     """M of one instruction, from (one M, the other M, the requested M)."""
     rows = n[0] if n[2] <= n[0] else n[1]
-    return Offer(f"M = {rows}; other tiles are several instructions, or padded", _where(rows in n[:2] and rows > 0))
+    text = f"use M = {rows}: pad a smaller tile, and issue several instructions for a larger one"
+    return Offer(text, _where(rows in n[:2] and rows > 0))
 
 
 def instruction_depth(n: Numbers) -> Offer:
     """Number of instructions, from (K of an instruction, K of the tile)."""
     depth, tile = n[:2]
     count = -(-tile // max(depth, 1))
-    text = f"K = {depth} here, and {count} instructions, one for each k of A[None, None, k]"
+    text = f"use K = {depth} here, and issue {count} instructions, one for each k of A[None, None, k]"
     return Offer(text, _where(depth > 0 and count * depth == tile))
 
 
@@ -236,7 +237,7 @@ def divisibility(n: Numbers) -> Offer:
     size, _, declared = n[:3]
     divisor, padded = math.gcd(size, declared), _up(size, declared) if declared else 0
     holds = declared > 0 and size > 0 and size % divisor == 0 and padded % declared == 0
-    return Offer(f"divisibility={divisor}, or a mode padded to {padded}", _where(holds))
+    return Offer(f"use divisibility={divisor}, or pad the mode to {padded}", _where(holds))
 
 
 # ---- notes ----------------------------------------------------------------------------------------------------------
@@ -248,7 +249,10 @@ def count_of_scales(n: Numbers) -> str:
     if have < want:
         return f"{want - have} scales are missing: pad rows to 128 and the scales of a row to 4"
     if have == 2 * want:
-        return "twice as many: of packed float4 it counts K in bytes (torch before #176357), or V is 16 and not 32"
+        return (
+            "there are twice as many: either torch counts K of packed float4 in bytes (before #176357), or V is 16 "
+            "and not 32"
+        )
     return f"{have - want} scales too many"
 
 

@@ -1,8 +1,8 @@
 """The rows of known texts, and the one engine that finds them.
 
-The TOML files beside this module hold the rows. A row says how a text is recognised (`pattern`), which program prints
-it, which rule it is about, what it means (`text`) and what works instead (`change`); where the change needs arithmetic,
-`calculator` names the function of `calculators.py` that computes it, and `note` one that compares the numbers.
+The TOML files beside this module hold the rows. A row has the pattern of a text (`pattern`), the program that prints
+it, its rule, its meaning (`text`) and a change that works (`change`); where the change needs arithmetic, `calculator`
+names the function of `calculators.py` that computes it, and `note` one that compares the numbers.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Row:
         pattern: a regular expression; a blank stands for any white space, because compilers and logs wrap lines.
         messages: whole messages, as an alternative to a pattern; `*` stands for any text.
         program: what prints it; empty where the text around it tells.
-        rule: the id of a rule of tensor maps, or a name of its own.
-        text, change: what it means, and what works instead; `{0}` is the first group of the pattern.
+        rule: the id of a rule of tensor maps, or another name.
+        text, change: the meaning, and a change that works; `{0}` is the first group of the pattern.
         calculator: the function of `CALCULATORS` that makes the change from the groups, as numbers.
-        note: the function of `NOTES` that adds a line to what it means, from the groups, as numbers.
+        note: the function of `NOTES` that adds a line to the meaning, from the groups, as numbers.
         operands: the reader of operands that compares them or runs the operation.
-        source: where the rule comes from; name: how a list of rules names it.
+        source: the source of the rule; name: its name in a list of rules.
     """
 
     pattern: str = ""
@@ -124,7 +124,7 @@ def reasons(table: str) -> dict[str, Reason]:
     """Id of a rule -> its reason, of a table of `reasons.toml`.
 
     >>> reasons("map")["box"].why
-    'A map holds the size of the box less 1 in 8 bits of each mode.'
+    'A map stores the box size of each mode, less 1, in 8 bits.'
     """
     return {row.rule: Reason(row.text, row.change, row.source, row.name) for row in rows("reasons", table)}
 

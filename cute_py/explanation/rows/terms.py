@@ -1,6 +1,6 @@
-"""Words of the trade that are no names of this library: what each of them means, and where to go on.
+"""Technical terms that are not names of this library: the meaning of each, and where to read more.
 
-A text is looked up here as a whole, as a question too: "bank conflicts", "TV-layout", "what is a tiler?".
+The whole text is looked up; it may be a question: "bank conflicts", "TV-layout", "what is a tiler?".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from cute_py.diagnostics import Reason
 from cute_py.explanation.rows.known_texts import reasons
 
 WORDS: Final = reasons("word")
-"""Word -> what it is, where to go on, and who defines it."""
+"""Word -> its meaning, where to read more, and its source."""
 
 _ALSO: Final = {
     "tv": "TV layout",
@@ -27,6 +27,9 @@ _ALSO: Final = {
     "basis": "basis element",
     "scaledbasis": "basis element",
     "proxyfence": "fence.proxy.async",
+    "torchscaledmm": "scaled_mm",
+    "torchnnfunctionalscaledmm": "scaled_mm",
+    "fscaledmm": "scaled_mm",
 }
 """Other ways to write a word or a term, as `key` spells them."""
 

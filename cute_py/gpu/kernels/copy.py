@@ -1,7 +1,8 @@
 """The one-shot copy: a grid of blocks, each moves a few tiles once and ends.
 
-The hardware hands blocks out in order, so the front of addresses that the whole GPU touches stays narrow; nothing is
-left over at the end. It is the better form below about 128 MiB, where a ring does not pay for its start. One thread
+The hardware starts blocks in order, so the range of addresses that the whole GPU touches at a time stays narrow, and no
+tiles are left over at the end. It is faster below about 128 MiB, where a ring does not amortise its start. One
+thread
 of a block works: it issues all loads, fetches the map of the stores meanwhile, and stores each tile as it arrives.
 """
 
@@ -15,7 +16,7 @@ from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
 
 BARRIER_BYTES: Final = 128
-"""Shared memory behind the tiles: up to 16 barriers of 8 bytes."""
+"""Bytes of shared memory after the tiles: up to 16 barriers of 8 bytes."""
 
 _TILES: Final = r"""
 __device__ __forceinline__ void copy_tail(const u8* source, u8* destination) {
@@ -102,8 +103,8 @@ def copy_once(
         per_block: tiles of one block, 1..16.
         tail_bytes: bytes that threads copy one by one, at the two extra pointers.
         load_hint, store_hint: names of cache policies, or None.
-        reduction: combine with the destination in place of a store: "add", "min", ...
-        pad_shared: shared memory to ask for beyond the need, in bytes, to have fewer blocks on an SM.
+        reduction: reduction into the destination instead of a store: "add", "min", ...
+        pad_shared: additional shared memory in bytes, so that fewer blocks fit on an SM.
     Raises:
         InvalidValueError: `per_block` out of range.
     """

@@ -1,4 +1,4 @@
-"""A barrier of devices: a kernel on each device, which does not end before all of them have begun.
+"""A barrier among devices: a kernel on each device, which ends only after the kernels of all devices have begun.
 
 Work before it on one device is then finished, and its writes are visible to work after it on any device. A device
 counts its meetings, and writes the count into the memory of every other device, which waits for it there.
@@ -35,7 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) meet(
 
 
 def device_barrier(devices: int) -> KernelSource:
-    """A meeting of `devices` devices: one block, with a thread for each.
+    """The barrier kernel of `devices` devices: one block, with a thread for each device.
 
     Its parameters: the counts of all devices in this one's memory, 32 bits each; a table of the addresses of those of
     each device; which of them this one is; clock cycles to wait at most; the record of a wait that took longer, with

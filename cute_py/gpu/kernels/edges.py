@@ -1,7 +1,8 @@
-"""Bytes that no tensor copy can move, one thread each: the last part of a row that is not a multiple of 16 bytes.
+"""Copy bytes that no tensor copy can move, one thread for each: the end of a row that is not a multiple of 16 bytes.
 
-A tensor store writes up to the next 16 bytes, and would overwrite the bytes behind a ragged row. The copy engine moves
-the full 16-byte units of such rows, and threads copy the rest. Threads also copy a run of less than 16 bytes.
+A tensor store writes up to the next multiple of 16 bytes, and would overwrite the bytes after such a row. The copy
+engine moves the full 16-byte units of such rows, and threads copy the rest. Threads also copy a run of less than 16
+bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def copy_edges(modes: tuple[tuple[int, int, int], ...]) -> KernelSource:
     """The copy of the bytes that `modes` visit: (size, byte stride of the source, of the destination) of each.
 
     Raises:
-        InvalidValueError: a size that is not positive, or a stride that is negative.
+        InvalidValueError: a size is not positive, or a stride is negative.
 
     >>> copy_edges(((4, 1, 1), (100, 132, 160))).facts["TOTAL"]
     400

@@ -1,8 +1,8 @@
-"""The copy, or the load, of tiles whose coordinates are listed in memory: for partitions that no regular walk covers.
+"""Copy or load tiles whose coordinates are listed in memory, for partitions that no regular walk covers.
 
-A block takes one tile: the `per_tile` instructions that fill its window, each with coordinates of its own and a fixed
-place in shared memory. All of them count on one barrier. Then the same boxes are stored through the second map, or
-the window is written out as it is.
+A block takes one tile: the `per_tile` instructions that fill its window, each with its own coordinates and a fixed
+place in shared memory. All of them count on one barrier. Then the same boxes are stored through the second map, or the
+window is written to memory unchanged.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_listed(
 """
 
 MAX_LISTED: Final = 4096
-"""Most instructions of one tile: their places in shared memory are a table of the text."""
+"""Maximum number of instructions of one tile: their places in shared memory are a table in the text."""
 
 
 def copy_listed(
@@ -79,7 +79,7 @@ def copy_listed(
         box_bytes: bytes that one instruction delivers.
         window_bytes: of a tile's buffer.
         dump: write each tile's window, poisoned before, to `windows` (its size rounded up to 1024) and store nothing.
-        reduction: combine with the destination in place of a store.
+        reduction: reduction into the destination instead of a store.
     Raises:
         InvalidValueError: the rank, the number of places, or a place is out of range.
     """

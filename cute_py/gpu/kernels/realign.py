@@ -1,9 +1,9 @@
-"""The window copy whose source does not start at a multiple of 16 bytes.
+"""The copy of a window whose source does not start at a multiple of 16 bytes.
 
 A tensor map can't start there and an inner coordinate can't point there (the instruction traps), so a tile is loaded
-from the 16-byte boundary below, 16 bytes wider than it is; the threads of the block shift it into place, and the
-result leaves as a tile of its own. The shift is a constant of the text: whole words by choosing registers, the rest by
-one funnel shift a word.
+from the 16-byte boundary below, 16 bytes wider than it is; the threads of the block shift it into place, and the result
+is stored as a separate tile. The shift is a constant of the text: whole words by choosing registers, the rest by one
+funnel shift a word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Copies that threads make: tiles turned in shared memory, and runs that both sides share.
+"""Copies by threads: tiles that are transposed in shared memory, and runs that are contiguous on both sides.
 
     copy_tile   a block reads a tile in the source's order, in vectors, and writes it in the destination's; in between
                 it lies in shared memory, in rows of the source behind one swizzle
@@ -13,7 +13,7 @@ Montgomery, Division by Invariant Integers using Multiplication, figure 4.1).
 
 A side whose rows start between two words is still read and written in full words of 16 bytes. Shared memory holds the
 source's words unchanged, in rows with the source's distance from a word. A sector of the destination belongs to the
-tile that holds its first element, and that tile reads the missing elements beyond its end. If a word extends past the
+tile that holds its first element, and that tile reads the missing elements past its end. If a word extends past the
 source's end, only the bytes of the source are read; words that extend past the destination are written by the element.
 
 If both sides consist of full words, a thread reads words of several rows, transposes the block in registers, and writes
@@ -29,10 +29,10 @@ from typing import Final
 from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
 
 MAX_DIGITS: Final = 20
-"""Most digits of a block's or a vector's number."""
+"""Maximum number of digits of a block's or a vector's number."""
 MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
-"""Most threads of a block of a tile; the launch sets their number."""
+"""Maximum number of threads of a block of a tile; the launch sets the actual number."""
 ROW_SHIFT: Final = 22
 """Shift that divides through a 32-bit multiplication, exact for numbers below 1024, which thread numbers are."""
 WORD: Final = 16

@@ -1,9 +1,9 @@
-"""The ring: a few persistent blocks, each with a ring of stages; one counter hands out the tiles in order.
+"""The ring copy: a few persistent blocks, each with a ring of stages, take tiles in order from one counter.
 
 A block that takes every n-th tile (static order) falls behind or runs ahead of the others, because SMs differ in
-speed; the front of addresses widens and a rest is left at the end, which costs 5 % of a large copy. So only the first
-tiles are handed out by number, and every stage that becomes free takes the next tile from a counter in global memory.
-The last block to end sets the counter back, so the next launch finds it at zero.
+speed; the range of addresses in use widens and some tiles are left at the end, which costs 5 % of a large copy. So only
+the first tiles are handed out by number, and every stage that becomes free takes the next tile from a counter in global
+memory. The last block to end sets the counter back, so the next launch finds it at zero.
 
 One thread of a block works. For a tile: wait until it is there, store it, ask for the next number meanwhile, then
 wait until the store of the tile before has left its stage and load the next tile into that one.

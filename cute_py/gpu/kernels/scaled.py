@@ -1,4 +1,4 @@
-"""Copies that compute: a cast, or blocks of numbers and their scales, between the load and the store.
+"""Copies that compute between the load and the store: a cast, or blocks of numbers and their scales.
 
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
     scaled_whole   a CTA has a row in registers: one scale a row
@@ -210,9 +210,10 @@ template <class O> __device__ __forceinline__ void store_codes(
   u8* const at = o.data + (i64)line * o.pitch + (u64)k * BITS / 8;
   store_vector<2 * WORDS, O::VECTOR>(at, w, ((o.along - k) * BITS + 7) / 8);
 }
-// 16 elements to an output. row: of the copy; from: of the source, ~0: none; line: of the destination, ~0: nowhere.
+// 16 elements to an output. row: of the copy; kept: their stored scale, if scales are kept; line: of the destination,
+// ~0: nowhere.
 template <class O> __device__ __forceinline__ void write_vector(
-    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 from, u32 line, u32 k) {
+    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 kept, u32 line, u32 k) {
   const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
   Codes<O::KIND> c[2];
   if constexpr (O::RULE != NONE) {
@@ -226,10 +227,7 @@ template <class O> __device__ __forceinline__ void write_vector(
       for (u32 s = 1; s < GROUP; s *= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
     }
     Scale s = scale_of<O>(peak, o.totals);
-    if (O::RULE == KEEP && used && from != ~0u) {
-      const u32 place = In::row(from, p.steps) + In::column(k, p.steps);
-      s.stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
-    }
+    if (O::RULE == KEEP) s.stored = kept;
     const u32 stored = used ? s.stored : o.fill;
     const bool there = line < o.scale_rows && block < o.scale_columns && (!INTO || used);
     const u32 place = O::row(line, o.steps) + O::column(k, o.steps);
@@ -255,11 +253,10 @@ template <class O> __device__ __forceinline__ void write_vector(
   }
   store_codes<O>(o, c, line, k);
 }
-// The scale of an element of the source, as the bits of a float32.
+// The stored scale of an element of the source.
 __device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
   const u32 place = In::row(row, p.steps) + In::column(column, p.steps);
-  const u32 stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
-  return stored;
+  return In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
 }
 __device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
   const u32 value = scale_value<In::SCALE_BYTES, In::POWER>(stored);
@@ -329,14 +326,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
       const u32 k = first + c * (ACROSS * 128);
       const u8* const at = p.source + from * p.pitch;
       const u32 item = r * COLUMNS + c;
-      if constexpr (SPREAD == 8) load_eights(held[item], at, k, limit, k < p.k ? pattern : 0);
-      else {
+      if constexpr (SPREAD == 8) {
+        load_eights(held[item], at, k, limit, k < p.k ? pattern : 0);
+        stored[item][0] = KEEPS && k < limit ? scale_at(p, taken[r], k) : 0;
+      } else {
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
           Eight one[1];
           load_eights(one, at, k + i * SPREAD, limit, 0);
           held[item][i] = one[0];
-          stored[item][i] = In::BC != 1 && k + i * SPREAD < limit ? scale_at(p, row[r], k + i * SPREAD) : 0;
+          stored[item][i] = In::BC != 1 && k + i * SPREAD < limit ? scale_at(p, taken[r], k + i * SPREAD) : 0;
         }
       }
     }
@@ -458,13 +457,13 @@ def scaled_rows(
     source with scales, which is dequantised.
     """
     dequantises = scaled_source is not None and outputs[0].rule != "keep"
-    arguments = "row[r], line[r], k" if dequantises else "row[r], taken[r], line[r], k"
+    arguments = "row[r], line[r], k" if dequantises else "row[r], stored[r * COLUMNS + c][0], line[r], k"
     head = "write_numbers<O{0}>(e, stored[r * COLUMNS + c]" if dequantises else "write_vector<O{0}>(e"
     calls = "\n      ".join(f"{head.format(i)}, p, p.out[{i}], {arguments});" for i in range(len(outputs)))
     constants = {
         "THREADS": 256, "ACROSS": across, "COLUMNS": columns, "DOWN": down, "ALIGNED": int(aligned),
         "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
-        "SPREAD": 64 if dequantises else 8,
+        "SPREAD": 64 if dequantises else 8, "KEEPS": int(scaled_source is not None and not dequantises),
     }  # fmt: skip
     return computing_kernel(
         "scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source
@@ -474,7 +473,7 @@ def scaled_rows(
 def scaled_whole(
     source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
 ) -> KernelSource:
-    """The kernel of whole rows: `pieces` times 8 elements a thread."""
+    """The kernel of whole rows: `pieces` times 8 elements per thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)

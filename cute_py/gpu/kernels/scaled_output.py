@@ -18,9 +18,9 @@ ROW_ELEMENTS: Final = 2 * PIECE
 LANES: Final = 8
 """Lanes of a row."""
 WHOLE_PIECES: Final = 8
-"""Most pieces of 8 elements that a thread of `scaled_whole` has."""
+"""Maximum number of pieces of 8 elements per thread of `scaled_whole`."""
 STEPS: Final = 8
-"""Most digits of a row's number, and of a column's, in an order of scales."""
+"""Maximum number of digits of a row's and of a column's number in an order of scales."""
 
 HEAD: Final = struct.Struct("<5Qqq8If3I")
 """source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the destination, tiles

@@ -1,4 +1,4 @@
-"""The kernel of tiles of copies that compute: 128 x 128 elements a CTA, 8 x 8 a thread.
+"""The kernel of tiles of copies that compute: 128 x 128 elements per CTA, 8 x 8 per thread.
 
 A thread's 8 rows follow each other, and so do its 8 columns: eight lanes read 128 bytes of a row, and a column of eight
 elements is a word or two of a transposed output. Elements of an output lie in shared memory, lines of 128, in units of
@@ -223,7 +223,7 @@ template <class O> __device__ __forceinline__ void write_tile(
         float x[8];
         values(e[q], x);
         const u32 f = COUNT == 1 ? 0 : O::BR == 1 ? q : j;
-        y[i] = O::RULE == NONE ? x[j] : DIVIDED ? quotient(x[j], factor[f], inverse[f]) : x[j] * factor[f];
+        y[i] = O::RULE == NONE ? x[j] : DIVIDED ? quotient<WIDE>(x[j], factor[f], inverse[f]) : x[j] * factor[f];
       }
       const Codes<O::KIND> c = coded<O::KIND>(y);
       if (O::TRANSPOSED) put_unit<O>(at.column % 128 + line, at.row % 128 / 8, c);

@@ -45,8 +45,8 @@ __device__ __forceinline__ void await_previous() {
   asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 }
 """.lstrip()
-"""The wait of a kernel that was launched while the one before it ran: memory is touched behind it, and the next kernel
-may be launched from there on."""
+"""The wait of a kernel that was launched while the previous one ran: the kernel accesses memory only after it, and the
+next kernel may be launched from there on."""
 
 BARRIERS: Final = (
     TYPES
@@ -99,7 +99,7 @@ __device__ __forceinline__ bool wait(u32 barrier, u32 parity, u32 stage, u32 exp
   return try_wait(barrier, parity) ? true : wait_slowly(barrier, parity, stage, expected, record);
 }
 """
-"""The wait of kernels that end after a timeout. It is a function of its own: a kernel with wgmma can't call one."""
+"""The wait of kernels that end after a timeout. It is a separate function, which a kernel with wgmma can't call."""
 
 GROUPS: Final = r"""
 __device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
@@ -137,8 +137,8 @@ class KernelSource:
     name: of the entry point. text: the whole CUDA C++ source. threads: of one block. shared_bytes: dynamic shared
     memory of one block. cluster: blocks in a cluster, along x. arch: the architecture that it must be compiled
     for, at least. parameters: the names of the kernel's parameters, in order, for messages. facts: what is folded.
-    loads: how many loads one barrier waits for. awaits: every thread that touches memory first awaits the kernel before
-    this one, so that it may be launched while that one still runs. fast_compile: use fewer passes.
+    loads: number of loads that one barrier waits for. awaits: every thread that accesses memory first waits for the
+    previous kernel, so this one may be launched while that one still runs. fast_compile: use fewer passes.
     """
 
     name: str
@@ -194,8 +194,8 @@ def make_kernel(
 ) -> KernelSource:
     """A kernel of a body and the constants that are folded into it, including THREADS.
 
-    The text is the bound of waits, the prelude, the instructions (`header`), the constants, the body. `facts` go beside
-    the constants.
+    The text is the bound of waits, the prelude, the instructions (`header`), the constants, the body. `facts` are
+    stored with the constants.
     """
     text = (
         f"#define WAIT_CYCLES {wait_cycles}ull\n{prelude.strip()}\n{header}{enum_constants(constants)}{body.strip()}\n"

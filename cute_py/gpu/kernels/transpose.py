@@ -216,7 +216,7 @@ def copy_transposed(
         paired: the maps have one mode more: (128-byte lines, lines of a row, rows), so that a row of a tile moves at
             once; needs rows and columns that are multiples of a line.
         in_place: put the transposed tile where the tile was, through registers (elements of 2 bytes).
-        pad_shared: shared memory to ask for beyond the need, in bytes, to have fewer blocks on an SM.
+        pad_shared: additional shared memory in bytes, so that fewer blocks fit on an SM.
         stay: number of persistent blocks, which take the tiles in turn; None: one tile per block.
         threads: of a block, a multiple of 32; by default one for 32 elements of 2 bytes (512 for 128 x 128, the best
             measured), else one for each block of elements, at most 256.

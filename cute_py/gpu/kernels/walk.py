@@ -1,4 +1,4 @@
-"""From the number of a tile to its coordinates, as C expressions with every size folded.
+"""C expressions, with all sizes folded in, from the number of a tile to its coordinates.
 
 A walk covers a tensor with tiles: mode i is cut into `counts[i]` tiles of `steps[i]` elements. Tile numbers run in
 `order`: the first mode named changes fastest. The order decides how fast a copy is: CTAs that start one after the
@@ -33,7 +33,7 @@ class TileWalk:
         order = self.order or tuple(range(rank))
         object.__setattr__(self, "order", order)
         if len(self.steps) != rank or sorted(order) != list(range(rank)) or not rank:
-            raise InvalidValueError(f"counts {self.counts}, steps {self.steps}, order {order} are not of one rank")
+            raise InvalidValueError(f"counts {self.counts}, steps {self.steps}, order {order} must have the same rank")
         if min(self.counts) < 1 or min(self.steps) < 1:
             raise InvalidValueError(f"counts {self.counts} and steps {self.steps} must be at least 1")
         if self.tiles >= 2**31:
@@ -70,7 +70,7 @@ class TileWalk:
 
 
 def cover(sizes: tuple[int, ...], box: tuple[int, ...], order: tuple[int, ...] = ()) -> TileWalk:
-    """The walk that covers `sizes` with boxes; the last box of a mode may hang over the edge.
+    """The walk that covers `sizes` with boxes; the last box of a mode may extend past the end.
 
     >>> cover((1000, 70), (256, 32)).counts
     (4, 3)

@@ -68,7 +68,7 @@ def _exit(f: Frame) -> Gone:
 
 
 def build_return(site: Site) -> Turn:
-    """ret: of a kernel, exit; of a function, to behind each thread's call."""
+    """ret: in a kernel, exit; in a function, return to the instruction after each thread's call."""
     site.flag("uni")
     site.finish(0)
     if site.code.functions[site.function].entry:

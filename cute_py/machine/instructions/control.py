@@ -18,6 +18,7 @@ from cute_py.machine.faults import finding
 from cute_py.machine.instructions.calls import build_call, build_exit, build_return
 from cute_py.machine.instructions.lanes import collective
 from cute_py.machine.judgement.waits import BarWait, ClusterWait
+from cute_py.machine.memory import address_reader, host_place
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run, broadcast
@@ -293,7 +294,26 @@ def _build_cluster(site: Site) -> Turn:
 
 def build_fence(site: Site) -> Run:
     """fence, membar: memory is in order here; the observer gets the event."""
+    if "tensormap::generic" in site.modifiers and "acquire" in site.modifiers and site.operands:
+        return _build_map_acquire(site)
     return lambda f: f.m.observer.fenced(f, site)
+
+
+def _build_map_acquire(site: Site) -> Run:
+    """fence.proxy.tensormap::generic.acquire of the map at an address."""
+    read = address_reader(site, site.address(0), "generic")
+    scope = site.choice("cta", "cluster", "gpu", "sys")
+
+    def run(f: Frame) -> None:
+        if not f.m.observer.active:
+            return
+        for cta, part in f.parts:
+            for address in np.unique(read(f)[part]).tolist():
+                found = host_place(f.m, cta, address)
+                if found is not None:
+                    f.m.observer.map_acquired(f, site, cta, *found, scope)
+
+    return run
 
 
 def build_register_count(site: Site) -> Turn:

@@ -2,7 +2,8 @@
 
 The ISA leaves open which thread holds which element of a fragment, so that a program can only use all elements alike,
 load them and store them. Here element i of a lane that holds p of them is number (lane * p + i) of the matrix, rows
-first; a fragment with more places than the matrix has elements repeats them. Products are summed as those of mma.sync.
+first; a fragment with more places than the matrix has elements repeats them. Products are summed as those of mma.sync,
+but those of tf32 in two halves of k, one after the other (measured on an H200, tests/oracle/data/h200_wmma.npz).
 Source: PTX ISA 9.0, wmma.load, wmma.store, wmma.mma.
 """
 
@@ -171,7 +172,9 @@ def _build_product(site: Site, shape: tuple[int, int, int]) -> Turn:
         elif d == "s32":
             found = sum_integers(x, y, z, saturates)
         else:
-            found = sum_floats(x, y, z, WIDE, d == "f16")
+            found = z
+            for part in np.split(np.arange(x.shape[-1]), 2 if a == "tf32" else 1):
+                found = sum_floats(x[..., part], y[..., part], found, WIDE, d == "f16")
         put(f, parts["d"].words(bits_of_numbers(found, d), words["d"].dtype.type).reshape(f.n, -1))
 
     return collective(site, None, run, full=True)

@@ -21,7 +21,7 @@ TYPES: Final = ("u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "u64
 
 
 def unsigned_of(kind: Kind) -> Kind:
-    """The type of the same bits without a sign."""
+    """The unsigned type with the same number of bits."""
     return KINDS[f"u{kind.bits}"]
 
 
@@ -521,7 +521,7 @@ def build_insert(site: Site) -> Run:
 
 
 def build_mask(site: Site) -> Run:
-    """bmsk: so many ones from a bit on."""
+    """bmsk: a run of ones from a given bit on."""
     wraps = site.choice("clamp", "wrap") == "wrap"
     site.kind("b32")
     d, a, b = site.writer(0, "b32"), site.reader(1, "b32"), site.reader(2, "b32")

@@ -1,7 +1,7 @@
 """Operations that the lanes of a warp do together: shuffles, votes, matches, reductions, elections.
 
-A collective runs when all lanes that its mask names, and that have not exited, have come to it; lanes that come early
-wait. Source: PTX ISA 9.0, shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, activemask.
+A collective runs when all lanes in its mask that have not exited have reached it; earlier lanes wait. Source: PTX ISA
+9.0, shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, activemask.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def mask_of(flags: Array) -> Array:
 
 
 def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, full: bool = False) -> Turn:
-    """An instruction of the lanes that a mask names; without a mask, of all live lanes of so many warps.
+    """Run an instruction of the lanes in a mask; without a mask, of all live lanes of the given number of warps.
 
     full: all 32 lanes of a warp must be there, exited ones too.
     """
@@ -124,7 +124,7 @@ def _expect_full(site: Site, run: Run, warps: int) -> Run:
 
     def whole(f: Frame) -> None:
         if f.n != LANES * len(f.warps) or (warps > 1 and not f.whole_groups()):
-            text = f"{f.text()} execute {site.one.opcode.split('.')[0]}, which all threads of {what} must execute"
+            text = f"{f.text()} execute {site.one.opcode.split('.')[0]}, but all threads of {what} must execute it"
             raise site.fault("divergent aligned instruction", text, f, ".aligned")
         run(f)
 

@@ -5,8 +5,8 @@ to shared memory; query_cancel reads it. The answer is opaque; here it has a fla
 
     word 0    1 where a cluster was cancelled        words 1 to 3    x, y, z of its first CTA
 
-Which cluster is cancelled, and whether there is one, depends on how many fit on the device at once; the machine has
-132 multiprocessors. Under the lazy schedule nothing is cancelled: every cluster is launched.
+The number of clusters that fit on the device decides whether a cluster is cancelled, and which one; the machine has 132
+multiprocessors. Under the lazy schedule nothing is cancelled: every cluster is launched.
 Source: PTX ISA 9.0, clusterlaunchcontrol.try_cancel, clusterlaunchcontrol.query_cancel.
 """
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.smem_descriptor import UNIT_BYTES, Major
 from cute_py.errors import CuteError
 from cute_py.machine.arithmetic import element_width
@@ -155,18 +156,24 @@ def build_transpose_matrix(site: Site) -> Turn:
 # ---- mma -------------------------------------------------------------------------------------------------------------
 
 
+def _fragments_of(site: Site, atom: MmaAtom) -> list[tuple[str, ...]]:
+    """The registers of D, A, B and C, as many as the atom says."""
+    lists = [site.elements(place) for place in range(4)]
+    for operand, names in zip("CABC", lists, strict=True):
+        count = atom.registers[operand][0]
+        if len(names) != count:
+            what = "D" if names is lists[0] else operand
+            raise Refused(f"operand {what} has {len(names)} registers; must be {count}")
+    return lists
+
+
 def build_mma(site: Site) -> Turn:
     """mma.sync."""
     found = matrix_instruction(site.one.opcode)
     kind = KINDS["b64" if found.a == "f64" else "b32"]
     site.used = [True] * len(site.modifiers)
     site.finish(4)
-    lists = [site.elements(place) for place in range(4)]
-    for operand, names in zip("CABC", lists, strict=True):
-        count = found.atom.registers[operand][0]
-        if len(names) != count:
-            what = "D" if names is lists[0] else operand
-            raise Refused(f"operand {what} has {len(names)} registers; must be {count}")
+    lists = _fragments_of(site, found.atom)
     put = _put_rows(site, lists[0], kind)
     reads = [_rows(site, names, kind) for names in lists[1:]]
 
@@ -370,6 +377,5 @@ TABLE: Final[Mapping[str, Builder]] = {
     "ldmatrix": build_load_matrix,
     "stmatrix": build_store_matrix,
     "movmatrix": build_transpose_matrix,
-    "mma": build_mma,
     "wgmma": build_wgmma,
 }

@@ -2,8 +2,8 @@
 says.
 
 A token (the state that an arrival returns) is the number of the phase, and the arrivals that were pending before it.
-`try_wait` suspends until its phase is over; when nothing else can run it comes back with false, as after its time
-limit. Source: PTX ISA 9.0, mbarrier.
+`try_wait` suspends until its phase has completed; if nothing else can run it returns false, as after its time limit.
+Source: PTX ISA 9.0, mbarrier.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ def arrive_at(
     while left:
         now = min(left, barrier.pending)
         if now < 1:
-            waits = f"its {barrier.arrive_count} arrivals are in, and {barrier.tx_count} bytes are missing"
-            text = f"{f.text()} arrives once too often at {barrier.name} in phase {barrier.phase}: {waits}"
+            waits = f"all {barrier.arrive_count} arrivals have come, and {barrier.tx_count} bytes are missing"
+            text = f"{f.text()} arrives once too often at the {barrier.name} in phase {barrier.phase}: {waits}"
             facts = {"barrier": barrier.name, "phase": barrier.phase}
             raise site.fault("too many arrivals", text, f, "mbarrier.arrive", **facts)
         if drops:

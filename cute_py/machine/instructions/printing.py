@@ -71,7 +71,7 @@ def text_at(m: Host, thread: int, address: int) -> str:
 
 
 def bytes_behind(m: Host, thread: int, address: int) -> bytes:
-    """Return what lies behind a generic address as a thread sees it; nothing where there is no memory."""
+    """Return the bytes from a generic address on, as a thread sees them; empty if the address is not in memory."""
     if LOCAL_WINDOW <= address < LOCAL_WINDOW + LOCAL_WINDOW_BYTES:
         start = thread * m.local_stride + address - LOCAL_WINDOW
         return m.local[start : (thread + 1) * m.local_stride].tobytes()

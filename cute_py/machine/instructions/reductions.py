@@ -1,5 +1,4 @@
-"""Atomic operations beside those of one number: reductions in the shared memory of a cluster that complete later, and
-exchanges of 128 bits.
+"""Further atomic operations: asynchronous reductions in the shared memory of a cluster, and exchanges of 128 bits.
 
 Source: PTX ISA 9.0, red.async; atom, .b128.
 """
@@ -30,7 +29,7 @@ def build_remote_reduction(site: Site, operations: Mapping[str, Callable[[Any, A
     """red.async: into the shared memory of a CTA of the cluster, whose mbarrier counts the bytes.
 
     Args:
-        operations: name -> what an atomic operation makes of the old and the new number.
+        operations: name -> function of the old and the new number.
     """
     site.flag("relaxed")
     site.flag("cluster")

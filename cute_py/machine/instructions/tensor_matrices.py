@@ -1,4 +1,4 @@
-"""tcgen05.mma: its operands as they are written, issued by one thread for its CTA or its pair of CTAs.
+"""tcgen05.mma: the operands in their written order; one thread issues it for its CTA or pair of CTAs.
 
     [d], a, b, idesc, {lanes}, enable, scale         A is a matrix descriptor or [address]
     [d], a, b, [metadata], idesc, ...                .sp
@@ -28,7 +28,7 @@ from cute_py.machine.instructions.tensor_memory import (
     pair_of,
     tmem_address,
 )
-from cute_py.machine.judgement.observer import AsyncWork, Touched
+from cute_py.machine.judgement.observer import AsyncWork, TensorColumns, Touched
 from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.in_flight import ALL_LANES, TensorState, region_of
@@ -191,6 +191,7 @@ def build_product(site: Site) -> Run:
         m, state = f.m, TensorState.of(f.m)
         product = _product(site, mma, f)
         ctas = pair_of(f, site, mma.group)
+        state.products.setdefault((ctas[0], site.one.line), product)
         column = split_address(product.d)[1]
         with errors_as_faults(site, f):
             check_places(product)
@@ -258,7 +259,21 @@ def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
             if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
                 reads.append(Touched(m.shared, 0, UNIT_BYTES, units + operand.start))
                 operands.append(operand)
-    m.observer.issued(f, site, AsyncWork("tcgen05.mma", reads, group="tcgen05", operands=operands))
+    column = split_address(product.d)[1]
+    spans = [("D", column, column + columns_of_d(product))]
+    names = {"the scales of A": "SFA", "the scales of B": "SFB"}
+    for what, _, columns in cells_read(product):
+        if what in names:
+            spans.append((names[what], int(columns.min()), int(columns.max()) + 1))
+    work = AsyncWork(
+        "tcgen05.mma",
+        reads,
+        group="tcgen05",
+        operands=operands,
+        cells=[TensorColumns(what, cta, first, last) for cta in ctas for what, first, last in spans],
+        block=product.descriptor.k // product.vectors if product.vectors else 0,
+    )
+    m.observer.issued(f, site, work)
 
 
 def build_tcgen05(site: Site) -> Run | Turn | None:

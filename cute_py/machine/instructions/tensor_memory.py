@@ -21,7 +21,7 @@ from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
 from cute_py.machine.instructions.matrices import _put_rows, _rows
 from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of
-from cute_py.machine.judgement.observer import WEAK, AsyncWork, Touched
+from cute_py.machine.judgement.observer import WEAK, AsyncWork, TensorColumns, Touched
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.memory import locate
 from cute_py.machine.sites import Site
@@ -372,20 +372,21 @@ def _build_copy(site: Site) -> Run:
             reached = (lanes + (taddr >> 16))[:, None] & LANE_MASK
             state.written[cta, reached, np.arange(column, column + form.columns)] = site.number + 1
         if m.observer.active:
-            _report(f, site, find_copy_shape(shape, multicast), words, ctas)
+            _report(f, site, form, words, ctas, column)
         state.issue(f, site, "a tcgen05.cp", complete, [(cta, region) for cta in ctas])
 
     return each_thread(one)
 
 
-def _report(f: Frame, site: Site, form: CopyShape, words: int, ctas: list[int]) -> None:
+def _report(f: Frame, site: Site, form: CopyShape, words: int, ctas: list[int], column: int) -> None:
     """Report the bytes of shared memory that a copy reads to the observer."""
     m = f.m
     with errors_as_faults(site, f):
         units = np.unique(source_addresses(form, SmemDescriptor.decode(words))[..., 0]) - m.shared_base
     if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
         reads = [Touched(m.shared, 0, UNIT_BYTES, units + cta * m.shared_stride) for cta in ctas]
-        m.observer.issued(f, site, AsyncWork("tcgen05.cp", reads, group="tcgen05"))
+        cells = [TensorColumns("copy", cta, column, column + form.columns) for cta in ctas]
+        m.observer.issued(f, site, AsyncWork("tcgen05.cp", reads, group="tcgen05", cells=cells))
 
 
 def _build_commit(site: Site) -> Run:

@@ -1,8 +1,8 @@
-"""Copies that run beside the threads: cp.async and its groups, bulk copies, tensor copies, tensor maps.
+"""Asynchronous copies: cp.async and its groups, bulk copies, tensor copies, tensor maps.
 
-A transfer is an agent of the machine. Under the eager schedule it is done when it is issued; under the lazy one when a
-thread needs it: loads when all threads wait, stores and cp.async when their group is waited for. Tensor copies are the
-emulator's, which moves what an H200 moves and traps where it traps.
+A transfer is an agent of the machine. Under the eager schedule it completes when it is issued. Under the lazy schedule
+it completes when a thread needs it: loads when all threads wait, stores and cp.async when a thread waits for their
+group. Tensor copies are the emulator's, which moves what an H200 moves and traps where it traps.
 Source: PTX ISA 9.0, asynchronous copy instructions, tensormap.replace.
 """
 
@@ -52,7 +52,7 @@ class _Issued:
 
 
 class Groups:
-    """The groups of one kind of transfer: how many each thread has committed, and what is under way."""
+    """The groups of one kind of transfer: the number that each thread has committed, and the transfers in flight."""
 
     def __init__(self, m: Host) -> None:
         self.committed = np.zeros(m.count, np.int64)
@@ -334,6 +334,7 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
         if where % 64:
             text = f"{f.text()}: a tensor map lies at {f.m.address_text(where)}; must be at a multiple of 64 bytes"
             raise site.fault("misaligned", text, f, "tensor map", address=where)
+        f.m.observer.map_read(f, site, *found)
         raw = found[0][found[1] : found[1] + MAP_BYTES].tobytes()
         return f.m.memory.unknown_maps.get(raw, raw) if f.m.memory.unknown_maps else raw
 
@@ -476,6 +477,8 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
                     swizzle=_width(shape.swizzle),
                     map_key=words,
                     data_type=shape.data_type.name,
+                    dims=tuple(int(one) for one in shape.dims),
+                    bits=int(shape.bits),
                 ),
             )
 
@@ -625,15 +628,15 @@ def build_tensormap(site: Site) -> Run:
         except CuteError as error:
             raise site.fault("tensor map", f"{f.text()}: {error.headline}", f, "tensormap.replace") from None
         array[start : start + MAP_BYTES] = np.frombuffer(made, np.uint8)
+        f.m.observer.map_changed(f, site, int(f.ctas[0]), array, start, "")
         f.m.changed()
 
     return each_thread(one)
 
 
 def _build_map_copy(site: Site) -> Run:
-    for word in ("global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu", "sys", "sync",
-                 "aligned"):  # fmt: skip
-        site.flag(word)
+    site.flag("global", "shared::cta", "tensormap::generic", "release", "sync", "aligned")
+    scope = site.choice("cta", "cluster", "gpu", "sys")
     site.finish(3)
     target, source = locate(site, 0, "global", 128, writes=True), locate(site, 1, "shared::cta", 128, writes=False)
 
@@ -642,6 +645,9 @@ def _build_map_copy(site: Site) -> Run:
         held, sources = source(f)
         for place, begin in zip(places.tolist(), sources.tolist(), strict=True):
             to[place : place + MAP_BYTES] = held[begin : begin + MAP_BYTES]
+        for cta, part in f.parts:
+            for place in np.unique(places[part]).tolist():
+                f.m.observer.map_changed(f, site, cta, to, place, scope)
         f.m.changed()
 
     return run

@@ -1,4 +1,5 @@
-"""bar and barrier: that the instructions of one round agree on the count, and that a warp comes whole to one of them.
+"""Check bar and barrier: the instructions of one round must name the same count, and all threads of a warp must reach
+the same one.
 
 Source: PTX ISA 9.0, bar, barrier: the thread count is a multiple of the warp size; of `.aligned` (bar always is) all
 threads of a warp execute the same instruction.
@@ -53,7 +54,7 @@ class Bars(OncePerInstruction):
             other = came.setdefault(warp, site.number)
             if other != site.number:
                 text = (
-                    f"{f.text()} execute {site.one.opcode} {number}; other threads of their warp came to the barrier "
+                    f"{f.text()} execute {site.one.opcode} {number}; other threads of their warp reached the barrier "
                     f"at {self._where(other)}; all threads of a warp must execute the same instruction"
                 )
                 facts = {"threads": f.text(), "barrier": number, "other line": self.code.instructions[other].line}
@@ -84,8 +85,8 @@ class Bars(OncePerInstruction):
         gone = self._gone(cta)
         if len(gone):
             text = (
-                f"{m.threads_text(gone)} exited before {site.one.opcode}, which takes all threads of the CTA; a GPU "
-                "counts them as arrived"
+                f"{m.threads_text(gone)} exited before {site.one.opcode}, which waits for all threads of the CTA; a "
+                f"GPU counts exited threads as arrived"
             )
             facts = {"threads": f.text(), "barrier": number, "exited": m.threads_text(gone)}
             self._say(site.number, "exited before a barrier", text, facts, "warning")

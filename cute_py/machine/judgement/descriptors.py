@@ -1,8 +1,8 @@
-"""Whether the descriptor of an operand of wgmma or tcgen05.mma reads a tile as it was written.
+"""Check that the descriptor of an operand of wgmma or tcgen05.mma reads a tile in the layout in which it was written.
 
 A tile that a tensor copy wrote has the swizzle of its tensor map; the descriptor must name the same. A tile that
 threads wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of
-global memory: a descriptor is wrong where it does not read rows of global memory, and another swizzle would.
+global memory: a descriptor is wrong if it does not read rows of global memory, but would with another swizzle.
 
 With a swizzle of W bytes the pattern repeats every 8 W bytes; a start address in another row than the first of the
 pattern, counted from the tile's start, needs a base offset. Units of a tile that no product ever reads show a start
@@ -14,15 +14,16 @@ Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, SmemSwizzle
 from cute_py.errors import CuteError, counted
-from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, OperandRead
+from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, OperandRead, Touched
 from cute_py.machine.judgement.once import OncePerInstruction
+from cute_py.machine.judgement.scale_factors import ReadTile, ScaleFactors, WrittenTile
 from cute_py.machine.operands import operand_units, row_units
 from cute_py.machine.threads import Array, Frame, Host
 
@@ -45,22 +46,8 @@ _OTHER_TYPES: Final = {
 """Type of a tensor map of floats -> types of operands that do not have its bits. Maps of integers take all."""
 
 
-@dataclass(slots=True)
-class WrittenTile:
-    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map and its
-    type."""
-
-    place: int
-    nbytes: int
-    width: int
-    at: int
-    map_key: Any
-    data_type: str
-    read: bool = False
-
-
 def operand_tiles(code: Code) -> Observer:
-    """The judge of descriptors, of a kernel that has products; else nobody."""
+    """The judge of descriptors, for kernels that have products."""
     return (
         OperandTiles(code)
         if any(one.opcode.startswith(("wgmma.mma", "tcgen05.mma")) for one in code.instructions)
@@ -75,6 +62,7 @@ class OperandTiles(OncePerInstruction):
 
     def __init__(self, code: Code) -> None:
         super().__init__(code)
+        self.scales = ScaleFactors(self._say, self._where)
 
     def began(self, m: Host) -> None:
         """CTAs begin to run together."""
@@ -84,6 +72,7 @@ class OperandTiles(OncePerInstruction):
         self.owner = np.zeros(count, np.int32)
         self.origin = np.full(count, NO_ORIGIN, np.int64)
         self.seen = np.zeros(count, np.bool_)
+        self.scales.began(m)
 
     def ended(self, m: Host, failed: bool) -> None:
         """Judge the tiles that are still there."""
@@ -105,13 +94,32 @@ class OperandTiles(OncePerInstruction):
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy writes a tile, or a product reads its operands."""
         if work.kind in ("wgmma", "tcgen05.mma"):
-            for operand in work.operands:
-                self._operand(f, site, operand)
+            read = [ReadTile(operand, self._operand(f, site, operand)) for operand in work.operands]
+            self.scales.multiplied(f, site, work, read)
+        elif work.kind == "tcgen05.cp":
+            for span, cells in zip(work.reads, work.cells, strict=True):
+                self.scales.copied(cells, self._tiles_of(span))
         elif work.kind == "tensor load":
             for span in work.writes:
                 self._tile(site, span.start, span.nbytes, work)
+        elif work.kind == "bulk load":
+            for span in work.writes:
+                if span.array is self.m.shared:
+                    self.owner[span.start // UNIT_BYTES : -(-(span.start + span.nbytes) // UNIT_BYTES)] = 0
         elif work.kind == "cp.async":
             self._copied(work)
+
+    def tensor_used(
+        self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
+    ) -> None:
+        """A store writes columns of tensor memory; copies and products say more when they are issued."""
+        if writes and not committed:
+            self.scales.forget(cta, region[1], region[2])
+
+    def _tiles_of(self, span: Touched) -> list[WrittenTile | None]:
+        """The tiles that units of shared memory belong to; None for what no tensor copy wrote."""
+        units = np.asarray(span.offsets) // UNIT_BYTES
+        return [self.tiles[number] for number in np.unique(self.owner[units]).tolist()]
 
     def _tile(self, site: Site, place: int, nbytes: int, work: AsyncWork) -> None:
         units = slice(place // UNIT_BYTES, (place + nbytes) // UNIT_BYTES)
@@ -120,7 +128,11 @@ class OperandTiles(OncePerInstruction):
         self.owner[units] = len(self.tiles)
         self.origin[units] = NO_ORIGIN
         self.seen[units] = False
-        self.tiles.append(WrittenTile(place, nbytes, work.swizzle, site.number, work.map_key, work.data_type))
+        self.tiles.append(
+            WrittenTile(
+                place, nbytes, work.swizzle, site.number, work.map_key, work.data_type, dims=work.dims, bits=work.bits
+            )
+        )
 
     def _copied(self, work: AsyncWork) -> None:
         """cp.async: where the units came from."""
@@ -140,17 +152,18 @@ class OperandTiles(OncePerInstruction):
 
     # ---- who reads ---------------------------------------------------------------------------------------------------
 
-    def _operand(self, f: Frame, site: Site, operand: OperandRead) -> None:
+    def _operand(self, f: Frame, site: Site, operand: OperandRead) -> list[WrittenTile]:
+        """Judge the descriptor of an operand; the tiles that it reads."""
         m = self.m
         try:
             fields = SmemDescriptor.decode(operand.words, operand.kind)
             units = (_units(operand) - m.shared_base) // UNIT_BYTES + operand.start // UNIT_BYTES
         except CuteError:
-            return  # the product itself says so
+            return []  # the product itself says so
         width = fields.swizzle.row_bytes
         limit = (operand.start + m.shared_bytes) // UNIT_BYTES
         if int(units.min()) < operand.start // UNIT_BYTES or int(units.max()) >= limit:
-            return
+            return []
         address = fields.start * UNIT_BYTES
         row = self._row(address, width, operand.start)
         if width > UNIT_BYTES and row and not fields.base_offset:
@@ -184,8 +197,8 @@ class OperandTiles(OncePerInstruction):
         if len({tile.map_key for tile in tiles}) > 1:
             first, second = tiles[0], next(tile for tile in tiles if tile.map_key != tiles[0].map_key)
             text = (
-                f"{f.text()}: the operand {operand.name} at {address:#x} spans tiles of two tensor maps, which "
-                f"{self._where(first.at)} and {self._where(second.at)} wrote"
+                f"{f.text()}: the operand {operand.name} at {address:#x} spans two tiles, which "
+                f"{self._where(first.at)} and {self._where(second.at)} wrote through different tensor maps"
             )
             facts = {"threads": f.text(), "start": address, "written at": self._line(first.at)}
             self._say(site.number, "descriptor address", text, facts)
@@ -193,6 +206,7 @@ class OperandTiles(OncePerInstruction):
         if owners == [0] and operand.kind is DescriptorKind.WGMMA:
             self._rows(f, site, operand, fields)
         self.seen[units] = True
+        return tiles
 
     def _types(self, f: Frame, site: Site, operand: OperandRead, tiles: list[WrittenTile]) -> None:
         """Whether the instruction descriptor of a tcgen05.mma names the type of the tensor maps."""
@@ -200,7 +214,7 @@ class OperandTiles(OncePerInstruction):
             if operand.element in _OTHER_TYPES.get(tile.data_type, ()):
                 text = (
                     f"{f.text()}: the instruction descriptor says that {operand.name} is {operand.element}; "
-                    f"{self._where(tile.at)} wrote the tile by a tensor map of {tile.data_type}"
+                    f"{self._where(tile.at)} wrote the tile through a tensor map of {tile.data_type}"
                 )
                 facts = {"element": operand.element, "written with": tile.data_type, "written at": self._line(tile.at)}
                 self._say(site.number, "instruction descriptor", text, facts)
@@ -230,7 +244,7 @@ class OperandTiles(OncePerInstruction):
             if self._is_picture(operand, words):
                 text = (
                     f"{f.text()}: the descriptor of {operand.name} has a swizzle of {fields.swizzle.row_bytes} bytes; "
-                    f"cp.async wrote the tile so that one of {other.row_bytes} bytes reads rows of global memory"
+                    f"cp.async wrote the tile in the pattern of a swizzle of {other.row_bytes} bytes"
                 ).replace("a swizzle of 16 bytes", "no swizzle")
                 facts = {"threads": f.text(), "swizzle": fields.swizzle.row_bytes, "written with": other.row_bytes}
                 self._say(site.number, "descriptor swizzle", text, facts)
@@ -267,8 +281,8 @@ class OperandTiles(OncePerInstruction):
         first = int(np.flatnonzero(~self.seen[units])[0]) * UNIT_BYTES
         text = (
             f"products read {tile.nbytes - UNIT_BYTES * left} of the {tile.nbytes} bytes that the copy wrote to "
-            f"{self.m.shared_base + tile.place % self.m.shared_stride:#x}; from byte {first} on "
-            f"{counted(UNIT_BYTES * left, 'byte')} are never read: a descriptor starts elsewhere than the tile"
+            f"{self.m.shared_base + tile.place % self.m.shared_stride:#x}; {counted(UNIT_BYTES * left, 'byte')} from "
+            f"byte {first} on are never read, so a descriptor does not start where the tile starts"
         )
         facts = {"cause": "descriptor address", "bytes": UNIT_BYTES * left}
         self._say(tile.at, "tile read in part", text, facts, "warning")

@@ -1,8 +1,8 @@
-"""Why nothing runs any more: who waits for what, what is missing, and where those are who could bring it.
+"""Causes of a hang: which threads wait for what, what is missing, and where the threads are that could provide it.
 
-Every wait becomes a `Stuck`: the threads, what they wait for, the cause, and the threads that are missed. Waits for
-threads that themselves wait are consequences; those whose missing part nobody can bring are the roots, and become
-findings. Where all waits are consequences of each other, they are a circle, and all of them are shown.
+Every wait becomes a `Stuck`: the threads, what they wait for, the cause, and the missing threads. A wait for threads
+that themselves wait is a consequence; a wait that no thread can end is a root, and becomes a finding. If all waits are
+consequences of each other, they form a circle, and the report shows all of them.
 
 Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 """
@@ -91,7 +91,7 @@ class Whereabouts:
 
 
 class TimeLimits(Observer):
-    """Waits for phases that only a time limit of the kernel ends: they hang all the same, as long as that limit.
+    """Waits for phases that only a time limit of the kernel ends: they are hangs that last as long as the limit.
 
     Where nothing is under way and time passes, whoever waits for a phase is remembered, with the reason. At the end of
     the run, a wait whose phase never completed is an error. One whose phase completed later, after the time limit of
@@ -169,7 +169,7 @@ def _first_waits(stuck: list[Stuck]) -> int:
     """A circle of first waits: one of them must pass at once."""
     for one in stuck:
         one.rank, one.cause = ROOT, "parity"
-        one.text += "; of waits for first phases in a circle, one must begin with parity 1"
+        one.text += "; these waits for first phases form a circle, so one must begin with parity 1"
     return ROOT
 
 
@@ -262,12 +262,13 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
         first = 0 if following is None else following
         made.cause = "completed too often"
         made.text += (
-            f"; {seen}, and phases {first} to {barrier.phase - 1} are over: more arrivals or bytes come in a round "
-            f"than a phase takes ({counted(barrier.arrive_count, 'arrival')}, {ledger.where(life.at)})"
+            f"; {seen}, and phases {first} to {barrier.phase - 1} have completed since: each round brings more "
+            f"arrivals or bytes than one phase needs ({counted(barrier.arrive_count, 'arrival')}, "
+            f"{ledger.where(life.at)})"
         )
     else:
         made.cause = "parity"
-        made.text += f"; {seen}, so the next phase is {following}, of parity {following & 1}, and it is over"
+        made.text += f"; {seen}, so the next phase is {following}, of parity {following & 1}, which has completed"
     made.rank = ROOT
     made.facts["seen last"] = last if last != NEVER else "none"
     return True
@@ -288,13 +289,13 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
         made.text += f", {ledger.sums(brought, 'brought')}"
     if barrier.tx_count < 0:
         _offer(ledger, made, expects, barrier.arrived_bytes)
-        made.text += f"; {-barrier.tx_count} bytes too many, so that the phase can't complete"
+        made.text += f"; {-barrier.tx_count} bytes too many, so the phase can't complete"
         return
     made.facts["missing"] = barrier.tx_count
     _offer(ledger, made, expects, barrier.arrived_bytes)
     own = {one.at for one in brought}
     others = {at: size for at, size in life.sizes.items() if at not in own}
-    made.text += f"; no copy under way brings the {barrier.tx_count} that are missing"
+    made.text += f"; no copy under way brings the {barrier.tx_count} missing bytes"
     if others:
         said = ", ".join(f"{ledger.where(at)} brought {size}" for at, size in list(others.items())[:MAX_SHOWN])
         made.text += f"; in other phases {said}"
@@ -337,19 +338,20 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
         count = barrier.arrive_count
         came = count - barrier.pending
         made.facts["change"] = (ledger.line(life.at), str(count), str(came))
-        made.text += f"; nobody else arrives at it: {ledger.where(life.at)} initialises it with a count of {count}"
+        made.text += f"; no other thread arrives at it; {ledger.where(life.at)} initialises it with a count of {count}"
     elif coming:
         made.rank = CONSEQUENCE if not here else DOUBT
         made.cause = "arrival count" if here else "arrivals"
         said = "; ".join(
-            f"{ledger.where(at)} would arrive, behind the wait of {m.threads_text(threads)} at {ledger.where(wait)}"
+            f"{ledger.where(at)} would arrive, but comes after the wait of {m.threads_text(threads)} at "
+            f"{ledger.where(wait)}"
             for at, wait, threads in coming[:2]
         )
-        made.text += f"; {'nobody' if not here else 'nobody else'} has arrived: {said}"
+        made.text += f"; {'no thread' if not here else 'no other thread'} has arrived: {said}"
         made.facts["would arrive at"] = [ledger.line(at) for at, _, _ in coming][:MAX_SHOWN]
         made.fresh = life.now.number == 0 and not life.arriving
     else:
-        made.text += "; nobody has arrived at it, in no phase"
+        made.text += "; no thread has arrived at it in any phase"
         made.rank = ROOT
         sibling = _passed_when_empty(ledger, life, made.threads)
         if sibling is not None:
@@ -444,7 +446,7 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
         exited = m.cta_threads - len(live)
         made.rank, made.cause = ROOT, "barrier count"
         made.text += (
-            f"; {counted(len(live), 'thread')} of the CTA are alive, {exited} exited, so the count can't be met"
+            f"; {counted(len(live), 'thread')} of the CTA are alive, {exited} exited, so the count can't be reached"
         )
     elif missed:
         made.text += f"; missing: {where.text(missed)}"
@@ -453,11 +455,12 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
         if split:
             made.rank, made.cause = ROOT, "divergent aligned instruction"
             made.text += (
-                f"; {counted(len(split), 'warp')} came in part: all threads of a warp must execute the same bar.sync"
+                f"; only some threads of {counted(len(split), 'warp')} arrived; all threads of a warp must execute "
+                f"the same bar.sync"
             )
     else:
         made.rank, made.cause = ROOT, "barrier count"
-        made.text += "; all live threads of the CTA are here, so the count can't be met"
+        made.text += "; all live threads of the CTA have arrived, so the count can't be reached"
     return made
 
 

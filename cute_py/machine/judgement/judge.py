@@ -10,6 +10,7 @@ from cute_py.machine.judgement.bars import Bars
 from cute_py.machine.judgement.descriptors import operand_tiles
 from cute_py.machine.judgement.hangs import TimeLimits
 from cute_py.machine.judgement.ledger import Ledger
+from cute_py.machine.judgement.map_fences import map_fences
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.races.memory import MemoryJudge
 from cute_py.machine.judgement.races.products import ProductJudge
@@ -40,7 +41,7 @@ def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -
     """
     found = [*beside, *(make(code) for make in JUDGES)]
     if first:
-        found.append(thread_fences(code))
+        found += [thread_fences(code), map_fences(code)]
         reports = Reports(code)
         keeper = ClockKeeper(reports, code)
         found += [RegisterPool(code), operand_tiles(code), keeper, MemoryJudge(reports, code, keeper)]

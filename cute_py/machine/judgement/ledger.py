@@ -1,8 +1,9 @@
-"""The history of each mbarrier: who initialised it, who arrived in which phase, which bytes were expected and came.
+"""The history of each mbarrier: its initialisation, and the arrivals, expected bytes and received bytes of each phase.
 
 A `Life` is a barrier from its init to its inval. Arrivals, expected bytes and bytes that land are lines of its current
-phase. A rule that an event breaks is a finding at once; the end of a run shows the others: bytes that are left over,
-and waits that passed before the bytes of the first phase were there. `hangs.py` reads the lives to say who is missing.
+phase. An event that breaks a rule becomes a finding at once. The end of a run shows the others: bytes that are left
+over, and waits that passed before the bytes of the first phase had landed. `hangs.py` reads the lives to find the
+missing threads.
 
 Source: PTX ISA 9.0, mbarrier: phases, tx-count, mbarrier.init, mbarrier.inval, mbarrier.test_wait.
 """
@@ -151,7 +152,7 @@ class Ledger(Observer):
         return ", ".join(said) or f"nothing {verb} {unit}s"
 
     def expectation(self, expects: list[Line], nbytes: int) -> tuple[int, str, str] | None:
-        """The change that makes one instruction expect so many bytes: (line, number, number in its place)."""
+        """The change that makes one instruction expect this number of bytes: (line, old number, new number)."""
         if len({one.at for one in expects}) != 1 or not nbytes:
             return None
         return self.line(expects[0].at), str(expects[0].amount), str(nbytes // len(expects))
@@ -182,7 +183,7 @@ class Ledger(Observer):
         m.state["ledger"] = self
 
     def time_passes(self, m: Host) -> None:
-        """Nothing runs but loops that time out: what waits do then is no sign of a wrong parity."""
+        """Only loops that time out run; their waits do not indicate a wrong parity."""
         self._timed_out = True
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
@@ -204,8 +205,8 @@ class Ledger(Observer):
             return
         busy = old.under_way or barrier.tx_count or 0 < barrier.pending < barrier.arrive_count
         text = (
-            f"{self.m.thread_text(thread)} initialises the {self.name(old.place)}, which {self.where(old.at)} "
-            f"initialised and no mbarrier.inval ended; it is in {barrier}"
+            f"{self.m.thread_text(thread)} initialises the {self.name(old.place)} again; {self.where(old.at)} "
+            f"initialised it before, no mbarrier.inval followed, and it is in {barrier}"
         )
         self.say("mbarrier initialised twice", at, text, old, "mbarrier.init", [thread], "error" if busy else "warning")
 
@@ -330,8 +331,8 @@ class Ledger(Observer):
         old = life.phase(issued)
         said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
         text = (
-            f"the {self.name(life.place)} completed phase {issued}{said} before the {nbytes} bytes of a copy that was "
-            f"issued in it had landed; they count in phase {life.now.number}"
+            f"the {self.name(life.place)} completed phase {issued}{said} before the {nbytes} bytes of a copy of that "
+            f"phase had landed; they count in phase {life.now.number}"
         )
         expects = [] if old is None else old.expects
         facts: dict[str, Any] = {
@@ -351,9 +352,9 @@ class Ledger(Observer):
         phase = life.now
         total = sum(one.amount for one in phase.brought)
         text = (
-            f"{total} bytes came to phase {barrier.phase} of the {self.name(life.place)}, which expects "
-            f"{barrier.expected}: {self.sums(phase.expects, 'expects')}; {self.sums(phase.brought, 'brought')}; the "
-            "phase can't complete"
+            f"phase {barrier.phase} of the {self.name(life.place)} received {total} bytes and expects "
+            f"{barrier.expected}, so it can't complete: {self.sums(phase.expects, 'expects')}; "
+            f"{self.sums(phase.brought, 'brought')}"
         )
         facts: dict[str, Any] = {
             "phase": barrier.phase, "expected": barrier.expected, "bytes": total, "cause": "transaction bytes",
@@ -371,9 +372,9 @@ class Ledger(Observer):
         if not hit:
             return
         text = (
-            f"{self.m.thread_text(hit[0])} waits for parity {parity} of the {self.name(life.place)} and passes: "
-            f"phase {now.number - 1}, which it saw complete before, has that parity; it has arrived in phase "
-            f"{now.number} at {self.where((now.arrivals or now.expects)[-1].at)}, which is not over"
+            f"{self.m.thread_text(hit[0])} waits for parity {parity} of the {self.name(life.place)} and passes, "
+            f"because phase {now.number - 1}, which it saw complete before, has that parity; it has arrived in phase "
+            f"{now.number} at {self.where((now.arrivals or now.expects)[-1].at)}, and this phase has not completed"
         )
         facts: dict[str, Any] = {"phase": now.number, "parity": parity, "cause": "parity"}
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", hit, **facts)
@@ -397,7 +398,8 @@ class Ledger(Observer):
                 old = f"phase {phase}, which it saw complete before," if phase >= 0 else "the phase before the first"
                 text = (
                     f"{self.m.thread_text(thread)} waits for parity {parity} of the {self.name(life.place)} and "
-                    f"passes, as {old} has that parity; it never waits for phase {phase + 1}, at which others arrive "
+                    f"passes, because {old} has that parity; it never waits for phase {phase + 1}, at which others "
+                    f"arrive "
                     f"({self.where(others[0].at)})"
                 )
                 facts: dict[str, Any] = {"phase": phase + 1, "parity": parity, "cause": "parity"}
@@ -412,8 +414,8 @@ class Ledger(Observer):
         at, threads = life.empty_waits[0]
         text = (
             f"{self.m.threads_text(threads)} wait for parity 1 of the {self.name(life.place)} in its first phase and "
-            "pass at once, as the phase before the first counts as over; the bytes that the barrier counts may not "
-            "have landed"
+            f"pass at once, because the phase before the first counts as complete; the bytes that the barrier counts "
+            f"may not have landed"
         )
         facts: dict[str, Any] = {"phase": 0, "parity": 1, "cause": "parity"}
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", threads.tolist(), **facts)
@@ -430,8 +432,8 @@ class Ledger(Observer):
             expects = [] if before is None else before.expects
             said = f"; in phase {barrier.phase - 1} {self.sums(expects, 'expects')}" if expects else ""
             text = (
-                f"{-left} bytes that phase {barrier.phase} of the {self.name(life.place)} does not expect: "
-                f"{self.sums(phase.brought, 'brought')}{said}"
+                f"phase {barrier.phase} of the {self.name(life.place)} received {-left} bytes that it does not "
+                f"expect: {self.sums(phase.brought, 'brought')}{said}"
             )
             facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
             change = self.expectation(expects, sum(one.amount for one in expects) - left)
@@ -441,7 +443,8 @@ class Ledger(Observer):
         elif left > 0 and phase.expects and not life.under_way:
             text = (
                 f"phase {barrier.phase} of the {self.name(life.place)} expects {barrier.expected} bytes "
-                f"({self.sums(phase.expects, 'expects')}), and no copy brings {left} of them; nobody waits for them"
+                f"({self.sums(phase.expects, 'expects')}), and no copy brings {left} of them; no thread waits for the "
+                f"phase"
             )
             facts |= {"expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought)}
             last = phase.expects[-1]

@@ -1,8 +1,8 @@
-"""The events that the machine reports while it runs, in one place: accesses, synchronisation, asynchronous work, ends.
+"""The events that a running machine reports: accesses, synchronisation, asynchronous work, and ends.
 
-An instruction calls one method of `Machine.observer` for each thing that it did, with the frame of threads that did it
-and the site of the instruction. The methods of `Observer` do nothing: a run without judgement has that class itself.
-What judges is a subclass that overrides the events that it needs; `together` makes one observer of several.
+For each effect, an instruction calls one method of `Machine.observer`, with the frame of its threads and the site of
+the instruction. The methods of `Observer` do nothing, and a run without judgement uses this class. A judge is a
+subclass that overrides the events that it needs; `together` combines several observers into one.
 
 A place in shared memory is an offset in `Machine.shared`, the array of all resident CTAs: CTA `place //
 m.shared_stride`, byte `place % m.shared_stride`.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AccessOrder:
-    """The order of an access as it is written.
+    """The memory order of an access, from its modifiers.
 
     Attributes:
         semantics: weak, relaxed, acquire, release, acq_rel, or volatile (mmio too). scope: cta, cluster, gpu or sys;
@@ -88,6 +88,16 @@ class OperandRead:
     element: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class TensorColumns:
+    """Columns of the tensor memory of a CTA. what: 'copy', 'D', 'SFA' or 'SFB'. last: one past the last column."""
+
+    what: str
+    cta: int
+    first: int
+    last: int
+
+
 @dataclass(slots=True)
 class AsyncWork:
     """Asynchronous work that was issued: a copy, or a product of a warpgroup.
@@ -101,7 +111,10 @@ class AsyncWork:
             commit arrives when it is complete; else empty.
         rows: gives the rows of global memory of a tensor copy, which a load reads and a store writes.
         swizzle: width of the swizzle of a tensor copy's map in bytes, 16 without one. map_key: equal for equal maps.
-        operands: of a wgmma or a tcgen05.mma. data_type: that of a tensor copy's map, 'FLOAT16'.
+        operands: of a wgmma or a tcgen05.mma. data_type: that of a tensor copy's map, 'FLOAT16'. dims: extents of that
+            map, innermost first; bits: of one of its elements.
+        cells: columns of tensor memory that a tcgen05.cp writes, or that a tcgen05.mma has its sums and scale factors
+            in. block: elements of K for each scale factor.
     """
 
     kind: str
@@ -115,13 +128,17 @@ class AsyncWork:
     map_key: Any = None
     operands: list[OperandRead] = field(default_factory=list)
     data_type: str = ""
+    dims: tuple[int, ...] = ()
+    bits: int = 0
+    cells: list[TensorColumns] = field(default_factory=list)
+    block: int = 0
 
 
 class Observer:
     """Events of a run; the methods do nothing."""
 
     active: bool = False
-    """Whether anybody listens: what only an observer needs is computed under this flag."""
+    """Whether there is a listener; data that only an observer needs is computed under this flag."""
 
     # ---- the run -----------------------------------------------------------------------------------------------------
 
@@ -129,13 +146,14 @@ class Observer:
         """CTAs begin to run together."""
 
     def ended(self, m: Host, failed: bool) -> None:
-        """They have ended, or the run has failed; `m.agents` has what is still under way."""
+        """The CTAs have ended, or the run has failed; `m.agents` has the work in flight."""
 
     def exited(self, f: Frame) -> None:
         """Threads exit; they still count as alive."""
 
     def stuck(self, m: Host) -> None:
-        """All threads wait and nothing is under way: the run ends with a hang. `m.waiting` has who waits."""
+        """All threads wait and no work is in flight, so the run ends with a hang. `m.waiting` has the waiting
+        threads."""
 
     def time_passes(self, m: Host) -> None:
         """All threads wait, nothing is under way, and loops that look at a clock or time out run once more."""
@@ -143,7 +161,8 @@ class Observer:
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads read so many bytes at offsets (n,) of an array: `m.shared`, `m.local`, or a range's."""
+        """Threads read `nbytes` bytes each, at offsets (n,) of an array: `m.shared`, `m.local`, or the array of a
+        range."""
 
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
@@ -174,7 +193,7 @@ class Observer:
         """Threads of one CTA arrive at a barrier. expected: the count of the instruction, if it has one."""
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
-        """A round of a barrier is over."""
+        """A round of a barrier has completed."""
 
     def cluster_arrived(self, f: Frame, site: Site, relaxed: bool) -> None:
         """barrier.cluster.arrive; it is called before the arrivals are counted."""
@@ -191,7 +210,7 @@ class Observer:
         """mbarrier.inval; the barrier is still there."""
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Threads arrive so many times in all; it is called before the barrier counts them.
+        """Threads arrive, with a total number of arrivals; called before the barrier counts them.
 
         expected: bytes of an arrive.expect_tx.
         """
@@ -200,10 +219,10 @@ class Observer:
         """expect_tx without an arrival; before the barrier counts it."""
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
-        """A phase of a barrier is over; `barrier.phase` is the next."""
+        """A phase of a barrier has completed; `barrier.phase` is the next one."""
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Threads have found that their phases are over: test_wait or try_wait gives true.
+        """Threads have found that their phases completed: test_wait or try_wait returns true.
 
         phases: parities, or tokens.
         """
@@ -222,7 +241,7 @@ class Observer:
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
         """wait_group: all groups but the last `left` are complete.
 
-        reads: `.read`, only what they read is free. everything: wait_all, transfers in no group too.
+        reads: `.read`, only their sources are free. everything: wait_all, which includes transfers in no group.
         """
 
     def copies_arrive(self, f: Frame, site: Site, places: Array, counted: bool) -> None:
@@ -232,7 +251,22 @@ class Observer:
         """
 
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
-        """tcgen05.commit: a barrier gets an arrival, which `arrived` reports next: what a thread issued is complete."""
+        """tcgen05.commit: a barrier gets an arrival, which `arrived` reports next, when the work of a thread is
+        complete."""
+
+    # ---- tensor maps in memory ---------------------------------------------------------------------------------------
+
+    def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
+        """tensormap.replace or tensormap.cp_fenceproxy of one CTA has written the map at `array[start:]`.
+
+        released: scope of a tensormap.cp_fenceproxy, which releases too; else empty.
+        """
+
+    def map_acquired(self, f: Frame, site: Site, cta: int, array: Array, start: int, scope: str) -> None:
+        """fence.proxy.tensormap::generic.acquire of a map by threads of one CTA; `fenced` has the releases."""
+
+    def map_read(self, f: Frame, site: Site, array: Array, start: int) -> None:
+        """A tensor copy of one thread reads its map."""
 
     # ---- tensor memory -----------------------------------------------------------------------------------------------
 
@@ -259,7 +293,7 @@ class Observer:
         """setmaxnreg."""
 
     def findings(self) -> list[Diagnostic]:
-        """Return what was found so far."""
+        """Return the findings so far."""
         return []
 
 
@@ -296,5 +330,5 @@ def _each(listeners: Sequence[Callable[..., None]]) -> Callable[..., None]:
 
 
 def together(observers: Sequence[Observer]) -> Observer:
-    """One observer that forwards to several, to each only the events that it overrides."""
+    """Return one observer that forwards events to several, to each only those that it overrides."""
     return _Together(observers)

@@ -1,4 +1,4 @@
-"""A judge that finds a rule broken once at each instruction, whatever the number of threads that execute it."""
+"""A judge that reports a broken rule once for each instruction, for any number of threads."""
 
 from __future__ import annotations
 

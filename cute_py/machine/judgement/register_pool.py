@@ -1,8 +1,8 @@
-"""setmaxnreg: its count, its direction, and the pool of registers that the warps of a CTA share.
+"""Check setmaxnreg: its count, its direction, and the register pool that the warps of a CTA share.
 
-PTX registers are virtual, so no run needs the registers that a warp has. The rules can be judged all the same: a launch
-gives each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch bounds, and
-no more than its largest setmaxnreg asks for; setmaxnreg.dec gives registers back to the pool of the CTA, and
+PTX registers are virtual, so no run needs the registers that a warp has. The rules can still be judged: a launch gives
+each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch bounds, and no
+more than its largest setmaxnreg asks for; setmaxnreg.dec gives registers back to the pool of the CTA, and
 setmaxnreg.inc waits until the pool has enough. The accumulator of a product alone must fit.
 
 Source: PTX ISA 9.0, setmaxnreg; 65536 registers of a multiprocessor: CUDA C++ Programming Guide, technical
@@ -78,8 +78,8 @@ class RegisterPool(OncePerInstruction):
         wrong = now > count if increases else now < count
         if wrong.any():
             text = (
-                f"{f.text()}: setmaxnreg.{verb} to {count} registers, and they have {int(now[wrong][0])} "
-                f"({self.why} at launch); .{verb} can't make them {'fewer' if increases else 'more'}"
+                f"{f.text()}: setmaxnreg.{verb} to {count} registers, but they have {int(now[wrong][0])} ({self.why} "
+                f"at launch); .{verb} can't {'lower' if increases else 'raise'} the count"
             )
             change = (site.one.line, f".{verb}.", ".dec." if increases else ".inc.")
             self._say(site.number, "register direction", text, {**facts, "change": change})
@@ -97,7 +97,7 @@ class RegisterPool(OncePerInstruction):
         need = len(site.elements(0))
         has = int(self.held[f.warps].min())
         if need > has:
-            text = f"{f.text()} have {has} registers, and the accumulator of {site.one.opcode} alone takes {need}"
+            text = f"{f.text()} have {has} registers, but the accumulator of {site.one.opcode} alone needs {need}"
             facts = {"threads": f.text(), "registers": has, "needed": need, "cause": "register pool"}
             self._say(site.number, "register count", text, facts)
 
@@ -108,8 +108,8 @@ class RegisterPool(OncePerInstruction):
             if missing <= 0:
                 continue
             text = (
-                f"{f.text()}: setmaxnreg.inc to {count} registers waits forever: the pool of the CTA has "
-                f"{counted(missing, 'register')} too few; a thread has {self.start} at launch ({self.why})"
+                f"{f.text()}: setmaxnreg.inc to {count} registers waits forever, because the pool of the CTA lacks "
+                f"{counted(missing, 'register')}; each thread has {self.start} at launch ({self.why})"
             )
             facts: dict[str, Any] = {"threads": f.text(), "registers": count, "missing": missing}
             fits = (count - -(-missing // f.n)) // STEP * STEP

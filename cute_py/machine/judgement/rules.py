@@ -1,4 +1,4 @@
-"""The rules of the judges of memory: a rule, why it is one, what to do, and the paragraph of the PTX ISA."""
+"""Rules of the judges of memory: the rule, its reason, the change, and the section of the PTX ISA."""
 
 from __future__ import annotations
 
@@ -9,58 +9,63 @@ from cute_py.diagnostics import reason_table
 
 RULES: Final = reason_table(
     """
-race in shared memory | Two accesses, one of which writes, have no order: the result depends on who comes first.
+race in shared memory | Nothing orders two accesses, one of them a write, so the result depends on their timing.
   -> Synchronise between them: bar.sync, an mbarrier, or barrier.cluster
   <- memory consistency model, causality order
-race in global memory | Two accesses, one of which writes, have no order: the result depends on who comes first.
+race in global memory | Nothing orders two accesses, one of them a write, so the result depends on their timing.
   -> Synchronise between them, or use an atomic operation
   <- memory consistency model, causality order
-race between lanes | Lanes of a warp are threads of their own: no order holds between them but where they meet.
-  -> Execute bar.warp.sync between the two: shfl.sync and vote.sync order no memory
+race between lanes | Lanes of a warp run independently: only synchronisation orders their accesses.
+  -> Execute bar.warp.sync between the two: shfl.sync and vote.sync do not order memory
   <- memory consistency model, causality order; bar.warp.sync
-lanes write one place | Lanes that write different values to one place in one instruction leave one of them, any one.
+lanes write one place | If lanes write different values to one address in one instruction, an arbitrary one remains.
   -> Let one lane write, or use an atomic operation
   <- memory consistency model, conflicts
-scope too narrow | Operations on one place are strong for each other where the scope of each has the other's thread.
-  -> Use a scope that has both threads, such as .gpu
+scope too narrow | Two operations on one address synchronise only if the scope of each includes the other thread.
+  -> Use a scope that includes both threads, such as .gpu
   <- memory consistency model, scope; morally strong operations
-read before it arrives | A copy writes these bytes, and nothing that the reader waited for says that it has ended.
+read before it arrives | A copy writes these bytes, and the reader has not waited for its completion.
   -> Wait for the mbarrier or the group of the copy, and synchronise with the thread that waits
   <- async operations, completion mechanisms
-overwritten while in use | Asynchronous work may still read these bytes, and nothing says that it has ended.
+overwritten while in use | Asynchronous work may still read these bytes, and the writer has not waited for its
+  completion.
   -> Wait for its group (cp.async.bulk.wait_group.read, wgmma.wait_group) before the bytes are written
   <- async operations, completion mechanisms
-missing proxy fence | The asynchronous proxy does not see what ordinary stores wrote before a fence.proxy.async.
-  -> Execute fence.proxy.async behind the stores, before the barrier that the issuing thread waits for
+missing proxy fence | The asynchronous proxy sees ordinary stores only after a fence.proxy.async.
+  -> Execute fence.proxy.async after the stores, before the barrier that the issuing thread waits for
   <- async proxy; membar/fence, proxy fences
-initialisation not fenced | An mbarrier that another proxy or another CTA uses needs a fence behind its initialisation.
-  -> Execute fence.mbarrier_init.release.cluster, or fence.proxy.async, behind mbarrier.init
+tensor map not ordered | Copies read tensor maps through a separate proxy, which sees a change only after two fences.
+  -> Release after the change, then acquire the map in the CTA that copies, both with a scope of both threads
+  <- membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy
+initialisation not fenced | An mbarrier that another proxy or another CTA uses needs a fence after its initialisation.
+  -> Execute fence.mbarrier_init.release.cluster, or fence.proxy.async, after mbarrier.init
   <- membar/fence, fence.mbarrier_init
 initialisation not known | A thread uses an mbarrier, and nothing orders its initialisation before the use.
-  -> Synchronise behind mbarrier.init: bar.sync in a CTA, barrier.cluster in a cluster
+  -> Synchronise after mbarrier.init: bar.sync in a CTA, barrier.cluster in a cluster
   <- mbarrier.init; memory consistency model, causality order
-invalidated while in use | A thread gives back an mbarrier, and another may still arrive or wait at it.
+invalidated while in use | A thread invalidates an mbarrier while another thread may still arrive or wait at it.
   -> Synchronise before mbarrier.inval: bar.sync in a CTA, barrier.cluster in a cluster
   <- mbarrier.inval; memory consistency model, causality order
 barrier overlapped by data | A write changes bytes of an mbarrier, which only mbarrier operations may do.
   -> Move the data or the mbarrier, or execute mbarrier.inval first
   <- mbarrier, contents of the mbarrier object
-never written | The bytes have no value: shared memory starts with none.
+never written | The bytes have no defined value: shared memory is not initialised.
   -> Write them first, or do not read them
   <- state spaces, shared state space
-registers not fenced | wgmma reads its registers asynchronously: a fence must follow what wrote them.
+registers not fenced | wgmma reads its registers asynchronously, so a fence must follow the writes of these registers.
   -> Execute wgmma.fence.sync.aligned before the product
   <- wgmma.fence
-registers in use | Registers of a product that is under way must not be touched until its group is waited for.
+registers in use | A thread must not access the registers of a product before it has waited for the group of the
+  product.
   -> Execute wgmma.commit_group and wgmma.wait_group first
   <- wgmma.mma_async, wgmma.wait_group
-store under way at exit | A bulk store reads shared memory that a CTA gives back when it exits.
+store under way at exit | A bulk store reads shared memory, which the SM releases when the CTA exits.
   -> Execute cp.async.bulk.wait_group.read 0 before the exit
   <- cp.async.bulk.wait_group
-load under way at exit | A copy writes shared memory that a CTA gives back when it exits.
+load under way at exit | A copy writes shared memory, which the SM releases when the CTA exits.
   -> Wait for its mbarrier before the exit
   <- async operations; distributed shared memory
-exit before a peer is done | A CTA exits, and a CTA of its cluster may still access its shared memory.
+exit before a peer is done | A CTA exits while another CTA of its cluster may still access its shared memory.
   -> Execute barrier.cluster.arrive and barrier.cluster.wait before the exit
   <- distributed shared memory
 """
@@ -82,6 +87,10 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("behind other", "fence.proxy.async;"), ("before", "fence.proxy.async;"),
         ("before", "cp.async.wait_all; fence.proxy.async; bar.sync 0;"),
     ),
+    "tensor map not ordered": (
+        ("behind other", "fence.proxy.tensormap::generic.release.gpu;"),
+        ("before", "fence.proxy.tensormap::generic.acquire.gpu [{map}], 128;"),
+    ),
     "initialisation not fenced": (("behind other", "fence.mbarrier_init.release.cluster;"),),
     "initialisation not known": (("before", "bar.sync 0;"), ("behind other", "bar.sync 0;")),
     "invalidated while in use": (("before", "bar.sync 0;"),),
@@ -90,4 +99,5 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "store under way at exit": (("behind", _WAIT_STORE),),
     "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
 }  # fmt: skip
-"""Rule -> (where, what to insert): before or behind the instruction of the finding, or behind the other one."""
+"""Rule -> (place, text to insert): before or after the instruction of the finding, or after the other one; {map} is the
+address of the tensor map that it reads."""

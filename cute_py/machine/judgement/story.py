@@ -1,4 +1,4 @@
-"""The story of a run, as a colleague would say it: each finding with its lines, the reason, and what to change."""
+"""The report of a run: each finding with its lines, the reason for the rule, and the change."""
 
 from __future__ import annotations
 
@@ -7,33 +7,44 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.errors import counted, shortened
+from cute_py.machine.judgement.tried import CLEARED
+from cute_py.notation.source_lines import line_text
 
 MAX_LINES: Final = 8
 """Lines of the text that one finding quotes."""
 WIDTH: Final = 110
-_QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change")
+_QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change", CLEARED)
 """Facts that the message has, or the quoted lines."""
 
 
 def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
-    """Why a finding is one, and what to do."""
+    """The reason for a finding's rule, and the change."""
     cause = one.facts.get("cause")
     return reasons.get(f"{one.rule}, {cause}") or reasons.get(one.rule)
 
 
-def concrete_change(one: Diagnostic) -> str:
-    """The change that the numbers of a finding give; empty where they give none."""
+def concrete_change(one: Diagnostic, sources: Mapping[int, str]) -> str:
+    """The change that follows from the numbers of a finding; empty if there is none."""
     change = one.facts.get("change")
     if isinstance(change, tuple):
         line, old, new = change
-        return f"line {line}: {new} in place of {old}, if nothing is missing that should come"
+        place = line_text(line, sources.get(line, ""))
+        return f"{place}: {new} instead of {old}, if no arrival or copy is missing"
     if "written with" in one.facts:
         return f"give the descriptor the swizzle of {one.facts['written with']} bytes"
     return ""
 
 
-def quoted(one: Diagnostic, texts: Mapping[int, str]) -> list[str]:
-    """The lines of the text that a finding names, in their order, each with its part."""
+def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int, str]) -> str:
+    """Advice for a finding without a tried change; empty if it has a tried change, or if there is no advice."""
+    if one.fixes:
+        return ""
+    reason = reason_for(one, reasons)
+    return concrete_change(one, sources) or ("" if reason is None else reason.fix)
+
+
+def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]) -> list[str]:
+    """The lines of the text that a finding names, in order, each with its role and its line of the source."""
     marks: dict[int, str] = {}
     here = one.facts.get("line")
     if isinstance(here, int):
@@ -48,27 +59,27 @@ def quoted(one: Diagnostic, texts: Mapping[int, str]) -> list[str]:
     said = []
     for number in sorted(marks)[:MAX_LINES]:
         text = one.facts.get("instruction") if number == here else texts.get(number)
-        said.append(f"    {number:>6} | {shortened(' '.join(str(text).split()), WIDTH)}   <- {marks[number]}")
+        source = f" ({sources[number]})" if number in sources else ""
+        said.append(f"    {number:>6} | {shortened(' '.join(str(text).split()), WIDTH)}   <- {marks[number]}{source}")
     return said
 
 
-def told(one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mapping[str, Reason]) -> list[str]:
-    """One finding."""
+def told(
+    one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mapping[str, Reason], sources: Mapping[int, str]
+) -> list[str]:
+    """Return the lines of one finding."""
     cause = one.facts.get("cause")
     title = f"{one.rule}: {cause}" if cause and cause != one.rule else one.rule
-    lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts)]
+    lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts, sources)]
     shown = {name: value for name, value in one.facts.items() if name not in _QUIET and _adds(name, value, one)}
     lines += [f"  {name}: {value}" for name, value in shown.items()]
     reason = reason_for(one, reasons)
     if reason is not None:
         lines.append(f"  why: {reason.why}")
-    change = concrete_change(one)
-    if one.fixes:
-        lines += [f"  change: {fix}; with it the run is without this error" for fix in one.fixes]
-    elif change:
-        lines.append(f"  change: {change}")
-    elif reason is not None:
-        lines.append(f"  change: {reason.fix}")
+    cured = "any error" if one.facts.get(CLEARED) else f"this {one.severity}"
+    lines += [f"  change: {fix}; with this change the run does not have {cured}" for fix in one.fixes]
+    if untried := advice(one, reasons, sources):
+        lines.append(f"  try: {untried}")
     if one.source:
         lines.append(f"  source: {one.source}")
     return lines
@@ -82,17 +93,22 @@ def _adds(name: str, value: Any, one: Diagnostic) -> bool:
 
 
 def story(
-    head: str, diagnostics: Sequence[Diagnostic], texts: Mapping[int, str], reasons: Mapping[str, Reason]
+    head: str,
+    diagnostics: Sequence[Diagnostic],
+    texts: Mapping[int, str],
+    reasons: Mapping[str, Reason],
+    sources: Mapping[int, str],
 ) -> list[str]:
     """All findings, errors first, with the number of each kind.
 
     Args:
         head: the kernel and how it ran. texts: line -> instruction. reasons: rule -> reason, `judge.REASONS`.
+        sources: line of the text -> line of the source.
     """
     counts = {kind: sum(one.severity == kind for one in diagnostics) for kind in ("error", "warning", "note")}
     said = ", ".join(counted(count, kind) for kind, count in counts.items() if count)
     lines = [f"{head}: {said or 'no error was found'}"]
     for kind in counts:
         for number, one in enumerate([d for d in diagnostics if d.severity == kind], 1):
-            lines += ["", *told(one, number, texts, reasons)]
+            lines += ["", *told(one, number, texts, reasons, sources)]
     return lines

@@ -1,7 +1,7 @@
-"""A run over time, for one CTA: what its warps did, which phase its barriers were in, which copies and products were
-under way.
+"""Timeline of one CTA: the actions of its warps, the phases of its barriers, and the copies and products in flight.
 
-Time is the order in which stretches of instructions ran, not cycles. A column stands for some steps of the CTA.
+Time counts stretches of instructions in the order in which they ran, not cycles. A column stands for several steps of
+the CTA.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class TimelineRow:
 
 @record
 class RunTimeline:
-    """A CTA of a run over time.
+    """Timeline of one CTA of a run.
 
     Attributes:
         title: the kernel, the CTA, and its steps. rows: warps, barriers, copies, products. steps: of a column.

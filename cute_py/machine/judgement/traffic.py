@@ -6,7 +6,7 @@ different words; all beyond the first are bank conflicts. Lanes that ask for the
 
 A sector is 32 bytes of global memory. An access of a warp asks for each sector that it touches once.
 
-Copies of the async proxy (bulk, tensor) pass neither: their traffic is no access of a thread.
+Copies of the async proxy (bulk, tensor) use neither, because no thread accesses memory for them.
 Source: CUDA C++ Programming Guide, shared memory of compute capability 5.x and later; ncu's metrics
 l1tex__data_bank_conflicts_pipe_lsu and l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st} count the same.
 """

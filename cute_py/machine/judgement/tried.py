@@ -1,7 +1,8 @@
-"""A change to the text is offered after it was tried: with it, a run of the kernel no longer has the finding.
+"""Try changes to the text of a kernel: a change is offered only if a run with it no longer has the finding.
 
-A rule has a function in `CHANGES` that gives the changes that may cure a finding, the likeliest first. A change inserts
-lines before or behind instructions of the text. `with_changes` tries them, one after another, within a bound of runs.
+For each rule, a function in `CHANGES` returns the changes that may cure a finding, the most likely first. A change
+inserts lines before or after instructions of the text. `with_changes` tries them one after another, within a limit of
+runs.
 """
 
 from __future__ import annotations
@@ -12,33 +13,40 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.machine.judgement.rules import CURES
+from cute_py.notation.source_lines import line_text
 
 MAX_RUNS: Final = 4
-"""Runs that all findings of a launch may take to try changes."""
+"""Maximum number of runs that try changes for the findings of a launch."""
+
+CLEARED: Final = "clears all errors"
+"""Fact of a finding among several: with its change the run has no errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Insertion:
-    """A line that is put into the text: before, or behind, the instruction that begins at a line."""
+    """A line to insert into the text, before or after the instruction that begins at a line."""
 
     line: int
     text: str
     behind: bool = False
 
-    def __str__(self) -> str:
-        return f"insert `{self.text}` {'behind' if self.behind else 'before'} line {self.line}"
+    def told(self, sources: Mapping[int, str]) -> str:
+        """The change as text, with the line of the source."""
+        place = line_text(self.line, sources.get(self.line, ""))
+        return f"insert `{self.text}` {'after' if self.behind else 'before'} {place}"
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """The instruction that begins at a line, with a part of it replaced; `old` stands last in it."""
+    """Replacement of a part of the instruction that begins at a line; `old` is its last occurrence there."""
 
     line: int
     old: str
     new: str
 
-    def __str__(self) -> str:
-        return f"replace `{self.old}` by `{self.new}` in line {self.line}"
+    def told(self, sources: Mapping[int, str]) -> str:
+        """The change as text, with the line of the source."""
+        return f"replace `{self.old}` by `{self.new}` in {line_text(self.line, sources.get(self.line, ''))}"
 
 
 Change = Insertion | Substitution
@@ -48,7 +56,7 @@ Rerun = Callable[[str], "Sequence[Diagnostic] | None"]
 
 
 def changed(text: str, changes: Sequence[Change]) -> str:
-    r"""A text with lines put in, or parts of lines replaced.
+    r"""Return the text with lines inserted, or parts of lines replaced.
 
     >>> changed("a;\nb\n  c;\nd;", [Insertion(2, "x;", behind=True), Insertion(4, "y;")])
     'a;\nb\n  c;\nx;\ny;\nd;'
@@ -72,12 +80,14 @@ def changed(text: str, changes: Sequence[Change]) -> str:
 
 
 def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
-    """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what."""
+    """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what; {map} is a fact of it."""
     made: list[tuple[Change, ...]] = []
     for where, text in CURES.get(found.rule, ()):
         line = found.facts.get("other_line" if where == "behind other" else "line")
         if isinstance(line, int):
-            made.append((Insertion(line, text, behind=where != "before"),))
+            made.append(
+                (Insertion(line, text.replace("{map}", str(found.facts.get("map"))), behind=where != "before"),)
+            )
     return made
 
 
@@ -105,11 +115,13 @@ CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
 """Rule -> what may cure a finding of it."""
 
 
-def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun) -> list[Diagnostic]:
+def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: Mapping[int, str]) -> list[Diagnostic]:
     """Findings with the changes that cured them in their `fixes`: the first finding of each rule is tried.
 
-    A change cures a finding where the run of the changed text ends, finds less by this rule, and no error that was not
-    there before.
+    A change cures a finding if the run of the changed text ends, has fewer findings of this rule, and has no new error.
+
+    Args:
+        sources: line of the text -> line of the source.
     """
     made = list(found)
     left = MAX_RUNS
@@ -122,15 +134,16 @@ def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun) -> list[D
             if not left:
                 return made
             left -= 1
-            if _cures(one, found, rerun(changed(text, change))):
-                made[place] = replace(one, fixes=(*one.fixes, "; ".join(map(str, change))))
+            after = rerun(changed(text, change))
+            if after is not None and _cures(one, found, after):
+                said = "; ".join(part.told(sources) for part in change)
+                cleared = {CLEARED: True} if not _errors(after) and sum(_errors(found).values()) > 1 else {}
+                made[place] = replace(one, fixes=(*one.fixes, said), facts={**one.facts, **cleared})
                 break
     return made
 
 
-def _cures(one: Diagnostic, before: Sequence[Diagnostic], after: Sequence[Diagnostic] | None) -> bool:
-    if after is None:
-        return False
+def _cures(one: Diagnostic, before: Sequence[Diagnostic], after: Sequence[Diagnostic]) -> bool:
     rules = _errors(after)
     if any(count > _errors(before).get(rule, 0) for rule, count in rules.items()):
         return False

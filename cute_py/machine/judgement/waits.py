@@ -1,4 +1,4 @@
-"""Descriptions of what a waiting thread waits for, as those see it who explain a hang."""
+"""The conditions that threads wait for, in the form that the report of a hang uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of tcgen05.cp: which rows of shared memory go to which lanes of tensor memory, and how often.
+"""The shapes of tcgen05.cp: the lanes of tensor memory for each row of shared memory, and the copies by multicast.
 
 One instruction reads `rows` rows of `bits` bits and writes each row into 32-bit columns of one lane, then repeats all
 of them at the lanes of its multicast:
@@ -68,7 +68,7 @@ COPY_SHAPES: Final = (
     CopyShape("64x128b", "warpx2::01_23", 64, 128, ((2, 64), (32, 1)), ((2, 32),)),
     CopyShape("32x128b", "warpx4", 32, 128, ((32, 1),), ((4, 32),)),
 )
-"""In the order in which a planner tries them: the widest first."""
+"""The shapes in the order in which a planner tries them, the widest first."""
 
 
 def place_lanes(steps: Steps) -> NDArray[np.int64]:
@@ -84,10 +84,10 @@ def place_lanes(steps: Steps) -> NDArray[np.int64]:
 
 
 def find_copy_shape(shape: str, multicast: str | None = None) -> CopyShape:
-    """The row of a shape; the multicast may be left out where the shape has only one.
+    """Return the row of a shape; the multicast may be omitted if the shape has only one.
 
     Raises:
-        TmemError: no such shape, no such multicast for the shape, or two to choose from.
+        TmemError: the shape does not exist, the multicast does not exist for it, or two multicasts fit.
 
     >>> find_copy_shape("32x128b").name
     '32x128b.warpx4'

@@ -1,17 +1,17 @@
 """Fences between threads that use the same tensor memory.
 
-A thread that hands tensor memory on executes tcgen05.fence::before_thread_sync before it synchronises, and the thread
-that goes on executes tcgen05.fence::after_thread_sync behind that. tcgen05.commit has the first of the two in it, so
-that products and copies need the second alone.
+A thread that passes tensor memory to another executes tcgen05.fence::before_thread_sync before it synchronises, and the
+other thread executes tcgen05.fence::after_thread_sync after that. tcgen05.commit includes the first fence, so products
+and copies need only the second.
 
     warp 0    st, wait::st, fence::before_thread_sync, arrive
     warp 1    wait, fence::after_thread_sync, mma
 
-A load or a store behind a product needs the second in the thread that issued the product, too.
+A load or a store after a product needs the second fence even in the thread that issued the product.
 
-CUTLASS's kernels have none of these fences, and devices run them: a warning, one for each of the two.
-A fence is taken to belong to a synchronisation where it is on the right side of one that came behind the first
-access; which barrier that was is not looked at.
+CUTLASS's kernels have none of these fences, and devices run them, so a missing fence is a warning.
+A fence counts for any synchronisation after the first access if it is on the right side of it; the judge does not
+compare the barriers.
 Source: PTX ISA 9.0, tcgen05 memory consistency model: canonical synchronisation patterns; tcgen05.fence;
 tcgen05.commit.
 """
@@ -52,7 +52,7 @@ class _Use:
 
 
 def thread_fences(code: Code) -> Observer:
-    """The judge of a kernel with tcgen05; else nobody."""
+    """The judge of these fences, for kernels with tcgen05."""
     return ThreadFences(code) if any(one.opcode.startswith("tcgen05.") for one in code.instructions) else Observer()
 
 

@@ -5,11 +5,11 @@ Instructions that one thread issues complete in the order in which it issued the
 eager schedule each completes when it is issued, under the lazy one when a commit of its thread completes, which is when
 nothing else can run.
 
-Cells that an instruction writes are in flight from its issue until a commit that covers it has completed: who reads or
-writes them before that races, under any schedule. Only copies and products of the same thread may follow. Cells that a
-store writes are in flight until wait::st of its warp, and those that a load reads until wait::ld.
+Cells that an instruction writes are in flight from its issue until a commit that covers it has completed: an access
+before that is a race, under any schedule. Only copies and products of the same thread may follow. Cells that a store
+writes are in flight until wait::st of its warp, and those that a load reads until wait::ld.
 
-A CTA has a tensor memory of its own here: no other CTA of its multiprocessor holds columns of it.
+Each CTA has its own tensor memory here; no other CTA of its multiprocessor holds columns of it.
 Source: PTX ISA 9.0, tcgen05 memory consistency model, tcgen05.commit.
 """
 
@@ -67,6 +67,8 @@ class TensorState:
         self.version = 0
         self.written = np.zeros((m.ctas, LANES, COLUMNS), np.int32)
         """1 + the number of the instruction that wrote a cell last, since its columns were allocated; 0: none."""
+        self.products: dict[tuple[int, int], Any] = {}
+        """(CTA, line) -> the first product that the instruction there computed for the CTA, of a pair the first."""
         self._said: set[int] = set()
         self._said_loads: set[int] = set()
         self._collectors: dict[tuple[int, str], int] = {}
@@ -177,7 +179,7 @@ class TensorState:
         before = self._smallest.get(cta, columns)
         self._smallest[cta] = columns
         if columns > before:
-            text = f"{f.text()}: tcgen05.alloc of {columns} columns after one of {before}"
+            text = f"{f.text()}: tcgen05.alloc of {columns} columns after a smaller one of {before}"
             self._note("larger allocation than before", text, site, "error", source="tcgen05.alloc")
 
     def collects(self, f: Frame, site: Site, cta: int, buffer: str, use: str, operand: int) -> None:
@@ -274,8 +276,8 @@ class TensorState:
             count = self.memories[cta].allocated[column]
             who = self.m.threads_text(np.arange(cta * self.m.cta_threads, cta * self.m.cta_threads + 1)).split(",")
             text = (
-                f"{','.join(who[:-1])}: {count} columns of tensor memory are still allocated at the end of the kernel; "
-                "tcgen05.dealloc gives them back"
+                f"{','.join(who[:-1])}: {count} columns of tensor memory are still allocated at the end of the "
+                f"kernel; tcgen05.dealloc must free them"
             )
             one: Any = site.one
             raise Fault(finding("tensor memory", text, one, files=site.code.files, source="tcgen05.alloc"))

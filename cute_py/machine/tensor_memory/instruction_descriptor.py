@@ -34,7 +34,7 @@ _SMALL: Final = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
 
 @dataclass(frozen=True, slots=True)
 class MmaKind:
-    """The operands of a kind of tcgen05.mma.
+    """The operand types of a kind of tcgen05.mma.
 
     Attributes:
         factors, sums: code in the descriptor -> type of A and B, of D, as PTX abbreviates them.
@@ -107,12 +107,12 @@ _SCALED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class InstructionDescriptor:
-    """A descriptor of 32 bits as the instruction of a kind reads it.
+    """A 32-bit instruction descriptor, read for one kind of tcgen05.mma.
 
     Args:
         value: its bits. kind: 'f16', 'tf32', 'f8f6f4', 'i8', 'mxf8f6f4', 'mxf4' or 'mxf4nvf4'.
     Raises:
-        TmemError: not 32 bits. UnknownNameError, InvalidValueError: another kind.
+        TmemError: the value does not fit into 32 bits. UnknownNameError, InvalidValueError: the kind is unknown.
 
     >>> one = InstructionDescriptor(0x08400010, "f16")
     >>> one.m, one.n, one.k, one.a_type, one.d_type, one.a_major
@@ -135,7 +135,7 @@ class InstructionDescriptor:
         return _SCALED if MMA_KINDS[self.kind].scaled else _PLAIN
 
     def raw(self, name: str) -> int:
-        """The bits of a field; 0 where the kind has no such field."""
+        """The bits of a field; 0 if the kind has no such field."""
         for field in self.fields:
             if field.name == name:
                 return (self.value & field.mask) >> field.low
@@ -153,7 +153,7 @@ class InstructionDescriptor:
 
     @property
     def k(self) -> int:
-        """Elements along K; of a sparse A twice those that are stored."""
+        """Elements along K; for a sparse A twice the number of stored elements."""
         if self.raw("long_k"):
             return 96 << self.raw("sparse")
         return MMA_KINDS[self.kind].depth << self.raw("sparse")
@@ -200,10 +200,10 @@ class InstructionDescriptor:
         return bool(self.raw("negate_a")), bool(self.raw("negate_b"))
 
     def check(self, cta_group: int = 1, *, weights: bool = False) -> list[Diagnostic]:
-        """The rules of the PTX ISA that the fields break.
+        """Return the rules of the PTX ISA that the fields break.
 
         Args:
-            cta_group: CTAs that take part, 1 or 2. weights: an instruction with .ws.
+            cta_group: number of participating CTAs, 1 or 2. weights: whether the instruction has .ws.
 
         >>> [found.text for found in InstructionDescriptor(0x08400030, "f16").check()]
         ['type of D = 3; kind::f16 has 0 (f16), 1 (f32)']
@@ -250,7 +250,7 @@ class InstructionDescriptor:
         return found
 
     def explain(self) -> str:
-        """One line for each field: its bits, its value, its meaning.
+        """Return one line for each field: its bits, its value and its meaning.
 
         >>> print("\\n".join(InstructionDescriptor(0x08400010, "f16").explain().splitlines()[:6]))
         instruction descriptor 0x08400010 of kind::f16: D 128 x 256 of f32, K = 16

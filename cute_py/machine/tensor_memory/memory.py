@@ -1,7 +1,7 @@
 """TensorMemory: 128 lanes x 512 columns x 32 bits in numpy, with alloc, cp, commit, ld, st and dealloc.
 
-The emulator reads the 64-bit matrix descriptor as the hardware does and knows nothing of plans and layouts, so that it
-can check them. Row r, 16-byte unit u of a copy is read at
+The emulator reads the 64-bit matrix descriptor as the hardware does. It does not use plans or layouts, so it can check
+them. Row r, 16-byte unit u of a copy is read at
 
     a = start + r//8 * stride + r%8 * W + (u * leading without a swizzle, else 16 u)
 
@@ -109,7 +109,7 @@ ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
 
 
 def why_not_columns(n_cols: int) -> str | None:
-    """The reason why tcgen05.alloc does not take `n_cols`; None if it does.
+    """The reason why tcgen05.alloc refuses `n_cols`; None if it accepts the number.
 
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
 
@@ -134,15 +134,15 @@ def alloc_columns(needed: int) -> int:
     """
     needed = expect_integer(needed, "the number of columns")
     if not 0 < needed <= ALLOC_MAX:
-        raise TmemError(f"{needed} columns are needed; must be 1 to {ALLOC_MAX}, as tensor memory has {ALLOC_MAX}")
+        raise TmemError(f"{needed} columns are needed; must be 1 to {ALLOC_MAX}, the columns of tensor memory")
     return max(ALLOC_MIN, 1 << (needed - 1).bit_length())
 
 
 def check_columns(n_cols: int) -> int:
-    """`n_cols`, if tcgen05.alloc takes it.
+    """Return `n_cols` if tcgen05.alloc accepts it.
 
     Raises:
-        TmemError: outside 32..512, or no power of two.
+        TmemError: outside 32..512, or not a power of two.
 
     >>> check_columns(32)
     32
@@ -169,7 +169,7 @@ def check_transfer(shape: str, num: int) -> int:
     """Registers of each thread.
 
     Raises:
-        TmemError: no such shape or count, or more than 128 registers.
+        TmemError: the shape or the count does not exist, or the transfer needs more than 128 registers.
 
     >>> check_transfer("16x256b", 8)
     32
@@ -224,32 +224,32 @@ NOT_A_SOURCE = -1
 
 
 class Barrier(Protocol):
-    """Barrier that a commit signals: an mbarrier."""
+    """The mbarrier that a commit signals."""
 
     def arrive(self) -> object: ...
 
 
 class HasRows(Protocol):
-    """The form of a copy: rows of so many bits."""
+    """Protocol of the form of a copy, which reads rows of a fixed number of bits."""
 
     @property
     def rows(self) -> int:
-        """How many rows one instruction reads."""
+        """Number of rows that one instruction reads."""
 
     @property
     def bits(self) -> int:
-        """Bits of a row."""
+        """Number of bits of a row."""
 
 
 class TensorMemory:
     """The tensor memory of one CTA.
 
     Args:
-        cells: an array of that shape that it is to be, which then has no `sources`.
+        cells: an array of shape (128, 512) to use as the cells; `sources` is not tracked then.
     Attributes:
         cells: (128, 512) uint32.
-        sources: (128, 512, 4) int64: the shared byte that each byte of a cell was copied from; -1 where none was.
-        notes: unverified behaviour that was used.
+        sources: (128, 512, 4) int64: the shared byte from which each byte of a cell was copied, or -1.
+        notes: unverified behaviour that the results depend on.
 
     >>> tmem = TensorMemory()
     >>> hex(tmem.alloc(32))
@@ -283,7 +283,7 @@ class TensorMemory:
         The hardware's choice of address is not specified; the emulator takes the lowest free multiple of `n_cols`.
 
         Raises:
-            TmemError: the number is not 32, 64, 128, 256 or 512, or allocation was given up.
+            TmemError: the number is not 32, 64, 128, 256 or 512, or the CTA has given up its permit to allocate.
             WouldHangError: no free columns; the instruction blocks until another CTA frees some.
         """
         n_cols = check_columns(n_cols)
@@ -294,14 +294,14 @@ class TensorMemory:
             if all(column + n_cols <= first or first + count <= column for first, count in self._allocated.items()):
                 self._allocated[column] = n_cols
                 return column
-        text = f"tcgen05.alloc of {n_cols} columns blocks; no {n_cols} free columns are left"
+        text = f"tcgen05.alloc of {n_cols} columns blocks, because no {n_cols} columns are free"
         raise WouldHangError(text, {"allocated": self._ranges()})
 
     def dealloc(self, taddr: int, n_cols: int) -> None:
-        """Give columns back, as they were allocated.
+        """Free an allocation, with its address and its number of columns.
 
         Raises:
-            TmemError: they were not. RaceError: a copy into them was not committed.
+            TmemError: there is no such allocation. RaceError: a copy into these columns was not committed.
         """
         taddr, n_cols = _address(taddr), expect_integer(n_cols, "n_cols")
         if self._allocated.get(taddr) != n_cols:
@@ -310,11 +310,11 @@ class TensorMemory:
                 f"tcgen05.dealloc of {n_cols} columns at {taddr:#x} does not match an allocation; allocated: {held}"
             )
         if self._in_flight[:, taddr : taddr + n_cols].any():
-            raise RaceError("tcgen05.dealloc comes while a tcgen05.cp may still write; commit and wait first")
+            raise RaceError("tcgen05.dealloc follows a tcgen05.cp that may still write; commit and wait first")
         del self._allocated[taddr]
 
     def relinquish_alloc_permit(self) -> None:
-        """Give up the right to allocate."""
+        """Give up the permit to allocate."""
         self._may_allocate = False
 
     @property
@@ -323,7 +323,7 @@ class TensorMemory:
         return dict(self._allocated)
 
     def finish(self) -> None:
-        """The end of the kernel: everything must have been given back.
+        """End the kernel; all columns must be free.
 
         Raises:
             TmemError: columns are still allocated.
@@ -355,7 +355,7 @@ class TensorMemory:
             decompress_from: "b4x16_p64" or "b6x16_p32"; the result is noted as unverified.
         Raises:
             TmemError: addresses outside of the memories or of the allocation.
-            UnknownFactError: a field whose effect on a copy is not known.
+            UnknownFactError: a field has a value whose effect on a copy is not known.
         """
         self.use_group(cta_group)
         form = find_copy_shape(shape, multicast)
@@ -384,7 +384,7 @@ class TensorMemory:
         self._in_flight[lanes, columns] = True
 
     def commit(self, barrier: Barrier | None = None, cta_group: int = 1) -> None:
-        """Everything issued before is done when `barrier` completes; the emulator completes it at once."""
+        """All instructions issued before complete when `barrier` completes; the emulator completes it at once."""
         self.use_group(cta_group)
         if barrier is not None:
             expect_having(barrier, ("arrive",), "a barrier")
@@ -459,7 +459,7 @@ class TensorMemory:
         """Lanes and columns, (32 threads, registers), of a load or store of a warp.
 
         Args:
-            halves: whether it packs or unpacks; a column then means two.
+            halves: whether the transfer packs or unpacks; each column then stands for two.
         Raises:
             TmemError: lanes that the warp does not reach, or columns that are not allocated.
         """
@@ -502,7 +502,7 @@ class TensorMemory:
         """Note the `.cta_group` of an instruction.
 
         Raises:
-            TmemError: not 1 or 2, or another than before.
+            TmemError: not 1 or 2, or different from earlier instructions.
         """
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):

@@ -33,12 +33,21 @@ import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major
 from cute_py.errors import TmemError
-from cute_py.formats.numbers import to_float32
-from cute_py.machine.arithmetic import WIDE, as_elements, bits_of_numbers, numbers_of, sum_floats, sum_integers
+from cute_py.machine.arithmetic import (
+    WIDE,
+    as_elements,
+    bits_of_numbers,
+    codes_of_bytes,
+    numbers_of_codes,
+    scaled,
+    sum_floats,
+    sum_integers,
+)
 from cute_py.machine.judgement.observer import OperandRead
 from cute_py.machine.operands import operand_bytes, operand_places, operand_units
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
+from cute_py.machine.tensor_memory.operand_layouts import GROUP, factor_places, lane_places
 from cute_py.ptx.forms_tcgen05 import DECOMPRESSIONS
 
 if TYPE_CHECKING:
@@ -46,12 +55,10 @@ if TYPE_CHECKING:
 
     Array: TypeAlias = NDArray[Any]
 
-GROUP: Final = 32
-"""Lanes that one warp of a warpgroup reaches."""
 PACKED: Final = {"e2m1": "b4x16_p64", "e2m3": "b6x16_p32", "e3m2": "b6x16_p32"}
 """Element of kind::f8f6f4 -> how shared memory holds it."""
 SCALE_ADDRESS: Final = 0x3FFFFFFF
-"""Bits of the address of scale factors; bits 30 and 31 say the byte to those who make descriptors."""
+"""Bits of the address of scale factors; bits 30 and 31 select the byte in the descriptor."""
 _WIDTHS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8}
 
 
@@ -72,7 +79,7 @@ class Product:
         a: matrix descriptor, or an address of tensor memory (`a_in_tmem`). b: matrix descriptor. d: address of D.
         vectors: scale factors of a row along K; 0 without. weights: .ws. adds: whether D is added to. shift: D is
         divided by 2**shift first. disabled: 128 flags for each CTA, of lanes that are not written. moves_a: .ashift:
-        the rows of A in tensor memory are shifted behind the product. zeros: the mask of zero columns of .ws, 64 bits.
+        the rows of A in tensor memory are shifted after the product. zeros: the mask of zero columns of .ws, 64 bits.
     """
 
     descriptor: InstructionDescriptor
@@ -113,30 +120,30 @@ def split_address(taddr: int) -> tuple[int, int]:
 
 def columns_of_d(product: Product) -> int:
     """Columns that D takes."""
-    return product.descriptor.n // _parts(product)
+    return product.descriptor.n // lane_parts(product)
 
 
-def _parts(product: Product) -> int:
+def lane_parts(product: Product) -> int:
     """Groups of lanes that share out the columns of D."""
     if product.weights:
         return LANES // product.rows
     return 2 if product.ctas == 2 and product.rows == LANES // 2 and not product.descriptor.sparse else 1
 
 
+def half_lanes(product: Product) -> bool:
+    """Whether the rows of D take half of each 32 lanes."""
+    return product.rows == LANES // 2 and not product.weights and lane_parts(product) == 1
+
+
 def places_of_d(product: Product) -> tuple[Array, Array]:
     """Lanes and columns, of the shape (rows of one CTA, N) after broadcasting, from lane 0 and column 0 on."""
-    row, n = np.arange(product.rows)[:, None], np.arange(product.descriptor.n)[None, :]
-    parts = _parts(product)
-    if parts > 1:
-        width = product.descriptor.n // parts
-        return row + product.rows * (n // width), n % width
-    return lanes_of_rows(product)[:, None], n
+    return lane_places(product.rows, product.descriptor.n, lane_parts(product), halves=half_lanes(product))
 
 
 def lanes_of_rows(product: Product) -> Array:
     """The lane of each row of A and D of one CTA."""
-    row = np.arange(product.rows)
-    return GROUP * (row // 16) + row % 16 if product.rows == 64 and not product.weights else row
+    lanes: Array = lane_places(product.rows, 8, 1, halves=half_lanes(product))[0][:, 0]
+    return lanes
 
 
 def check_places(product: Product) -> None:
@@ -145,7 +152,7 @@ def check_places(product: Product) -> None:
     Raises:
         TmemError: a lane where D can't begin, or columns beyond the last.
     """
-    half = product.rows == 64 and _parts(product) == 1
+    half = half_lanes(product)
     for what, address in (("D", product.d), *((("A", product.a),) if product.a_in_tmem else ())):
         lane, column = split_address(address)
         if lane not in ((0, 16) if half else (0,)):
@@ -186,32 +193,19 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
     """Codes (rows, depth) of A in tensor memory."""
     if product.weights and product.rows != LANES:
         raise TmemError(f"A of .ws with M = {product.rows} in tensor memory is not emulated")
-    width = _width_of_a(product)
+    width = width_of_a(product)
     lane, column = split_address(product.a)
     count = depth * width // 32
     if column + count > COLUMNS:
         raise TmemError(f"A is in columns {column}..{column + count - 1}; tensor memory has {COLUMNS}")
-    lanes = lane + (np.arange(product.rows) if _parts(product) > 1 else lanes_of_rows(product))
+    lanes = lane + (np.arange(product.rows) if lane_parts(product) > 1 else lanes_of_rows(product))
     words = memory.cells[lanes, column : column + count]
-    if _parts(product) > 1 and (words != memory.cells[lanes + product.rows, column : column + count]).any():
+    if lane_parts(product) > 1 and (words != memory.cells[lanes + product.rows, column : column + count]).any():
         raise TmemError("A differs between lanes 0 to 63 and 64 to 127; two CTAs with M = 128 must hold it twice")
     codes = as_elements(np.ascontiguousarray(words), width)
     if element in PACKED and not product.kind.packed:
-        return codes >> np.uint32(2) & np.uint32(15) if element == "e2m1" else codes & np.uint32(63)
+        return codes_of_bytes(codes, element)
     return codes
-
-
-def numbers_of_codes(codes: Array, element: str) -> Array:
-    """float64, or int64 of an integer type, of element bits.
-
-    >>> numbers_of_codes(np.array([3, 11]), "e2m1").tolist(), numbers_of_codes(np.array([0xB8]), "ue4m3").tolist()
-    ([1.5, -1.5], [1.0])
-    """
-    if element in ("e2m1", "e2m3", "e3m2", "ue8m0"):
-        return to_float32(codes.astype(np.uint8), element).astype(np.float64)
-    if element == "ue4m3":
-        return numbers_of(codes & 0x7F, "e4m3")
-    return numbers_of(codes, element)
 
 
 def operand_reads(product: Product, start: int) -> list[OperandRead]:
@@ -242,7 +236,7 @@ def units_of(operand: OperandRead) -> Array:
     return operand_units(operand.words, operand.major, operand.extent, operand.depth, operand.bits, operand.kind)
 
 
-def _width_of_a(product: Product) -> int:
+def width_of_a(product: Product) -> int:
     """Bits of an element of A in tensor memory."""
     return 4 if product.kind.packed else _WIDTHS.get(product.descriptor.a_type or "", 8)
 
@@ -254,8 +248,8 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
     if product.a_in_tmem:
         lane, column = split_address(product.a)
         held = descriptor.k // 2 if descriptor.sparse else descriptor.k
-        lanes = lane + (np.arange(LANES) if _parts(product) > 1 else lanes_of_rows(product))
-        columns = np.arange(column, column + held * _width_of_a(product) // 32)
+        lanes = lane + (np.arange(LANES) if lane_parts(product) > 1 else lanes_of_rows(product))
+        columns = np.arange(column, column + held * width_of_a(product) // 32)
         found.append(("A", lanes[:, None], columns[None, :]))
     if product.metadata is not None and product.rows == LANES:
         lanes, bits = _places_of_metadata(product.kind, descriptor.k)
@@ -263,10 +257,8 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
     for operand, address, rows in (("A", product.scales_a, product.rows), ("B", product.scales_b, descriptor.n)):
         if product.vectors:
             column = split_address(address & SCALE_ADDRESS)[1]
-            halves = 2 if operand == "B" and _parts(product) == 2 else 1
-            row = np.arange(-(-rows // halves))
-            lanes = (row % GROUP)[:, None] + np.arange(0, LANES, GROUP)[None, :]
-            found.append((f"the scales of {operand}", lanes, (column + row // GROUP)[:, None]))
+            lanes, places = factor_places(rows, descriptor.k, product.vectors, scale_halves(product, operand))
+            found.append((f"the scales of {operand}", lanes[..., 0], column + places[..., 0] // 4))
     both = [np.broadcast_arrays(lanes, columns) for _, lanes, columns in found]
     return [(what, lanes, columns) for (what, _, _), (lanes, columns) in zip(found, both, strict=True)]
 
@@ -319,6 +311,11 @@ def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
 # ---- scale factors ---------------------------------------------------------------------------------------------------
 
 
+def scale_halves(product: Product, operand: str) -> int:
+    """2 where each half of the lanes has the scale factors of its half of B."""
+    return 2 if operand == "B" and lane_parts(product) == 2 else 1
+
+
 def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Array:
     """Numbers (rows, factors along K) of the scales of A or B."""
     address = product.scales_a if operand == "A" else product.scales_b
@@ -329,24 +326,16 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     lane, column = split_address(address & SCALE_ADDRESS)
     if lane:
         raise TmemError(f"the scales of {operand} begin in lane {lane}; must be lane 0")
-    halves = 2 if operand == "B" and _parts(product) == 2 else 1
-    held = -(-rows // halves)
-    count = -(-held // GROUP)
+    lanes, places = factor_places(rows, product.descriptor.k, product.vectors, scale_halves(product, operand))
+    count = int(places.max()) // 4 + 1
     if column + count > COLUMNS:
         raise TmemError(f"the scales of {operand} are in columns {column}..{column + count - 1}; there are {COLUMNS}")
-    raw = memory.cells[:, column : column + count].copy().view(np.uint8).reshape(4, GROUP, count, 4)
-    raw = raw[..., first : first + product.vectors].swapaxes(1, 2).reshape(4, GROUP * count, product.vectors)[:, :held]
-    groups = raw.reshape(halves, 4 // halves, held, product.vectors)
-    if (groups != groups[:, :1]).any():
+    codes = memory.cells.view(np.uint8).reshape(LANES, -1)[lanes, 4 * column + first + places]
+    if (codes != codes[:, :1]).any():
         text = f"the scales of {operand} differ between groups of 32 lanes; must be equal"
         raise TmemError(text, {"columns": f"{column}..{column + count - 1}"})
-    codes = groups[:, 0].reshape(halves * held, product.vectors)[:rows]
+    codes = codes[:, 0]
     return numbers_of_codes(codes, product.descriptor.scale_type or "ue8m0")
-
-
-def _scaled(numbers: Array, scales: Array) -> Array:
-    found: Array = numbers * np.repeat(scales, numbers.shape[1] // scales.shape[1], axis=1)
-    return found
 
 
 # ---- the product -----------------------------------------------------------------------------------------------------
@@ -388,8 +377,8 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
             codes = with_zeros(one, product, codes)
         left, right = numbers_of_codes(codes, a_type) * signs[0], second * signs[1]
         if product.vectors:
-            left = _scaled(left, _scales(product, one, "A", product.rows))
-            right = _scaled(right, _scales(product, one, "B", descriptor.n))
+            left = scaled(left, _scales(product, one, "A", product.rows))
+            right = scaled(right, _scales(product, one, "B", descriptor.n))
         results.append(_summed(product, left, right, one, d_type))
     for number, (one, words) in enumerate(zip(memories, results, strict=True)):
         _put(product, one, words, None if product.disabled is None else product.disabled[number])

@@ -1,4 +1,4 @@
-"""Tensor memory at the end of a run: what each cell holds, and which instruction wrote it last."""
+"""Tensor memory at the end of a run: the value of each cell, and the instruction that wrote it last."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ class TensorContents:
 
     Attributes:
         title: the kernel and the CTA. cells: (128, 512) uint32. lines: (128, 512), the line of the instruction that
-            wrote a cell last, 0 where nothing did. instructions: line -> text.
+        wrote a cell last, 0 if none did. instructions: line -> text.
 
-    `str` is a table of the cells that were written; `cute_py.draw.draw` makes a picture of it. Freed columns keep what
-    they held.
+    `str` is a table of the written cells; `cute_py.draw.draw` makes a picture of it. Freed columns keep their values.
     """
 
     title: str

@@ -1,9 +1,9 @@
 """The atom of the reference pages, before and after it is bound to run-time state, and the lowering of its copies.
 
 A verified partition makes the non-exec atom: everything about one TMA copy of a tile that is known before a barrier and
-a cache policy are. It knows the box of one instruction, how many instructions one CTA issues for a tile, and for each
-where it lands in shared memory and at which coordinates it starts. The executable atom is that and its run-time state;
-prefetch, expectation and bulk tensor copies are read off it, as PTX and on the emulator.
+a cache policy are. It has the box of one instruction, the number of instructions that one CTA issues for a tile, and
+the place in shared memory and the start coordinates of each. The executable atom adds the run-time state; prefetch,
+expectation and bulk tensor copies are derived from it, as PTX and on the emulator.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class NonExecTmaAtom:
             TmaBuildError: numbers of the tensor are not known.
         """
         if self.traits is None:
-            raise TmaBuildError("no tensor map of numbers that are not known", {"atom": self}, "use .subs() first")
+            raise TmaBuildError("a tensor map needs known numbers", {"atom": self}, "use .subs() first")
         return self.traits
 
     @property

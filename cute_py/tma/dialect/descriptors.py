@@ -1,9 +1,9 @@
-"""The two descriptor types of the dialect as values, and what builds them.
+"""The two descriptor types of the dialect as values, and their builders.
 
-A descriptor is what it records before it is 128 bytes. Axes are innermost first.
+A descriptor holds the arguments from which its 128 bytes are encoded. Axes are innermost first.
 
-The builder goes from a tensor and a plain static layout to a descriptor, or to all its refusals, in the order of the
-TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then stage 3b of the
+The builder makes a descriptor from a tensor and a plain static layout, or lists all reasons against it, in the order of
+the TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then stage 3b of the
 TMA load walkthrough: the pointer, the box, the shared layout and padding; then the limits of a tensor map.
 """
 
@@ -299,7 +299,7 @@ class TmaDescriptorTiled(_Descriptor):
         owner = {tuple(getattr(d, "modes", ())): i for i, d in enumerate(strides)}
         paths = [(i,) for i in range(rank_of(self.tensor.shape))]
         if len(strides) != len(sizes) or set(owner) != set(paths):
-            raise InvalidValueError("a box over nested modes is no tile by itself: make an atom", {"box": self.layout})
+            raise InvalidValueError("a box over nested modes defines no tile; make an atom", {"box": self.layout})
         order = [owner[path] for path in paths]
         plain = make_ordered_layout(tuple([sizes[i] for i in order]), tuple([Int(i) for i in order]))
         name = modes.operation_of(self.mode, self.store_mode, None, False)
@@ -395,7 +395,7 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
     elif len(strides) == rank - 1 and units and strides:
         new = (*strides[: units[0]], Int(1), *strides[units[0] :])
     elif strides:
-        text = f"strides() of {len(strides)} values; must be {rank - 1}, one per mode but the contiguous one"
+        text = f"strides() of {len(strides)} values; must be {rank - 1}, one for each mode except the contiguous one"
         raise InvalidValueError(text)
     return Tensor(tensor.engine, Layout(shapes or tuple(leaves(layout.shape)), new))
 
@@ -470,8 +470,8 @@ def build_tma_descriptor(
         tensor: in global memory, rank 1 to 5.
         layout: plain and static: the layout of the tile in shared memory, in elements and in the tensor's mode order,
             or the box over global modes (a G-basis).
-        shapes: elements, one per mode of the tensor, in place of its own. strides: elements, one per mode but the
-            contiguous one (or all).
+        shapes: elements, one per mode of the tensor; overrides its own shape. strides: elements, one for each mode
+        except the contiguous one (or all).
         paddings: fill value of out-of-bounds elements; zeros.
         mode: a load mode; 'tiled' is NO_MULTICAST. store_mode: the descriptor is for a store or a reduction.
         elementBitWidth: bits; the tensor's own if not given. swizzle: on bytes. alignment: of the descriptor, bytes.
@@ -495,7 +495,7 @@ def build_tma_descriptor(
     dtype = as_dtype(tensor.element_type)
     for name, numbers in (("shapes", shapes), ("strides", strides)):
         if not isinstance(numbers, (tuple, list)):
-            raise InvalidTypeError(f"{name} of a TMA descriptor are a tuple of integers, got {given(numbers)}")
+            raise InvalidTypeError(f"{name} of a TMA descriptor must be a tuple of integers, got {given(numbers)}")
     paddings = expect_items(paddings, "paddings")
     num_multicast = expect_integer(num_multicast, "num_multicast", 1, unit="CTAs")
     tensor = _reshaped(tensor, tuple(shapes), tuple(strides))

@@ -1,13 +1,13 @@
-"""The texts of the dialect's verifiers, byte for byte, and the checks that give them.
+"""The texts of the dialect's verifiers, byte for byte, and the checks that produce them.
 
-A check lists every rule that is broken as a `Diagnostic`, whose `text` is the page's own; where a page prints `…` the
-value that was found follows, elsewhere it is the diagnostic's `detail`. Stages are those of the TMA load walkthrough:
+A check lists every rule that is broken as a `Diagnostic`, whose `text` is the page's own; where a page prints `…`, the
+actual value follows; elsewhere it is the diagnostic's `detail`. Stages are those of the TMA load walkthrough:
 
     1    the tile                3a  the copy before the rewrite     3c  the atom of the asynchronous copy
     2    the copy's operands     3b  the descriptor
 
 The descriptor builder and the executable atom make the checks of 3b and 3c on their own operands, and have requirements
-that the TMA Atoms reference page writes as code; their texts are this library's.
+that the TMA Atoms reference page states as code; this library wrote their texts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The operations around the atoms: what makes them, binds them, and lowers a copy.
+"""The operations on atoms: build them, bind them, and lower a copy.
 
     desc = tma_descriptor_tiled(tensor, layout, paddings=(), mode="tiled", elementBitWidth=16)
     atom = non_exec_tiled_tma_load(desc, tile, cta_map, num_multicast=1)
@@ -214,13 +214,13 @@ def lower_tma_load(
     cta: int = 0,
     im2col_offsets: Sequence[int] = (),
 ) -> tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]:
-    """The operations of one tile's load, in order; the barrier, if it counts, is raised by the tile's bytes.
+    """Return the operations of one tile's load, in order; a barrier that counts expects the tile's bytes.
 
     Args:
         dst: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
         coord: of the tile's first element, innermost first, as many as the descriptor has modes.
-        prefetch: prefetch the descriptor first. cta: which of the CTAs of a multicast issues.
-        im2col_offsets: of an im2col load, W first; zeros if left out.
+        prefetch: prefetch the descriptor first. cta: the CTA of a multicast that issues the copy.
+        im2col_offsets: offsets of an im2col load, W first; by default zeros.
     Raises:
         TmaBuildError: 'expect a tma_load atom type', a tile outside shared memory, a coordinate of another rank.
 
@@ -248,7 +248,7 @@ def lower_tma_load(
 def lower_tma_store(
     exec_atom: ExecTmaAtom, src: Place, coord: Sequence[Number], *, prefetch: bool = False
 ) -> tuple[PrefetchDescriptor | BulkTensorCopy, ...]:
-    """The operations of one tile's store or reduction, in order.
+    """Return the operations of one tile's store or reduction, in order.
 
     Raises:
         TmaBuildError: a load atom, a tile outside shared memory, a coordinate of another rank, or a reduction that the
@@ -336,7 +336,8 @@ class TmaOperation:
         return "\n".join([*before, *lines, *after])
 
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
-        """Run the operations on the emulator; the bytes of all copies. Arguments and errors as `BulkTensorCopy.run`.
+        """Run the operations on the emulator, and return the bytes of all copies. Arguments and errors as
+        `BulkTensorCopy.run`.
 
         A load arrives at its barrier once, before its copies, as its `mbarrier.arrive.expect_tx` does. An `Mbarrier`
         expects the bytes from the moment the operation is made, a barrier at an address of `smem` from here on.
@@ -431,13 +432,13 @@ def tma_load(
     cta: int = 0,
     im2col_offsets: Sequence[int] = (),
 ) -> TmaOperation:
-    """atom.tma_load: load one tile. A barrier that counts is raised by the tile's bytes.
+    """atom.tma_load: load one tile. A barrier that counts then expects the tile's bytes.
 
     Args:
         dst: in shared memory. coord: of the tile's first element, innermost first.
         allow_tma, inBounds: the operation's attributes; see `TmaOperation`.
-        prefetch: prefetch the descriptor first. cta: which of the CTAs of a multicast issues.
-        im2col_offsets: of an im2col load, W first; zeros if left out.
+        prefetch: prefetch the descriptor first. cta: the CTA of a multicast that issues the copy.
+        im2col_offsets: offsets of an im2col load, W first; by default zeros.
     Raises:
         TmaBuildError: 'expect a tma_load atom type' and the other texts of the atom verifier, a tile outside shared
             memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is unchanged.
@@ -462,7 +463,7 @@ def tma_store(
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
-    """atom.tma_store: store one tile. Arguments and errors as `tma_load`; no barrier is raised.
+    """atom.tma_store: store one tile. Arguments and errors as `tma_load`; a store uses no barrier.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

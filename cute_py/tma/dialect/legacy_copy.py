@@ -34,9 +34,10 @@ def granule_bytes(copy: TracedCopy, kind: str) -> int:
 
 
 def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
-    """The reason why this copy has no code here: a reduction, a mode other than tile, sub-byte elements, odd rows."""
+    """The reason why no code is emitted for this copy: a reduction, a mode other than tile, sub-byte elements, or odd
+    rows."""
     box, bits = copy.box, copy.dtype.bits
-    no_bulk = "a reduction in global memory has no bulk form before sm_90, and none is emitted here"
+    no_bulk = "a reduction in global memory has no bulk form before sm_90, so no code is emitted"
     beside = "not emitted for architectures without TMA"
     rows = (
         ("legacy_direction", copy.direction == "reduce", no_bulk),
@@ -44,7 +45,7 @@ def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
         ("legacy_type", bits % 8, f"{copy.dtype}: elements of less than a byte are {beside}"),
         ("legacy_swizzle", copy.swizzle not in _SWIZZLE_MASK, f"swizzle {copy.swizzle.name} is {beside}"),
         ("legacy_row", box[-1] * bits // 8 % 4, "rows of the box must be a multiple of 4 bytes"),
-        ("legacy_places", not copy.is_regular, "the boxes of this atom have an order of their own in shared memory"),
+        ("legacy_places", not copy.is_regular, "the boxes of this atom have a special order in shared memory"),
     )
     return [Diagnostic(rule, text=text) for rule, is_broken, text in rows if is_broken]
 

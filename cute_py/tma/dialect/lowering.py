@@ -1,11 +1,11 @@
-"""`lower(atom, tile_coord, arch)`: one copy through every stage, from the tile view to machine code.
+"""`lower(atom, tile_coord, arch)`: lower one copy through all stages, from the tile view to machine code.
 
-On sm_90 and newer that is the walk of a TMA copy. On older architectures the same copy is emitted with cp.async or
-plain loads, as a complete PTX module. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas takes; stage 7 is
+On sm_90 and newer these are the stages of a TMA copy. On older architectures the same copy becomes a complete PTX
+module with cp.async or plain loads. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas accepts; stage 7 is
 the machine code, if a disassembler is installed.
 
-The rewrite between stages 3a and 3 is `phases`. The consumer's wait is a copy's other half: an operation of its own at
-stages 3 to 6, `3w` to `6w`, on the same barrier and for the parity of the phase that the load completes.
+The rewrite between stages 3a and 3 is `phases`. The consumer's wait is a separate operation at stages 3 to 6, `3w` to
+`6w`, on the same barrier and for the parity of the phase that the load completes.
 """
 
 from __future__ import annotations
@@ -224,9 +224,9 @@ def stage7_text(text: str, arch: str, sass: bool) -> str:
 class Lowering:
     """One copy, lowered.
 
-    copy: what was lowered. witness: the copy atom chosen for the architecture, and the reasons. stages: in order.
+    copy: the lowered copy. witness: the copy atom chosen for the architecture, and the reasons. stages: in order.
     flow: the byte count at each stage. orders: the coordinate order per stage. spaces: the address space of each
-    operand. phases: what LowerTMALoadStoreToAsync did. consumer: the wait for the tile, stages 3w to 6w.
+    operand. phases: the phases of LowerTMALoadStoreToAsync. consumer: the wait for the tile, stages 3w to 6w.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -421,25 +421,25 @@ def lower(
     im2col_offsets: Sequence[int] | None = None,
     sass: bool = False,
 ) -> Lowering:
-    """One copy through every stage.
+    """Lower one copy through all stages.
 
     Args:
         atom: a TMA atom, bound or not; an operation or a descriptor of the reference pages; or a request of a tensor
             map. A descriptor or a request is a load of one box.
-        tile_coord: which tile, as `execute` takes it: its number, or its coordinate in the tile modes of the divided
-            tensor; of a copy without a tensor outermost first, in tiles. It gives the element coordinates, and the
-            offsets of an im2col load. By default that of an operation, which also says its CTA, its prefetch and its
-            inBounds promise.
+        tile_coord: the tile, as for `execute`: its number, or its coordinate in the tile modes of the divided tensor;
+        for a copy without a tensor in tiles, outermost first. It determines the element coordinates and the offsets of
+        an im2col load. The default is that of an operation, which also determines its CTA, its prefetch and its
+        inBounds promise.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
         device_descriptor: the tensor map is made on the device: its rebind is part of stages 3, 4 and 6.
-        alignment: bytes, of the address of the tensor map; by default that of the descriptor.
-        mem_semantic: of the copy; a load forbids acquire, a store release.
+        alignment: alignment of the address of the tensor map, in bytes; by default that of the descriptor.
+        mem_semantic: memory semantic of the copy; a load can't be acquire, a store can't be release.
         in_bounds: one for each mode of the tile, outermost first; by default true where an operation promises it,
             else whether the tile (or, without a coordinate, every tile) lies inside the tensor.
-        operation: load, store or reduce: what the program asks of the atom; by default what the atom does. Stage 3c
-            judges whether the atom can.
-        im2col_offsets: of an im2col load, W first. Stage 4 judges whether the intrinsic takes as many.
+        operation: load, store or reduce, as the program requests it; by default the operation of the atom. Stage 3c
+        checks that the atom supports it.
+        im2col_offsets: offsets of an im2col load, W first. Stage 4 checks their number.
         sass: stage 7 is machine code: a cubin from NVRTC or ptxas, read by nvdisasm (`pip install 'cute-py[sass]'`).
 
     >>> import cute_py as cute
@@ -453,8 +453,8 @@ def lower(
         TmaBuildError: not an atom, or its numbers contradict each other.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile, no such architecture.
         EmissionError: no code for this copy on this architecture.
-        TmaLimitError: its tile fits into no block's shared memory there.
-        MissingPackageError: sass without a disassembler, or without what makes a cubin.
+        TmaLimitError: the tile does not fit into the shared memory of a block on this architecture.
+        MissingPackageError: `sass` needs a disassembler and a compiler for a cubin.
     """
     copy = trace_copy(
         atom,

@@ -1,14 +1,14 @@
-"""The modes of the dialect: how a tile is loaded, stored, reduced and cached, and which architectures have what.
+"""The modes of the dialect for loads, stores, reductions and caches, and the architectures that support them.
 
 Names and numbers are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load;
-the im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names and is something else.
+the im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names but is different.
 
 Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1, so it
 caches at L2 in any case. An operator then only expresses how long the line should stay in L2: the 64-bit operand of
 `.L2::cache_hint`. Modes without such a preference have no operand.
 
-The partition verifier takes all eight reductions for any element type, as the page does; a copy that the hardware would
-trap on is refused when it is lowered, by `REDUCTION_TYPES`.
+Like the page, the partition verifier accepts all eight reductions for any element type; the lowering refuses copies on
+which the hardware would trap, by `REDUCTION_TYPES`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class TmaReduceKind(NamedEnum, IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReductionTypes:
-    """A kind and the element types that it executes on; on other types of one or more bytes it traps."""
+    """A reduction and the element types that support it; it traps on other types of one or more bytes."""
 
     kind: TmaReduceKind
     dtypes: tuple[str, ...]
@@ -181,7 +181,7 @@ def as_load_mode(value: TmaLoadMode | int | str) -> TmaLoadMode:
     """A load mode, from its number or name; `tma_load_mode<tiled>` is NO_MULTICAST.
 
     Raises:
-        InvalidValueError: no such mode. InvalidTypeError: no number and no name.
+        InvalidValueError: the mode does not exist. InvalidTypeError: the argument is neither a number nor a name.
 
     >>> as_load_mode("#cute_nvgpu.tma_load_mode<tiled>"), as_load_mode("two_cta")
     (<TmaLoadMode.NO_MULTICAST: 0>, <TmaLoadMode.TWO_CTA: 1>)
@@ -246,10 +246,10 @@ class CacheMode(NamedEnum):
     _row: CacheModeRow
 
     CA = "ca", True, False, None, "all levels; a TMA copy bypasses L1, L2 caches as usual"
-    CG = "cg", True, True, None, "L2 only, which is what a TMA copy does"
+    CG = "cg", True, True, None, "L2 only, as a TMA copy always caches"
     CS = "cs", True, True, _FIRST, "accessed once: first to be evicted"
     LU = "lu", True, False, _FIRST, "last use: first to be evicted"
-    CV = "cv", True, False, None, "volatile; L2 is coherent, nothing to ask for"
+    CV = "cv", True, False, None, "volatile; L2 is coherent, so a copy needs no hint"
     WB = "wb", False, True, None, "write back, L2's default"
     WT = "wt", False, True, None, "write through to system memory; a TMA store has no such form"
     EVICT_NORMAL = "evict_normal", True, True, _NORMAL, "by name"
@@ -278,7 +278,7 @@ class CacheMode(NamedEnum):
 
 
 CACHE_MODES: Final[tuple[CacheModeRow, ...]] = tuple(mode.row for mode in CacheMode)
-"""The mapping is a choice of this library: the TMA Atoms reference page names the attribute only.
+"""This library chose the mapping: the TMA Atoms reference page only names the attribute.
 Operators: PTX ISA 9.0, Cache Operators."""
 
 
@@ -286,7 +286,7 @@ def as_cache_mode(value: CacheMode | str) -> CacheMode:
     """A cache mode, from its name or from the attribute's text.
 
     Raises:
-        InvalidValueError: no such mode. InvalidTypeError: no mode and no text.
+        InvalidValueError: the mode does not exist. InvalidTypeError: the argument is neither a mode nor a text.
 
     >>> as_cache_mode("#cute_nvgpu.load_cache_mode<cg>")
     <CacheMode.CG: 'cg'>

@@ -7,14 +7,14 @@
 
 A body is copies and other operations in program order. Loads up to the first operation that reads one of their tiles
 are one pipeline stage, and a pipeline stage has one barrier: it expects the bytes of all its loads, and one arrival.
-Phase 6 puts the wait right behind the last load; phase 7 moves it down to the first operation that reads a tile. With
+Phase 6 puts the wait directly after the last load; phase 7 moves it down to the first operation that reads a tile. With
 depth D a stage has D slots, and iteration i uses slot i mod D at parity (i / D) & 1.
 
 A function without a kernel spec stays unchanged, with a diagnostic. Phase 2 skips a copy whose witness is not a TMA
 atom.
 
-A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. Device
-slots are before host slots in the block of parameters that the kernel gets appended, so that a kernel finds its working
+A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. In the
+block of parameters that is appended to the kernel, device slots come before host slots, so a kernel finds its working
 buffer at a fixed offset. A host map is passed by value, marked `cute_nvgpu.grid_constant`, which is later
 `nvvm.grid_constant`; the marked parameter is 128-byte aligned in .param.
 """
@@ -317,7 +317,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
 
     Raises:
         InvalidValueError: the architecture is not known, a depth below 1, or a negative counter.
-        TmaBuildError: a copy that is no atom.
+        TmaBuildError: a copy is not an atom.
     """
     expect(function, KernelFunction, "a kernel")
     depth = expect_integer(function.depth, "depth", 1, 1 << 10)

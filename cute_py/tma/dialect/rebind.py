@@ -1,4 +1,4 @@
-"""Rebinding a tensor map on the device: new address, extents and strides in a map that keeps its format and box.
+"""Rebind a tensor map on the device: write a new address, extents and strides to a map that keeps its format and box.
 
 The sequence of the TMA Atoms reference pages: (optional seed copy by cp_fenceproxy,) acquire fence, address, all
 extents, strides of modes 1.., release fence; 1 + rank + (rank - 1) = 2 x rank replacements. The fence scope is cta
@@ -77,7 +77,7 @@ class RebindSequence:
 
 
 def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
-    """The reason why only the host can make the map of this copy (or this request); nothing if a device may rebind
+    """Return the reason why only the host can make the map of this copy (or request); empty if a device can rebind
     it."""
     request, pair = request_of(copy), getattr(getattr(copy, "instruction", None), "ctas", 1) == 2
     im2col = request.KIND != "tiled"
@@ -102,7 +102,7 @@ def check_rebind(
     """
     across = "across CTAs the scope gpu (or sys) is mandatory, or the map is staged in each CTA"
     unset = "a zeroed slot has no rank, box or format: copy a host map into it first, or replace all ten fields"
-    anew = "has no mutator on the rebind path: make the map anew on the host"
+    anew = "has no mutator on the rebind path; make a new map on the host"
     seeded = "the seed copy goes from shared::cta to a slot in global memory"
     low, high = bounds("rank")
     return broken(
@@ -129,7 +129,7 @@ def mutator(field: str, space: str = "global", ordinal: int | None = None) -> st
     'r,r'
 
     Raises:
-        EmissionError: a field without a mutator, a space that holds no map, or an ordinal that the field does not have.
+        EmissionError: the field has no mutator, the space can't hold a map, or the field does not have this ordinal.
     """
     expect(field, str, "the name of a field")
     expect(space, str, "space")
@@ -212,7 +212,7 @@ def ptx_elemtype(request: TensorMapTiled) -> int:
     10
 
     Raises:
-        EmissionError: the format is not known, or has no number that was measured.
+        EmissionError: the format is unknown, or its number was not measured.
     """
     if request.data_type is None:
         raise EmissionError("the element format is not known")
@@ -220,11 +220,11 @@ def ptx_elemtype(request: TensorMapTiled) -> int:
     for number, (_, code, tf32_round) in enumerate(ELEMTYPES):
         if (code, tf32_round) == (row.code, row.tf32_round):
             return number
-    raise EmissionError(f"{row.data_type.name}: which elemtype number writes this format was not measured")
+    raise EmissionError(f"{row.data_type.name}: the elemtype number of this format was not measured")
 
 
 def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[RebindInstruction, ...]:
-    """All ten fields into a zeroed slot, with the request's literal values.
+    """Return the instructions that write all ten fields to a zeroed slot, with the literal values of the request.
 
     rank is written as rank - 1; extents, box and strides of the modes that exist. `swizzle_atomicity`, the
     eleventh field, exists from sm_100 on and stays 0 here.

@@ -61,7 +61,7 @@ class TmaFlags(NamedFlag):
     PREFETCH_ELIGIBLE = 1 << 13
 
     def describe(self) -> str:
-        """One line per bit that is set: bit, name, meaning, and what set it.
+        """Return one line per set bit: bit, name, meaning, and the operand that sets it.
 
         >>> print(TmaFlags.TWO_CTA.describe())
         bit  4  two_cta            two CTAs load together [the load mode]
@@ -226,7 +226,7 @@ class TmaPartitionResult:
         """The TMA tensor type behind the first handle.
 
         Raises:
-            InvalidValueError: the handle is of another process. InvalidTypeError: it is of another object.
+            InvalidValueError: the handle belongs to another process. InvalidTypeError: it belongs to another object.
         """
         return expect(interned_objects().resolve(self.tma_tensor_type), TmaTensorType, "the object of tma_tensor_type")
 

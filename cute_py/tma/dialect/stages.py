@@ -1,19 +1,19 @@
-"""The stages of one lowering before PTX: their traces, and three tables that follow one thing through all of them.
+"""The stages of one lowering before PTX: their traces, and three tables that follow one property through all stages.
 
     1   cuda_tile    the tile view                        4   LLVM IR     the intrinsic calls
     2   nv_tileaa    the aliased copy with its witness    5   NVPTX MIR   the machine instructions
     3a  nv_tileas    the same, assembler-near             6   PTX, 7 SASS: `lowering`
     3   nv_tileas    after the rewrite: descriptor, barrier, asynchronous copy with its byte count
 
-The stages are those of the TMA load walkthrough; what it does not walk, stores and reductions, is written by analogy.
-Their texts are traces: stage 6 is the first that an assembler takes.
+The stages are those of the TMA load walkthrough; stores and reductions, which it does not cover, follow by analogy. The
+texts before stage 6 are traces; stage 6 is the first that an assembler accepts.
 
-Coordinates are outermost first up to stage 3 and are reversed exactly once, from 3 to 4: inner axis first, as the
-instruction takes them. The im2col offsets are at the head of the operand list in stage 4; in PTX they come after the
-barrier. Stages 1, 2 and 3a name no descriptor, barrier or byte count: the element type and the tile imply the bytes. In
-stage 3 the descriptor carries `tmaIdx`, and the copy `tx_count`: the bytes that this copy adds to its barrier, not the
-sum over the barrier. The descriptor's box is that of one instruction, and the copy stays one operation with the bytes
-of all its boxes. From stage 4 on no instruction takes the token.
+Coordinates are outermost first up to stage 3. They are reversed exactly once, from stage 3 to 4, to inner axis first,
+the order of the instruction. The im2col offsets are at the head of the operand list in stage 4; in PTX they come after
+the barrier. Stages 1, 2 and 3a name no descriptor, barrier or byte count: the element type and the tile imply the
+bytes. In stage 3 the descriptor carries `tmaIdx`, and the copy `tx_count`: the bytes that this copy adds to its
+barrier, not the sum over the barrier. The descriptor's box is that of one instruction, and the copy stays one operation
+with the bytes of all its boxes. From stage 4 on no instruction takes the token.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
 
 
 def stage3_text(copy: TracedCopy) -> str:
-    """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a text of its own.
+    """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a separate text.
     Phase 4 binds the descriptor; the replacements follow if it is made on the device."""
     n, tile, verb = value_names(copy), extents_text(copy), copy.direction
     atom = f"atom = #cute_nvgpu.atom_copy_field_tma{verb}<{copy.atom_name}, {copy.swizzle_name}>,\n"
@@ -622,7 +622,7 @@ def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
 
 
 def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
-    """The consumer's wait at stages 3, 4 and 5: an operation of its own, on the load's barrier, for a parity.
+    """The consumer's wait at stages 3, 4 and 5: a separate operation, on the load's barrier, for a parity.
 
     Source: TMA load walkthrough, Consumer-Side Pairing. The wait ends when the phase of that parity is complete.
     """
@@ -667,7 +667,7 @@ def transaction_flow(copy: TracedCopy) -> tuple[FlowRow, ...]:
 
 
 def coordinate_orders(copy: TracedCopy) -> tuple[OrderRow, ...]:
-    """The coordinate order at each stage; it turns round once, between 3 and 4."""
+    """The coordinate order at each stage; it is reversed once, between 3 and 4."""
     n, verb = value_names(copy), copy.direction
     outer, inner = f"{OUTER_FIRST} {n.outer_list}", f"{INNER_FIRST} {n.inner_list}"
     side, mnemonic = ("load", "cp") if verb == "load" else ("store", "cp.reduce" if verb == "reduce" else "cp")

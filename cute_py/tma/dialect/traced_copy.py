@@ -1,4 +1,4 @@
-"""One copy as its traces show it and their verifiers judge it: numbers of its atom, its tensor, and its attributes.
+"""The data of one copy for its traces and verifiers: the numbers of its atom, its tensor and its attributes.
 
 Everything is read from the atom: direction and mode from its operation, box and swizzle from its request, the place of
 each instruction from its own list. A request alone is a load of one box. Sizes are in elements.
@@ -105,9 +105,9 @@ class TensorView:
 
 @dataclass(frozen=True, eq=False)
 class TracedCopy:
-    """A copy, from its atom.
+    """The data of a copy, from its atom.
 
-    instruction: what it does. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
+    instruction: its instruction. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
     that share the tile. tile: extents, outermost first; of a multicast what all CTAs move together. origins, offsets:
     of each box that CTA `cta` issues, where it begins in the tile (elements, outermost first) and in shared memory
     (bytes). transaction_bytes: that one CTA receives.
@@ -316,14 +316,20 @@ def _placed_patches(
     channels, pixels = ([start[mode] for start in starts] for mode in (channel_mode, 1 - channel_mode))
     mine = range(cta * atom.instructions, (cta + 1) * atom.instructions)
     if pixel := next((pixels[i] for i in mine if pixels[i] != pixels[mine[0]]), 0):
-        text = f"a box of an im2col tile begins at its pixel {pixel}, whose coordinates depend on the tile's"
-        hint = "the .ptx() of a tma_load or tma_store has those of its tile"
+        text = (
+            f"a box of an im2col tile begins at pixel {pixel} of the tile, whose coordinates depend on those of "
+            f"the tile"
+        )
+        hint = "use the .ptx() of a tma_load or tma_store, which has the coordinates of its tile"
         raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
     offsets = tuple([int(atom.tile(firsts[i])) * atom.dtype.bits // 8 for i in mine])
     # The first pixel of a later CTA has no sum either: only a CTA that begins with the tile has origins.
     if mine[0] and pixels[mine[0]]:
-        text = f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on the tile's"
-        raise TmaBuildError(text, hint="the .ptx() of a tma_load has those of its tile")
+        text = (
+            f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on those of "
+            f"the tile"
+        )
+        raise TmaBuildError(text, hint="use the .ptx() of a tma_load, which has the coordinates of its tile")
     origins = tuple([(*(0,) * (len(box) - 1), channels[i]) for i in mine])
     return (*box[:-2], max(pixels) + box[-2], max(channels) + box[-1]), origins, offsets
 
@@ -397,7 +403,7 @@ def _start(
     patches: Any = zipped_divide(atom.get_tma_tensor(), atom.cta_tiler) if isinstance(atom, Im2colAtom) else None
     if (work or patches) is None and not isinstance(request, TensorMapTiled):
         hint = "an atom of make_im2col_tma_copy knows the convolution, and its tiles"
-        raise TmaBuildError("tiles of an im2col map have no number: they follow the bounding box", hint=hint)
+        raise TmaBuildError("tiles of an im2col map have no index, because they follow the bounding box", hint=hint)
     shape: Any = tile if work is None else work.tile_shape
     shape = shape if patches is None else patches.shape[1]
     if shape is tile or type(tile_coord) is tuple:
@@ -450,7 +456,7 @@ def trace_copy(
     Args:
         atom: an atom, bound or not, an operation or a descriptor of the reference pages (a descriptor is a copy of one
             box), or a request. A copy that was traced before is returned as it is.
-        tile_coord: which tile, as `execute` takes it; by default that of an operation. tensor: its name in traces.
+        tile_coord: the tile, as for `execute`; by default that of an operation. tensor: its name in traces.
         device_descriptor: the tensor map is made on the device. alignment: of its address, bytes; by default that of
             the descriptor.
         mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default true where the operation
@@ -461,7 +467,7 @@ def trace_copy(
         TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
             atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast below 128 bytes, an im2col tile of
             several boxes of pixels, or a tile of an im2col map without its atom.
-        TmaLimitError: its tile fits into no block's shared memory.
+        TmaLimitError: the tile does not fit into the shared memory of a block.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile.
     """
     if isinstance(atom, TracedCopy):

@@ -1,9 +1,9 @@
-"""The partition verifier: eleven steps from operands to a record, or the text of the first step that fails.
+"""The partition verifier: eleven steps from the operands to a record, or to the text of the first step that fails.
 
     partition(smem, gtensor, tiler)  ->  [TmaPartitionResult]
     verify_partition(...)            ->  PartitionWalk: the same without raising, with the flags learned so far
 
-It is the one place where descriptor shape, transfer mode, multicast count and reduction are checked together. It checks
+Only this module checks descriptor shape, transfer mode, multicast count and reduction together. It checks
 more than `make_tma_atom`, which follows CuTe C++ and does not use this module.
 
 The steps are one table: number, text, what it prints, and the check. Texts are byte for byte those of the TMA Atoms
@@ -295,10 +295,10 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
 
 @record
 class PartitionWalk:
-    """Findings of a walk through the steps.
+    """The result of a walk through the steps.
 
-    `failed` is the number of the step that refused (None: all passed) and `text` its diagnostic; `flags` holds what
-    was learned up to there. `results` are the records of a walk that passed, `broken` the rules behind a refusal.
+    `failed` is the number of the step that failed (None: all passed) and `text` its diagnostic; `flags` has the flags
+    of the steps before it. `results` are the records of a walk that passed, and `broken` the rules behind a failure.
 
     >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
     >>> print(walk.failed, walk.text)
@@ -322,8 +322,8 @@ def record_of(walk: PartitionWalk, arch: str) -> TmaPartitionResult:
     """The record of a walk.
 
     Raises:
-        TmaVerifyError: a step refused. InvalidValueError: the architecture lacks the mode, or a cluster can't have so
-            many CTAs.
+        TmaVerifyError: a step failed. InvalidValueError: the architecture lacks the mode, or a cluster can't have so
+        many CTAs.
     """
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text, {str(i): d.message for i, d in enumerate(walk.broken, 1)})
@@ -348,17 +348,16 @@ def partition(
     arch: str = "sm_90a",
     dialect: Dialect | str = "seed",
 ) -> list[TmaPartitionResult]:
-    """Verify a partition and give its records, one per partitioned tile.
+    """Verify a partition and return its records, one per partitioned tile.
 
     Args:
         smem_layout: the tile in shared memory, static, in elements; composed with a swizzle for a swizzled tile.
         gtensor: the global tensor: a tensor of `make_gmem_ptr`, or an array.
         partitioner: the tile, by mode; plain ints are taken as static. Default: the shape of the shared layout.
-        cta_v_map: the CTA's value map where it is not the identity composed with the partitioner.
+        cta_v_map: the CTA's value map; by default the identity composed with the partitioner.
         load_mode: a `TmaLoadMode`, its name or number; default NO_MULTICAST unless it is a store or a reduction.
         store_mode, reduce_kind: make it a store or a reduction (a reduction may name its store mode too).
-        num_multicast: CTAs that share the load; None where there is no such operand. Stores and reductions take none
-            and ignore it.
+        num_multicast: CTAs that share the load; None if the operand is absent. Stores and reductions ignore it.
         metadata: of a sparse tile; refused. s2t: the descriptor view of the copy of this tile on to tensor memory, from
             `cute_py.tmem.get_copy_s2t_smem_desc`, with the tile's swizzle and no more than its bytes; the atom holds
             it, and its flag is set.
@@ -409,11 +408,11 @@ def verify_partition(
     dialect: Dialect | str = "seed",
     descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None = None,
 ) -> PartitionWalk:
-    """As `partition`, but a refusal is returned, with the flags learned before it. The architecture's gates and the
-    size of a cluster are not part of the walk.
+    """Like `partition`, but return a failure together with the flags of the steps before it. The walk does not check
+    the architecture and the size of a cluster.
 
     Args:
-        descriptor: the one that the operation carries: it must be the one of the tile, the tensor and the operation.
+        descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation.
 
     >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
     >>> walk.failed, walk.flags

@@ -131,7 +131,7 @@ class PartitionOperands:
         smem: the tile in shared memory: a layout, a composed layout, or a tensor of a shared pointer.
         gtensor: the global tensor. partitioner: the tile; None: the shape of the shared layout.
         explicit_v_map: the CTA V-map, if it is not the identity composed with the partitioner.
-        num_multicast: CTAs; None where the operand is absent. descriptor: the one that the operation carries.
+        num_multicast: CTAs; None if the operand is absent. descriptor: the descriptor of the operation.
         s2t: the descriptor view of the copy on to tensor memory.
     """
 

@@ -233,7 +233,7 @@ def bulk_to_cta(
     expect(source, SharedMemory, "source")
     expect(destination, SharedMemory, "destination")
     if not any(peer is destination for peer in source.peers):
-        raise InvalidValueError("the two shared memories are not of one cluster")
+        raise InvalidValueError("the two shared memories belong to different clusters")
     nbytes, offset = _size(nbytes), expect_integer(offset, "offset")
     destination_offset = expect_integer(destination_offset, "destination_offset")
     places = {"offset": offset + source.base, "destination_offset": destination_offset + destination.base}

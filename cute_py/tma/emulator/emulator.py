@@ -5,8 +5,8 @@
     Emulator().reduce("add", descriptor, gmem, coords, smem)
 
 Each call is one instruction, done when it returns; `load_many` and `store_many` are many instructions of one
-descriptor at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.tma.simulate.diagnosis` runs
-copies beside the program (barriers, groups, races).
+descriptor at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.machine` runs copies beside
+the threads of a kernel.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ else:
 
 
 class Emulator:
-    """A TMA engine.
+    """A TMA engine, whose methods are instructions.
 
     Args:
-        arch: the target of the assembler; forms that it does not have are refused.
+        arch: the target of the assembler; the emulator refuses forms that this target does not have.
         strict: refuse behaviour that was not measured.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
@@ -88,20 +88,21 @@ class Emulator:
             gmem: a `GlobalMemory`, or uint8 array whose first byte is at address `gmem_base`.
             coords: innermost mode first; (column, row, row, row, row) for gather4.
             smem: a `SharedMemory`, or uint8 array that starts at shared-memory address 0.
-            mode: 'tile', 'im2col', 'im2col::w', 'im2col::w::128', 'tile::gather4'; None: tile or im2col, as the
-                descriptor is.
+            mode: 'tile', 'im2col', 'im2col::w', 'im2col::w::128', 'tile::gather4'; None selects tile or im2col by the
+            descriptor.
             smem_offset: bytes; an address that is not a multiple of 128 traps.
             im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; none means zeros.
-            barrier: counts the bytes; an offset in shared memory where a barrier was initialised, or the barrier.
-            multicast_mask: bit i writes the same offset of CTA i of the cluster, and signals its barrier.
+            barrier: the barrier that counts the bytes, or its offset in shared memory.
+            multicast_mask: bit i makes the load write the same offset of CTA i of the cluster, and signal its barrier.
             cta_group: 2 signals, for each destination, the CTA of its pair with the parity of the barrier's CTA.
         Returns:
-            the transaction bytes, out-of-bounds elements included; with multicast those of one destination.
+            the transaction bytes of one destination, including out-of-bounds elements.
         Raises:
-            TmaTrap: the hardware traps; memory is as it was.
+            TmaTrap: the hardware traps; memory is unchanged.
             InvalidValueError, InvalidTypeError: operands that no instruction can have.
             EmissionError: the form does not exist on this architecture.
-            UnknownFactError: bits without a known meaning; or, when strict, what was not measured.
+            UnknownFactError: the descriptor has bits without a known meaning; with `strict`, also behaviour that was
+            not measured.
         """
         plain = barrier is None and multicast_mask is None and type(im2col_offsets) is tuple and not im2col_offsets
         if plain and mode is None and type(cta_group) is int and cta_group == 1:
@@ -136,8 +137,8 @@ class Emulator:
     ) -> TransactionBytes:
         """One store, shared to global memory. The arguments are those of `load`, in its order.
 
-        A row that ends inside the tensor's innermost mode is written up to the next 16 bytes, so that up to 15 bytes
-        behind the tensor's row are overwritten, as the hardware does.
+        Like the hardware, a store writes a row up to the next multiple of 16 bytes, so it may overwrite up to 15 bytes
+        past the end of the tensor's row.
 
         Returns:
             the bytes of the box (stores complete a bulk group, not a barrier).
@@ -162,12 +163,13 @@ class Emulator:
         multicast_mask: None = None,
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """One reduction: global memory becomes global memory `op` shared memory, elementwise.
+        """One reduction: combine global memory with shared memory by `op`, elementwise, and write the result to global
+        memory.
 
         Args:
             op: 'add', 'min', 'max', 'inc', 'dec', 'and', 'or', 'xor', or a `TmaReduceKind`; the others as `store`.
         Raises:
-            as `store`; TmaTrap also where the element format does not have the reduction.
+            as `store`; TmaTrap also if the hardware does not support the reduction for the element format.
         """
         operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
         one = descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base
@@ -183,7 +185,7 @@ class Emulator:
         im2col_offsets: Sequence[int] = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """One prefetch into L2: no byte changes; its operands get the checks of a load.
+        """One prefetch into L2. It changes no byte, but its operands are checked like those of a load.
 
         Returns:
             0 transaction bytes.
@@ -208,11 +210,11 @@ class Emulator:
         im2col_offsets: IntegersLike = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """n loads of one descriptor, as if one after the other; none is done if one traps.
+        """n loads of one descriptor, with the result of sequential loads; if one traps, none is done.
 
         Args:
             coords: (n, R) array, innermost mode first.
-            smem_offsets: (n,) bytes, or one for all; windows that follow each other without a gap are fastest.
+            smem_offsets: (n,) bytes, or one for all; contiguous windows are fastest.
             im2col_offsets: (R-2,) or (n, R-2).
         Returns:
             the transaction bytes of one instruction.
@@ -269,8 +271,8 @@ class Emulator:
     ) -> TransactionBytes:
         """Copy n tiles from one tensor to another: each is loaded, then stored from its place in shared memory.
 
-        Tile i goes through window i modulo the number of windows, as through a ring; so shared memory stays small, and
-        what it holds at the end are the last tiles. Nothing is done if one of the loads or stores traps.
+        Tile i goes through window i modulo the number of windows, as in a ring, so shared memory stays small and holds
+        the last tiles at the end. If a load or store traps, nothing is copied.
 
         Args:
             load, store: the two descriptors; `mode` is that of the load, and 'tile' or 'im2col' for the store.
@@ -279,7 +281,7 @@ class Emulator:
         Returns:
             the transaction bytes of one load.
         Raises:
-            InvalidValueError: a store writes bytes that a load reads: which of them comes first is not known.
+            InvalidValueError: a store writes bytes that a load reads, and their order is undefined.
             as `load` and `store`.
         """
         windows = np.atleast_1d(expect_integer_array(smem_offsets, "shared-memory offsets"))

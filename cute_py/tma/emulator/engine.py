@@ -52,7 +52,7 @@ Spans: TypeAlias = "tuple[Integers, Integers]"
 
 PIECE_BYTES: Final = 1 << 21
 KEPT_ROWS: Final = 1 << 18
-"""Most rows of instructions whose walk is kept from the check to the move: some megabytes."""
+"""Maximum number of rows whose walk is kept from the check to the move: some megabytes."""
 
 
 class TransactionBytes(int):

@@ -7,7 +7,7 @@ Every tensor instruction moves **rows**: runs of bytes that are contiguous in gl
     im2col             a row is the channels of one pixel
     gather4, scatter4  a row is one of the four rows that the instruction names
 
-So a descriptor and a mode are, for all that follows, a `Geometry`; `walk` finds where each row lies in global memory.
+A `Geometry` holds all numbers of a descriptor in a mode; `walk` finds each row in global memory.
 
 In shared memory rows follow each other at `pitch` bytes and are swizzled there. A swizzle takes `bits` address bits
 that count 128-byte lines, starting at bit 7, and XORs them into the bits that count units of `2**base` bytes inside a
@@ -82,14 +82,14 @@ class SwizzlePattern:
 
     kind: TensorMapSwizzle
     span: int
-    """Bytes that a row takes at least; the XOR never leaves a block of this size."""
+    """Minimum bytes of a row in shared memory; the XOR never leaves a block of this size."""
     bits: int
     base: int
     """log2 of the bytes that stay together."""
     evidence: str
     source: str
     flip: bool = False
-    """Halves of 16 bytes change places on every other line."""
+    """On every other line the two halves of each 16 bytes are swapped."""
 
     @property
     def repeat(self) -> int:
@@ -249,12 +249,13 @@ def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
     """The rows that `descriptor` describes in `mode`.
 
     Args:
-        descriptor: 64 or 128 bytes, or a buffer of them; or a decoded request, the only way to name what has no
-            known bits (the ATOM swizzles and the packed types).
-        mode: one of `MODES`; None takes tile or im2col, whichever the descriptor is.
+        descriptor: 64 or 128 bytes, a buffer of them, or a decoded request. Only a request can name values without
+        known bits (the ATOM swizzles and the packed types).
+        mode: one of `MODES`; None selects tile or im2col by the descriptor.
     Raises:
         InvalidTypeError: neither bytes nor a request.
-        InvalidValueError: no such mode, the descriptor is of the other kind, or a request that makes no sense.
+        InvalidValueError: the mode does not exist or does not fit the kind of descriptor, or the request is
+        inconsistent.
         UnknownFactError: the first 64 bytes hold bits without a known meaning.
     """
     if mode is not None:
@@ -391,7 +392,7 @@ def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
     unknown = {f"w{word}": f"0x{bits:016x}" for word, bits in read.items() if bits}
     if unknown or request.data_type is None:
         raise UnknownFactError(
-            "the descriptor holds bits whose meaning is not known", unknown or {"element format": "no known code"}
+            "the descriptor has bits whose meaning is unknown", unknown or {"element format": "no known code"}
         )
     return request.data_type
 

@@ -6,7 +6,7 @@ they are expected, so the count may be negative for a while; the pending arrival
 
     state       phase number, pending arrivals, transaction count
     complete    pending == 0 and transaction count == 0   ->  phase += 1, pending = arrive count
-    try_wait(p) true when the phase of parity p is over, that is when the current phase has the other parity
+    try_wait(p) true when the phase of parity p has completed, so that the current phase has the other parity
 
 A slot that is reused every D iterations has phase parity (i / D) & 1 at iteration i.
 
@@ -46,7 +46,7 @@ class BarrierView:
     expected_txn: int
 
     def released(self, want_phase: int) -> bool:
-        """Whether that phase completed, counted from 0: all its arrivals are in, and the very bytes that it expects.
+        """Whether that phase, counted from 0, has completed: all arrivals and exactly the expected bytes have come.
 
         >>> bar = Mbarrier(1)
         >>> _ = bar.arrive_expect_tx(64); bar.view.released(0)
@@ -186,9 +186,9 @@ class Mbarrier:
         return self.arrive(count)
 
     def try_wait(self, parity: int) -> bool:
-        """Whether the phase of this parity is over: the current phase has the other parity.
+        """Whether the phase of this parity has completed, that is whether the current phase has the other parity.
 
-        A fresh barrier is in phase 0, so waiting for parity 1 succeeds at once: the idiom of the first pass of a ring.
+        A new barrier is in phase 0, so a wait for parity 1 succeeds at once; the first pass of a ring uses this.
 
         Raises:
             InvalidValueError: parity is not 0 or 1.
@@ -252,7 +252,7 @@ def resolve_barrier(barrier: Mbarrier | int, smem: SharedMemory) -> Mbarrier:
     if isinstance(barrier, Mbarrier):
         return barrier
     if not is_integer(barrier):
-        raise InvalidTypeError(f"a barrier is an Mbarrier, or its offset in shared memory, got {given(barrier)}")
+        raise InvalidTypeError(f"a barrier must be an Mbarrier, or its offset in shared memory, got {given(barrier)}")
     return barrier_at(smem, barrier)
 
 
@@ -277,6 +277,6 @@ def signalled(
     for cta in destinations:
         rank = cta.rank if cta_group == 1 else cta.rank - (cta.rank & 1) + parity
         if rank >= len(cta.peers):
-            raise InvalidValueError(f"CTA {cta.rank} has no pair; the cluster has {counted(len(cta.peers), 'CTA')}")
+            raise InvalidValueError(f"CTA {cta.rank} has no peer; the cluster has {counted(len(cta.peers), 'CTA')}")
         found.append(barrier_at(cta.peers[rank], offset))
     return found

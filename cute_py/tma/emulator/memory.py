@@ -36,8 +36,8 @@ POISON = 0xCD
 """Fill byte of fresh shared memory, which shows bytes that nothing wrote."""
 
 MAX_CTAS = 16
-"""Most CTAs of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. CUDA C++ programming guide, thread block
-clusters."""
+"""Maximum number of CTAs of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. CUDA C++ programming guide, thread
+block clusters."""
 
 SHARED_LIMIT = 1 << 32
 """One past the last shared-memory address, which has 32 bits."""
@@ -129,7 +129,7 @@ class GlobalMemory:
         """Make `array` the bytes at `address`. The array is used, not copied.
 
         Raises:
-            InvalidTypeError: the name is not a text, the array not of uint8, the address not an integer.
+            InvalidTypeError: the name is not a string, the array not uint8, or the address not an integer.
             InvalidValueError: the name is taken, an address below 0, or the range overlaps another.
         """
         array = as_bytes(array, f"range {given(expect(name, str, 'the name of a range'))}", writable=False)
@@ -147,8 +147,8 @@ class GlobalMemory:
         """A new zeroed range after all others, aligned as a device allocation is.
 
         Raises:
-            InvalidTypeError, InvalidValueError: as `add`; a negative size, or one beyond what the host can give; an
-                alignment below 1.
+            InvalidTypeError, InvalidValueError: as `add`; also if the size is negative or exceeds the host's memory, or
+            the alignment is below 1.
         """
         expect(name, str, "the name of a range")
         nbytes = expect_integer(nbytes, "the size of a range", 0, MAX_ALLOCATION, "bytes")
@@ -291,7 +291,7 @@ def _held(
 
 
 def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
-    """(m, size) bytes at (m,) addresses that some range holds; what lies behind the end of its range reads as 0."""
+    """(m, size) bytes at (m,) addresses that some range holds; bytes past the end of the range read as 0."""
     out = None
     for chosen, kept, start, held in _held(memory, address, size):
         rows = kept[start].view(np.uint8).reshape(-1, held)

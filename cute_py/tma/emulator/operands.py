@@ -40,7 +40,7 @@ HALO_LIMITS: Final = {"im2col::w": 512, "im2col::w::128": W128_GROUP}
 W_OFFSET_LIMIT: Final = 32
 
 BOX_LIMIT: Final = 1 << 22
-"""Most bytes of a box: far above the boxes that the driver accepts, and small enough for a quick walk here."""
+"""Maximum number of bytes of a box: far above the boxes that the driver accepts, and small enough for a fast walk."""
 
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integer
         bad = tuple(array[outside][0].tolist())
         raise InvalidValueError(f"im2col offsets = {bad}; each must be 0 to {[x - 1 for x in limits]}")
     if wide and len(array) > 1 and (array != array[0]).any():
-        raise InvalidValueError("instructions that run at once must have one wHalo and one wOffset")
+        raise InvalidValueError("instructions that run together must have the same wHalo and wOffset")
     return array
 
 
@@ -235,7 +235,7 @@ def refuse_load_operands(instruction: str, offsets: IntegersLike, barrier: None,
     }
     wrong = [name for name, there in there_is.items() if there]
     if wrong:
-        raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have")
+        raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads do")
 
 
 def offsets_of_windows(offsets: IntegersLike, n: int) -> Integers:
@@ -279,7 +279,7 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
     """The shared memories that a load writes: the one given, or those of the CTAs in the mask.
 
     Raises:
-        InvalidValueError: a mask of 0 or beyond 16 bits, or a bit without a CTA.
+        InvalidValueError: the mask is 0, has more than 16 bits, or names a CTA that the cluster does not have.
     """
     if multicast_mask is None:
         return [smem]
@@ -324,10 +324,10 @@ def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str 
     if instruction in ("store", "reduce"):
         if (coords < 0).any():
             i, mode = divmod(int((coords < 0).argmax()), coords.shape[1])
-            text = f"coordinate[{mode}] = {coords[i, mode]}; a store takes none below 0"
+            text = f"coordinate[{mode}] = {coords[i, mode]}; a store needs coordinates of at least 0"
             found.append(Diagnostic("negative coordinate", text=text, facts=where(i)))
         if any(c < 0 for c in geometry.lower) or any(c > 0 for c in geometry.upper):
-            text = "an im2col store takes no lower corner below 0 and no upper corner above 0"
+            text = "an im2col store needs lower corners of at least 0 and upper corners of at most 0"
             corners: dict[str, object] = {"lower corner": geometry.lower, "upper corner": geometry.upper}
             found.append(Diagnostic("im2col store", text=text, facts=corners))
     if not geometry.interleaved:

@@ -1,4 +1,4 @@
-"""Tensor maps in memory that the device itself writes: does the TMA engine read the newest one?
+"""Tensor maps that the device itself writes to memory: check whether the TMA engine reads the newest one.
 
 The engine reads a tensor map through the tensormap proxy. A map that ordinary stores or tensormap.replace wrote is
 ordered for it only by a pair of fences:
@@ -6,10 +6,10 @@ ordered for it only by a pair of fences:
     writer:  fence.proxy.tensormap::generic.release.scope         after the last write
     reader:  fence.proxy.tensormap::generic.acquire.scope [map]   after the release, before the copy
 
-each with a scope that takes in both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
+each with a scope that includes both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
 pair the engine may see the old map, the new one, or a mixture; here it sees the old one, and `Ordering` has the reason.
 
-Calls count as ordered as they are made, as if threads synchronised between them.
+The calls count as ordered, as if the threads synchronised between them.
 
 Source: PTX ISA 9.0, membar/fence, tensormap.cp_fenceproxy; scopes: the TMA Atoms reference pages (.cta inside a CTA,
 .gpu across the CTAs of a cluster).
@@ -53,7 +53,7 @@ _HERE: Final = Agent()
 
 
 def needed_scope(a: Agent, b: Agent) -> str:
-    """The narrowest scope that takes in both.
+    """The narrowest scope that includes both threads.
 
     >>> needed_scope(Agent(0), Agent(1)), needed_scope(Agent(0), Agent(0))
     ('cluster', 'cta')
@@ -85,10 +85,8 @@ class _Version:
 
 @dataclass(slots=True)
 class _Fence:
-    agent: Agent
     scope: str
     time: int
-    address: int | None = None
 
 
 @dataclass(slots=True)
@@ -104,8 +102,8 @@ class TensormapProxy:
     """
 
     _versions: dict[int, list[_Version]] = field(default_factory=dict, init=False)
-    _releases: list[_Fence] = field(default_factory=list, init=False)
-    _acquires: list[_Fence] = field(default_factory=list, init=False)
+    _releases: dict[Agent, list[_Fence]] = field(default_factory=dict, init=False)
+    _acquires: dict[tuple[Agent, int, str], _Fence] = field(default_factory=dict, init=False)
     _clock: int = field(default=0, init=False)
 
     def __repr__(self) -> str:
@@ -131,7 +129,7 @@ class TensormapProxy:
         self._versions[address] = [_Version(data, None, self._tick())]
 
     def write(self, address: int, data: bytes, *, agent: Agent = _HERE) -> None:
-        """Ordinary stores: one thread writes the map anew."""
+        """Ordinary stores: one thread writes a new map."""
         address, data = _placed_map(address, data)
         expect(agent, Agent, "agent")
         self._versions.setdefault(address, [_Version(bytes(MAP_BYTES), None, 0)])
@@ -145,11 +143,13 @@ class TensormapProxy:
 
     def release(self, scope: str, *, agent: Agent = _HERE) -> None:
         """fence.proxy.tensormap::generic.release.scope by the thread that wrote."""
-        self._releases.append(_fence(agent, scope, self._tick()))
+        made = _fence(agent, scope, self._tick())
+        self._releases.setdefault(agent, []).append(made)
 
     def acquire(self, address: int, scope: str, *, agent: Agent = _HERE) -> None:
         """fence.proxy.tensormap::generic.acquire.scope [address], 128 by the thread that will copy."""
-        self._acquires.append(_fence(agent, scope, self._tick(), _address(address)))
+        made = _fence(agent, scope, self._tick())
+        self._acquires[agent, _address(address), scope] = made
 
     def cp_fenceproxy(self, address: int, data: bytes, scope: str, *, agent: Agent = _HERE) -> None:
         """tensormap.cp_fenceproxy: copy a map from shared memory to `address` and release it, in one."""
@@ -174,14 +174,15 @@ class TensormapProxy:
         if version.writer is None:
             return []
         scope = needed_scope(version.writer, reader)
-        releases = [f for f in self._releases if f.agent == version.writer and f.time > version.time]
+        releases = [f for f in self._releases.get(version.writer, ()) if f.time > version.time]
         if not releases:
             return [Diagnostic("release", text="no release fence after the last write")]
         wide = [f for f in releases if _covers(f.scope, scope)]
         if not wide:
             return [_narrow("release", releases, scope)]
         first = min(f.time for f in wide)
-        acquires = [f for f in self._acquires if f.agent == reader and f.address == address and f.time > first]
+        held = [self._acquires.get((reader, address, one)) for one in SCOPES]
+        acquires = [f for f in held if f is not None and f.time > first]
         if not acquires:
             return [Diagnostic("acquire", text="no acquire fence by the reader after the release")]
         return [] if any(_covers(f.scope, scope) for f in acquires) else [_narrow("acquire", acquires, scope)]
@@ -200,8 +201,9 @@ def _placed_map(address: int, data: bytes) -> tuple[int, bytes]:
     return address, raw
 
 
-def _fence(agent: Agent, scope: str, time: int, address: int | None = None) -> _Fence:
-    return _Fence(expect(agent, Agent, "agent"), expect_choice(scope, SCOPES, "scope"), time, address)
+def _fence(agent: Agent, scope: str, time: int) -> _Fence:
+    expect(agent, Agent, "agent")
+    return _Fence(expect_choice(scope, SCOPES, "scope"), time)
 
 
 def _covers(scope: str, needed: str) -> bool:

@@ -2,8 +2,9 @@
 
     logical coordinate -> TMA coordinate -> global byte -> instruction -> shared byte -> bank
 
-A `Trace` is a copy as a list of instructions of one descriptor. `forward` follows an element of the tensor to shared
-memory, `backward` gives what a shared byte holds, `first_difference` the first byte in which two memories differ.
+A `Trace` represents a copy as a list of instructions of one descriptor. `forward` follows an element of the tensor to
+shared memory, `backward` returns the element in a shared byte, and `first_difference` finds the first byte in which two
+memories differ.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class TraceStep:
 
     @property
     def bank(self) -> int:
-        """The bank of shared memory, of 32 that are 4 bytes wide."""
+        """The shared-memory bank, one of 32 banks of 4 bytes."""
         return self.shared_address // BANK_BYTES % BANKS
 
     def __str__(self) -> str:
@@ -128,8 +129,8 @@ class Trace:
         descriptor, mode, im2col_offsets: as for `Emulator.load`.
         coords: (n, R), innermost mode first.
         smem_offsets: (n,) bytes.
-        smem: gives the base address; None: 0.
-        gmem: gives names to addresses; None: plain addresses.
+        smem: shared memory, whose base address is used; None stands for 0.
+        gmem: global memory, whose names appear in addresses; None prints plain addresses.
         logical: TMA coordinate -> coordinate in the tensor's own order, if there is one.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
@@ -253,7 +254,7 @@ class Trace:
         return found
 
     def backward(self, shared_offset: int) -> TraceStep | None:
-        """Trace the byte that a shared offset holds after the instructions ran in order; None if none wrote it."""
+        """Trace the byte at a shared offset after all instructions ran in order; None if no instruction wrote it."""
         shape = self.geometry
         shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
         # A swizzle is its own inverse.
@@ -304,7 +305,7 @@ class Trace:
         base = expect_integer(base, "base", 0, ADDRESS_LIMIT - 1, "bytes")
         found, expected = (as_bytes(b, name, writable=False) for b, name in ((found, "found"), (expected, "expected")))
         if len(found) != len(expected):
-            raise InvalidValueError(f"{len(found)} and {len(expected)} bytes; must be as many")
+            raise InvalidValueError(f"{len(found)} and {len(expected)} bytes; must be equal")
         first = byte_difference(found, expected)
         if first is None:
             return None

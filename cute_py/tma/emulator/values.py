@@ -77,7 +77,7 @@ REDUCTIONS: Final[dict[str, tuple[TensorMapDataType, ...]]] = {
     **dict.fromkeys(("inc", "dec"), (_T.UINT32,)),
     **dict.fromkeys(("and", "or", "xor"), _INTEGERS),
 }
-"""Reduction -> the element formats on which it executes; on the others it traps."""
+"""Reduction -> the element formats that support it; the others trap."""
 
 _INFINITY: Final = {_T.FLOAT16: 0x7C00, _T.BFLOAT16: 0x7F80}
 """Format of 16 bits -> the pattern of infinity."""

@@ -3,7 +3,7 @@
 **Tiles.** Mode i >= 1 takes ceil(box_i / step_i) coordinates, c_i + k * step_i, mode 1 fastest. Without interleave mode
 0 lies inside a row and its element stride has no effect. With interleave mode 0 counts channel slices and is the
 fastest of the modes that count rows, mode R-2 gives one slice for any box, and the other modes are as before.
-gather4 and scatter4 name four rows in place of a box.
+gather4 and scatter4 name four rows instead of a box.
 
 **im2col.** The bounding box of spatial mode i is [lower_i, size_i - 1 + upper_i]. A base starts at the instruction's
 coordinates, steps through W by its element stride, returns to lower_W past the end and steps H, then D; past the last

@@ -47,8 +47,8 @@ class PreparedGemm:
     """A GEMM of three arrays on a device, ready to launch. Launches on one stream at a time.
 
     Args:
-        views: of A, B and C. others: values of parameters beyond those of the text of `gemm_kernel`. keep: objects that
-            must outlive the launches.
+        views: of A, B and C. keep: objects that must outlive the launches.
+        others: values of further parameters, which the text of `gemm_kernel` does not have.
     """
 
     def __init__(
@@ -101,18 +101,18 @@ def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None
     """
     if empty is not None and empty.stage < plan.stages:
         return (
-            f"flipped parity: the producer waits for phase {empty.phase} of a barrier that is new; a wait for parity 1 "
-            "passes then, one for parity 0 does not"
+            f"flipped parity: the producer waits for phase {empty.phase} of a new barrier; there a wait for parity 1 "
+            f"passes at once, and a wait for parity 0 does not"
         )
     if full is None:
         arrivals = counted(plan.cluster * plan.warpgroups, "arrival")
-        return f"missing arrivals: an empty barrier takes {arrivals} a phase"
+        return f"missing arrivals: an empty barrier needs {arrivals} per phase"
     if full.expected != plan.stage_bytes:
         return f"wrong expect_tx: a full barrier expects {full.expected} bytes, and {plan.stage_bytes} are loaded"
     if plan.cluster > 1:
         mask = (1 << plan.cluster) - 1
-        return f"wrong mask, as the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"
-    return "the loads complete on another barrier, or were not issued: their bytes are those that it expects"
+        return f"wrong mask, because the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"
+    return "the loads complete on another barrier, or were not issued; their bytes match the expected ones"
 
 
 @record
@@ -187,7 +187,7 @@ class GemmKernel:
 
         Args:
             a, b: (M,K) and (N,K), arrays on a device, or numpy arrays, which are copied to the device and back.
-            c: (M,N); by default a new array beside a.
+            c: (M,N); by default a new array like a.
             stream: the stream of device arrays. The GEMM is enqueued there; `run` neither waits for it nor checks it.
         Returns:
             c.
@@ -238,13 +238,13 @@ class GemmKernel:
 
         Args:
             tile: of C, counted in tiles of a CTA along M and N. k: the step of the main loop.
-            backend: 'emulator', for arrays of numpy; 'cuda': the kernel itself runs, and this stage is copied out.
+            backend: 'emulator', for numpy arrays, or 'cuda', which runs the kernel and copies this stage out.
         Raises:
             InvalidValueError: no such tile, step or backend; other arrays. TmaTrap, DeviceError: as the loads do.
         """
         numbers = expect_integers(tile, "a tile of C", 0)
         if len(numbers) != 2:
-            raise InvalidValueError(f"a tile of C is counted along M and N, got {given(tile)}")
+            raise InvalidValueError(f"a tile of C must be two numbers, along M and N, got {given(tile)}")
         m, n, k = (
             expect_integer(one, what, 0, count - 1)
             for what, one, count in zip(("tile M", "tile N", "k"), (*numbers, k), self.plan.tiles, strict=True)
@@ -307,10 +307,10 @@ class GemmKernel:
             import numpy as np
 
             return np.zeros((m, n), self.plan.atoms["C"].dtype.numpy)
-        raise InvalidTypeError(f"no C given, and none can be made beside {type(like).__name__}")
+        raise InvalidTypeError(f"C is missing, and a GEMM kernel can't allocate an array like {type(like).__name__}")
 
     def explain(self) -> str:
-        """Tiles, shared memory, barriers, registers and descriptors, and their consequences."""
+        """Describe the tiles, shared memory, barriers, registers and descriptors, and their consequences."""
         plan = self.plan
         m, n, k = plan.shape
         tiles_m, tiles_n, tiles_k = plan.tiles
@@ -384,8 +384,8 @@ def gemm_kernel(
     If a tile extends past the tensor, loads fill the rest with zeros and stores clip it.
 
     Args:
-        tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most
-            192 sums a thread (a tile of 256 x 192).
+        tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most 192
+        accumulators per thread (a tile of 256 x 192).
         tma_a, tma_b: loads of A (M,K) and B (N,K), their shared layouts one stage, canonical for wgmma. If one of them
             is multicast to 2, two CTAs form a cluster and share that operand.
         tma_c: the store of C (M,N), its shared layout 64 rows, K-major, of bfloat16 or float16.
@@ -395,8 +395,8 @@ def gemm_kernel(
         group: rows of tiles that are computed together, so that they find B in L2.
         wait_cycles: bound of one wait on a barrier, in SM clock cycles.
     Raises:
-        InvalidValueError: what `check_gemm` lists, before anything is compiled.
-        InvalidTypeError: no tiled MMA, no TMA atom.
+        InvalidValueError: the objects break rules of `check_gemm`; this is checked before the compilation.
+        InvalidTypeError: the arguments are not a tiled MMA and TMA atoms.
     Source:
         PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix Instructions", cp.async.bulk.tensor, stmatrix, setmaxnreg.
 

@@ -42,7 +42,7 @@ BARRIER_ROOM: Final = 2 * 8 * MAX_STAGES
 WARPGROUP_ROWS: Final = 64
 """Rows of one wgmma. PTX ISA, wgmma.mma_async."""
 MOST_SUMS: Final = 192
-"""Most accumulators of a thread: ptxas keeps this many in the 232 registers of a warpgroup's threads without
+"""Maximum number of accumulators per thread: ptxas keeps this many in the 232 registers of a thread without
 spilling."""
 _STORED: Final = ("bfloat16", "float16")
 _NAMES: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
@@ -259,7 +259,8 @@ def _check_mma(mma: TiledMma) -> Iterator[Diagnostic]:
     if not dense or not sums:
         yield Diagnostic(
             "mma",
-            text=f"{atom.name}: a GEMM kernel runs a dense wgmma with A and B in shared memory and float32 sums",
+            text=f"{atom.name}: a GEMM kernel needs a dense wgmma with A and B in shared memory and float32 "
+            f"accumulators",
             facts={"family": atom.family, "sums": cpp_type_text(atom.d_dtype)},
             fixes=("SM90_64x256x16_F32BF16BF16_SS",),
         )
@@ -279,7 +280,9 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
         loads = atom.instruction.direction == "load"
         if loads != (name != "C") or atom.instruction.mode != "tile":
             wanted = "store" if name == "C" else "load"
-            yield Diagnostic("direction", text=f"{name} is moved by {atom.op}; must be a {wanted} of tiles")
+            yield Diagnostic(
+                "direction", text=f"the copy operation of {name} is {atom.op}; must be a {wanted} of tiles"
+            )
         kind = mma.atom.types["A" if name == "A" else "B"]
         wanted_types = _STORED if name == "C" else (cpp_type_text(kind),)
         if atom.dtype.name not in wanted_types:
@@ -329,7 +332,7 @@ def _check_memory(mma: TiledMma, atoms: dict[str, TmaAtom], stages: int | None, 
             found.append(
                 Diagnostic(
                     "no_descriptor",
-                    text=f"no descriptor of wgmma holds the stages of {name}: {reason.headline}",
+                    text=f"no wgmma descriptor can describe the stages of {name}: {reason.headline}",
                     facts={"layout": atoms[name].smem_layout, **reason.facts},
                     fixes=(f"make_smem_layout('K', '128B', '{atoms[name].dtype.name}', {_tile(atoms[name])})",),
                 )
@@ -337,7 +340,7 @@ def _check_memory(mma: TiledMma, atoms: dict[str, TmaAtom], stages: int | None, 
     found += _check_staging(atoms["C"], int(mma.shape_mnk[1]))
     counts = [atoms[name].num_multicast for name in "ABC"]
     if sorted(counts)[1:] not in ([1, 1], [1, 2]) or counts[2] != 1:
-        text = f"A goes to {counts[0]} CTAs, B to {counts[1]}, C to {counts[2]}; one of A and B may go to 2"
+        text = f"A goes to {counts[0]} CTAs, B to {counts[1]} and C to {counts[2]}; only A or B may go to 2"
         found.append(Diagnostic("multicast", text=text))
     if not found:
         stage = sum(first_tile(atoms[name]).smem_bytes for name in "AB")

@@ -1,4 +1,4 @@
-"""The text of a GEMM kernel: one CUDA C++ file whose constants are those of a `GemmPlan`.
+"""The text of a GEMM kernel: one CUDA C++ file with the constants of a `GemmPlan`.
 
 Warpgroup 0 releases its registers; one of its threads walks the tiles and keeps the stages full. The other warpgroups
 wait for a stage, issue its wgmma, and free the stage before it, so that one stage's instructions are always in flight.
@@ -32,7 +32,8 @@ PRODUCER_REGISTERS: Final = {1: 40, 2: 40}
 CONSUMER_REGISTERS: Final = {1: 232, 2: 232}
 """Warpgroups that multiply -> registers of a thread; 40 * 128 + 232 * 256 are below the 65,536 of an SM."""
 MOST_BOXES: Final = 3
-"""Most boxes of a tile that get a line each; more become a loop, which the compiler unrolls."""
+"""Maximum number of boxes of a tile that are written as separate lines; more become a loop, which the compiler
+unrolls."""
 
 _FUNCTIONS: Final = r"""
 // Waits until the phase of this parity is complete. Bounded: a wait that takes too long is reported, and is the last.

@@ -1,11 +1,13 @@
 """Run a program of copies, barriers and fences and watch its order, to find hangs, traps and races.
 
+`Run`, `diagnose` and `Outcome` end with the next minor version: `cute_py.run_ptx` runs and judges kernels.
+
 On a GPU a barrier that expects the wrong number of bytes never completes, without a reason; a tile that is read too
 early is wrong only sometimes. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`, and
-returns an `Outcome`: completed, trap, or would hang; with every race that was seen.
+returns an `Outcome`: completed, trap, or would hang; with all races that it found.
 
-A load is in flight from its issue until a wait has seen the phase of its barrier complete. Bytes in flight may be
-neither read nor written. A store reads its source until its group was waited for.
+A load is in flight from its issue until a wait has seen the phase of its barrier complete. The program may neither read
+nor write bytes in flight. A store reads its source until the program has waited for its group.
 
 Stores and reductions do not signal a barrier, but complete bulk async-groups. A thread commits those it has issued as a
 group, and waits until at most N of the newest groups are pending. `wait_group_read` waits for the reads of shared
@@ -35,7 +37,7 @@ from cute_py.tma.emulator.operands import checked, reduction
 from cute_py.tma.emulator.tensormap_proxy import Agent, TensormapProxy
 
 MOST_NAMED: Final = 8
-"""Most barriers that a scope names."""
+"""Maximum number of barriers that a scope names."""
 
 
 @dataclass(slots=True)
@@ -102,7 +104,7 @@ class Outcome:
 
     @property
     def summary(self) -> str:
-        """The end of the program and the races, without the scope."""
+        """Text of the program's end and its races, without the scope."""
         lines = [self.status]
         if self.status == "trap":
             lines = [f"trap: {self.cuda_error}: {self.cause}"]
@@ -131,7 +133,7 @@ class Flight(Access):
 
 
 class LoadOperands(TypedDict, total=False):
-    """Operands of a load beside its map, coordinates, place and barrier, as `Emulator.load` takes them."""
+    """Operands of a load other than its map, coordinates, place and barrier, as for `Emulator.load`."""
 
     mode: str | None
     im2col_offsets: Sequence[int]
@@ -146,7 +148,7 @@ class Run:
     Args:
         engine: the TMA engine.
         gmem, smem: the memories.
-        maps: tensor maps in memory; with it, loads and stores take the address of a map in place of its bytes.
+        maps: tensor maps in memory; if given, loads and stores accept the address of a map instead of its bytes.
         agent: place of the thread that issues the copies.
         strict: raise `RaceError` at the first race instead of noting it.
 
@@ -196,7 +198,7 @@ class Run:
         return made
 
     def wait(self, barrier: Mbarrier, parity: int) -> None:
-        """Wait until the phase of this parity is over; the loads of that phase have then landed for this thread.
+        """Wait until the phase of this parity has completed; the loads of that phase are then visible to this thread.
 
         Raises:
             WouldHangError: no issued copy completes the phase.
@@ -276,7 +278,7 @@ class Run:
 
     @contextmanager
     def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[Bytes]:
-        """The bytes of a stage, which are being read as long as the block lasts."""
+        """Context manager that yields the bytes of a stage; they count as being read inside the block."""
         span = self._access(offset, nbytes, who)
         self._check_conflict("read before its barrier completed", self.flights, span)
         self._reading.append(span)
@@ -363,9 +365,9 @@ class Run:
         not_judged = [left] if left else []
         if open_:
             names = ", ".join(b.name for b in open_[:MOST_NAMED]) + ("" if len(open_) <= MOST_NAMED else ", ...")
-            not_judged.append(f"{counted(len(open_), 'barrier')}: no wait came for the phase that is open: {names}")
+            not_judged.append(f"{counted(len(open_), 'barrier')}: no thread waited for the current phase: {names}")
         if self._judged["load"]:
-            not_judged.append("order of landing: bytes landed when the program said; no other order was tried")
+            not_judged.append("order of landing: bytes landed in the order of the program; no other order was tried")
         not_judged.append("threads: one order of the calls was run; other orders, and other CTAs, were not")
         return Scope(tuple(judged), tuple(not_judged))
 
@@ -388,7 +390,7 @@ class Run:
         if isinstance(descriptor, int):
             if self.maps is None:
                 raise InvalidTypeError(
-                    f"{name} names its map by an address, {descriptor:#x}; without `maps` it must be bytes or a request"
+                    f"{name} gives its map as an address, {descriptor:#x}; without `maps` it must be bytes or a request"
                 )
             address = descriptor
             descriptor, ordering = self.maps.read(address, agent=self.agent)
@@ -423,18 +425,18 @@ def _offset(value: int) -> int:
 
 
 def completed(run: Run) -> Outcome:
-    """The outcome of a program that came to its end."""
+    """Return the outcome of a program that reached its end."""
     return Outcome("completed", tuple(run.races), scope=run._scope())
 
 
 def trapped(run: Run, trap: TmaTrap) -> Outcome:
-    """The outcome of a program that a copy ended with a trap."""
-    left = "the rest of the program: the trap ended it"
+    """Return the outcome of a program that ended with the trap of a copy."""
+    left = "the rest of the program, which the trap ended"
     return Outcome("trap", tuple(run.races), trap.cause, trap.cuda_error, scope=run._scope(left))
 
 
 def would_hang(run: Run, barrier: Mbarrier) -> Outcome:
-    """The outcome of a wait for a barrier whose phase nothing completes."""
+    """Return the outcome of a program that waits for a phase that never completes."""
     return Outcome(
         "would hang",
         tuple(run.races),
@@ -445,7 +447,7 @@ def would_hang(run: Run, barrier: Mbarrier) -> Outcome:
         pending=barrier.pending,
         contributions=tuple(barrier.contributions),
         arrive_count=barrier.arrive_count,
-        scope=run._scope("the rest of the program: the wait never ends", barrier),
+        scope=run._scope("the rest of the program, because the wait never ends", barrier),
     )
 
 
@@ -460,7 +462,7 @@ def diagnose(
     """Run `program` and return how it ends.
 
     Args:
-        program: makes its calls on the `Run` that it is given.
+        program: a function that gets a `Run` and makes its calls on it.
         maps: tensor maps in memory, if the program names them by address.
 
     >>> from cute_py.tma.emulator.emulator import Emulator
@@ -471,7 +473,7 @@ def diagnose(
       arrived  : 0 bytes
       pending  : 1 of 1 arrival
     judged: 1 wait
-    not judged: the rest of the program: the wait never ends
+    not judged: the rest of the program, because the wait never ends
     not judged: threads: one order of the calls was run; other orders, and other CTAs, were not
     """
     expect_function(program, "a program, called with a Run,")

@@ -1,9 +1,11 @@
-"""A producer and a consumer around a ring of stages, tick by tick.
+"""Simulate a producer and a consumer with a ring of stages, tick by tick.
+
+`Ring`, `RingLoad` and `RingStore` end with the next minor version: `cute_py.run_ptx` runs a kernel with its ring.
 
 The producer waits until a stage is empty, expects the bytes of the loads, and issues the loads of iteration i into
 stage i mod D. They land `load_ticks` later. The consumer waits for the full barrier, works on the stage, stores it if
-it is asked to, and arrives at the empty barrier. Both barriers of a stage are waited for with parity (i / D) & 1, the
-producer's inverted, so that the first pass finds every stage empty.
+the ring has a store, and arrives at the empty barrier. Both barriers of a stage are waited for with parity (i / D) & 1,
+the producer's inverted, so that the first pass finds every stage empty.
 
     stage 0  LLLLCC.LLLLCC.    . empty   L loading   F full
     stage 1  .LLLLFCC.LLLLC    C consumed   S stored
@@ -40,7 +42,7 @@ else:
 BARRIER_BYTES = 8
 
 MAX_TICKS = 10_000
-"""Most ticks of one step: a timeline has a character for each tick."""
+"""Maximum number of ticks of one step: a timeline has a character for each tick."""
 
 EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 """States of a stage, as the timeline prints them."""
@@ -73,7 +75,7 @@ class RingLoad:
 
 @dataclass(frozen=True, slots=True)
 class RingStore:
-    """Store that every iteration makes from its stage. Errors as `RingLoad`.
+    """Store of every iteration from its stage. Raises the errors of `RingLoad`.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> RingStore(TensorMapTiled("int32", 4096, (4096,), (), (128,)), [(0,), (128,)]).coords
@@ -156,7 +158,7 @@ class Ring:
         gmem, smem: the memories; stages start at byte 0 of shared memory, the barriers follow the last stage.
         loads: loads of every iteration; the barrier expects the bytes of all together.
         depth: number of stages.
-        store: what every iteration stores, if anything.
+        store: the store of every iteration, if any.
         stage_bytes: distance of two stages; None: as much as the loads need, rounded up to 1024.
         expect_bytes: bytes that the producer announces; None: the right number.
         consume: called with the stage's bytes and the iteration, may change them (then a proxy fence follows).
@@ -174,7 +176,7 @@ class Ring:
     stage 1  .LLLLFCC.LLLLCC.LLLLCC.
     completed
     judged: 6 loads, 6 waits
-    not judged: order of landing: bytes landed when the program said; no other order was tried
+    not judged: order of landing: bytes landed in the order of the program; no other order was tried
     not judged: threads: one order of the calls was run; other orders, and other CTAs, were not
     """
 
@@ -241,7 +243,7 @@ class Ring:
         Args:
             load_ticks, consume_ticks, store_ticks: how long each takes, 1 to 10,000.
         Returns:
-            what happened; the ring hangs where neither actor can move and no load is under way.
+            the timeline; the ring hangs if neither actor can proceed and no load is in flight.
         """
         ticks = {"load_ticks": load_ticks, "consume_ticks": consume_ticks, "store_ticks": store_ticks}
         return _Simulation(self, *[expect_integer(n, name, 1, MAX_TICKS, "ticks") for name, n in ticks.items()]).run()

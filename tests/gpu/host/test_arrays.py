@@ -171,7 +171,12 @@ PAIRS = [
         InvalidValueError,
         "source dtype float32 differs from destination dtype int32",
     ),
-    (view((8, 8)), view((8, 8), 4096 + 252), InvalidValueError, "source and destination overlap; their tiles"),
+    (
+        view((8, 8)),
+        view((8, 8), 4096 + 252),
+        InvalidValueError,
+        "source and destination overlap, and a copy moves their tiles",
+    ),
     (
         view((8, 8)),
         ArrayView(FAR, (8, 8), (8, 1), as_dtype("float32"), 0, readonly=True),

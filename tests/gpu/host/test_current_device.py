@@ -37,6 +37,10 @@ class Code(int):
     name = "CUDA_SUCCESS"
 
 
+VALUED = ("cuMemAlloc", "cuEventCreate", "cuEventElapsedTime", "cuThreadExchangeStreamCaptureMode")
+"""Calls that return a value."""
+
+
 class TwoDevices:
     """A driver with two devices; `went` lists (call, context that was current)."""
 
@@ -46,6 +50,7 @@ class TwoDevices:
         self.streams = {7: CONTEXTS[0], 8: CONTEXTS[1], 9: 555}
         self.CUpointer_attribute = SimpleNamespace(CU_POINTER_ATTRIBUTE_CONTEXT=1)
         self.CUlaunchConfig = SimpleNamespace
+        self.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
         self.CUstream = self.CUfunction = int
 
     def __getattr__(self, name: str) -> Callable[..., tuple[Any, ...]]:
@@ -54,7 +59,7 @@ class TwoDevices:
 
         def anything(*arguments: Any) -> tuple[Any, ...]:
             self.went.append((name, self.current))
-            return (Code(0), 4096) if name in ("cuMemAlloc", "cuEventCreate", "cuEventElapsedTime") else (Code(0),)
+            return (Code(0), 4096) if name in VALUED else (Code(0),)
 
         return anything
 
@@ -148,6 +153,8 @@ def test_memory_and_times_are_of_their_device(api: TwoDevices) -> None:
     assert median_times(device, [lambda: None], 1, 1) == [4096_000.0]
     device.synchronize()
     assert {name for name, _ in api.went} >= {"cuMemAlloc", "cuMemFree", "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync"}
+    filled = [name for name, _ in api.went].index("cuMemsetD8Async")
+    assert api.went[filled + 1][0] == "cuStreamSynchronize"
     assert {context for _, context in api.went} == {CONTEXTS[1]}
     assert api.current == CONTEXTS[0]
 
@@ -237,7 +244,7 @@ def test_arrays_of_two_devices_are_refused_by_name(api: TwoDevices, call: Callab
         "the source is on device 0, the destination on device 1; a copy runs on one device\n"
         "  device 0 : Made Up 0\n"
         "  device 1 : Made Up 1\n"
-        "  hint     : move one of them first, with the library that it is from"
+        "  hint     : move one of them first, with its own library"
     )
     assert api.current == CONTEXTS[0]
 
@@ -264,7 +271,7 @@ def test_a_stream_of_another_device_is_refused(api: TwoDevices) -> None:
     device = open_device(1)
     for stream in (0, 1, 2, 8, 9, 12345):  # default, of this device, of another context of it, no stream at all
         require_stream(device, stream)
-    with pytest.raises(DeviceError, match="the stream is of device 0, the copy runs on device 1"):
+    with pytest.raises(DeviceError, match="the stream belongs to device 0, but the copy runs on device 1"):
         require_stream(device, 7)
     assert api.current == CONTEXTS[0]
 
@@ -283,7 +290,7 @@ def test_a_launch_goes_to_the_device_of_its_kernel(api: TwoDevices) -> None:
     assert api.current == CONTEXTS[0]
     launched(8).launch()
     assert api.went[1:] == [("cuLaunchKernelEx", CONTEXTS[0])], "a stream of its own brings its context with it"
-    with pytest.raises(DeviceError, match="the stream is of device 0"):
+    with pytest.raises(DeviceError, match="the stream belongs to device 0"):
         launched(7)
 
 

@@ -119,8 +119,8 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_trap_says_what_can_have_caused_it() -> None:
     code = SimpleNamespace(name="CUDA_ERROR_ILLEGAL_INSTRUCTION")
     error = gpu_bindings.driver_failure(code, "waiting")
-    assert error.facts["context"] == "it can't be used again in this process"
-    assert error.hint == "run it with isolate=True, in a process of its own"
+    assert error.facts["context"] == "this process can't use it again"
+    assert error.hint == "run it with isolate=True, in a separate process"
     assert gpu_bindings.driver_failure(SimpleNamespace(name="CUDA_ERROR_INVALID_VALUE"), "asking").hint is None
 
 
@@ -134,7 +134,7 @@ def test_kernels_for_newer_devices_are_refused() -> None:
         target_arch(load_pair(), hopper())
     assert str(caught.value) == (
         "kernel 'load_pair' is for sm_100a; device 0 (Made Up) is sm_90a\n"
-        "  evidence : forms of sm_100 are assembled here, not executed"
+        "  evidence : cute_py assembles forms of sm_100 but does not execute them"
     )
 
 

@@ -54,9 +54,9 @@ def test_cover_reaches_the_end_and_not_beyond() -> None:
 @pytest.mark.parametrize(
     ("walk", "words"),
     [
-        (lambda: TileWalk((2,), (1, 1)), "counts (2,), steps (1, 1), order (0,) are not of one rank"),
-        (lambda: TileWalk((), ()), "counts (), steps (), order () are not of one rank"),
-        (lambda: TileWalk((2, 2), (1, 1), (0, 0)), "counts (2, 2), steps (1, 1), order (0, 0) are not of one rank"),
+        (lambda: TileWalk((2,), (1, 1)), "counts (2,), steps (1, 1), order (0,) must have the same rank"),
+        (lambda: TileWalk((), ()), "counts (), steps (), order () must have the same rank"),
+        (lambda: TileWalk((2, 2), (1, 1), (0, 0)), "counts (2, 2), steps (1, 1), order (0, 0) must have the same rank"),
         (lambda: TileWalk((0,), (1,)), "counts (0,) and steps (1,) must be at least 1"),
         (lambda: TileWalk((2**31,), (1,)), "2147483648 tiles; must be below 2**31, the size of a grid"),
     ],

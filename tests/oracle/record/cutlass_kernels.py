@@ -1,6 +1,7 @@
 """Record the kernels of CUTLASS's programs as their own host code launches them, without a GPU.
 
-    python -m tests.oracle.record.cutlass_kernels CUTLASS OUT.jsonl.xz [--only NAME ...] [--keep FOLDER] [--blackwell]
+    python -m tests.oracle.record.cutlass_kernels CUTLASS OUT.jsonl.xz [--only NAME ...] [--keep FOLDER]
+                                                  [--blackwell | --geforce]
 
 CUTLASS is a checkout; nvcc and g++ are needed, no driver and no device. nvcc compiles each program, unchanged, to PTX
 and host code. The host code is linked with `recording_runtime.cpp` in place of the CUDA runtime, and runs: each launch
@@ -101,6 +102,18 @@ BLACKWELL_PROGRAMS: Final = tuple(
             "--m=256 --n=256 --k=256 --iterations=0", "device_kernel",
         ),
     )
+)  # fmt: skip
+
+
+GEFORCE_PROGRAMS: Final = (
+    Program(
+        "examples/79_blackwell_geforce_gemm/79a_blackwell_geforce_nvfp4_bf16_gemm.cu",
+        {
+            "example_79a": "--m=128 --n=128 --k=256 --iterations=0",
+            "example_79a_tiles": "--m=256 --n=128 --k=384 --iterations=0",
+        },
+        "device_kernel", "120a", 188,
+    ),
 )  # fmt: skip
 
 
@@ -243,10 +256,12 @@ def main(words: Sequence[str] | None = None) -> None:
         "--keep", type=Path, help="a folder for what is compiled; programs that are there are not built"
     )
     parser.add_argument("--blackwell", action="store_true", help="the programs for sm_100a")
+    parser.add_argument("--geforce", action="store_true", help="the programs for sm_120a")
     options = parser.parse_args(words)
+    programs = BLACKWELL_PROGRAMS if options.blackwell else GEFORCE_PROGRAMS if options.geforce else PROGRAMS
     keep = options.keep or Path(tempfile.mkdtemp())
     made = []
-    for program in BLACKWELL_PROGRAMS if options.blackwell else PROGRAMS:
+    for program in programs:
         stem = Path(program.path).stem
         if options.only and stem not in options.only:
             continue

@@ -72,7 +72,7 @@ def test_a_slice_of_a_multicast_is_said() -> None:
     trace = tma.lower(make(Op.SM90_TMA_LOAD_MULTICAST, (128, 128), 2))
     assert trace.copy.offsets == (0, 16384) and trace.copy.box_bytes == 8192
     assert "the boxes are the slice of the first of 2 CTAs; each receives the whole tile" in trace.stage("3").notes
-    assert check_legacy(trace.copy)[0].text == "the boxes of this atom have an order of their own in shared memory"
+    assert check_legacy(trace.copy)[0].text == "the boxes of this atom have a special order in shared memory"
 
 
 def test_the_same_atom_on_ampere() -> None:

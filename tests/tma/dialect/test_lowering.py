@@ -119,7 +119,7 @@ def test_a_tile_of_patches_begins_where_its_coordinate_tensor_says() -> None:
     assert lower(made, 5).element_coords == lower(made, (1, (1, 0, 0))).element_coords
     with pytest.raises(InvalidValueError, match="the tensor has 72 tiles"):
         lower(made, 72)
-    with pytest.raises(TmaBuildError, match="tiles of an im2col map have no number"):
+    with pytest.raises(TmaBuildError, match="tiles of an im2col map have no index"):
         lower(made.request, (0, 0, 1, 0))
 
 
@@ -176,7 +176,7 @@ def test_the_boxes_of_an_im2col_tile_are_those_of_its_atom() -> None:
     assert (shared.tile, shared.box, shared.num_boxes) == ((1, 1, 64, 64), (1, 1, 16, 32), 2)
     assert shared.transaction_bytes == 64 * 64 * 2  # what every CTA receives
     assert lower(made(((64, 2), 32), ((32, 2048), 1), (128, 32))).copy.box == (1, 1, 128, 32)
-    with pytest.raises(TmaBuildError, match="begins at its pixel 64, whose coordinates depend on the tile's"):
+    with pytest.raises(TmaBuildError, match="begins at pixel 64 of the tile, whose coordinates depend on"):
         lower(made(((64, 2), 32), ((32, 4096), 1), (128, 32)))
 
 

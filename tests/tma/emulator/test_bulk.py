@@ -46,7 +46,7 @@ def test_to_another_cta() -> None:
     bulk_to_cta(cluster[0], 0, cluster[1], 32, 32, barrier=128)
     assert cluster[1].array[32:64].tolist() == [9] * 32
     assert barrier.tx_count == -32
-    with pytest.raises(InvalidValueError, match="not of one cluster"):
+    with pytest.raises(InvalidValueError, match="belong to different clusters"):
         bulk_to_cta(cluster[0], 0, SharedMemory(64), 0, 16, barrier=barrier)
 
 

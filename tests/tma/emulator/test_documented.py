@@ -47,7 +47,7 @@ def test_scatter4_writes_what_gather4_reads() -> None:
     NEW.load(encode(ROWS), memory, (8, 3, 0, 39, 7), back, mode="tile::gather4")
     assert np.array_equal(back[:256], smem[:256])
     assert np.count_nonzero(memory) == np.count_nonzero(smem[:256])
-    with pytest.raises(TmaTrap, match="below 0"):
+    with pytest.raises(TmaTrap, match="at least 0"):
         NEW.store(encode(ROWS), memory, (8, 3, -1, 39, 7), smem, mode="tile::scatter4")
 
 

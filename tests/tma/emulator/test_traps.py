@@ -210,11 +210,11 @@ def test_stores_and_reductions_take_the_arguments_of_a_load() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"im2col_offsets": (0, 0)}, "store has no operand for im2col offsets; only loads have"),
-        ({"barrier": Mbarrier(1)}, "store has no operand for a barrier; only loads have"),
+        ({"im2col_offsets": (0, 0)}, "store has no operand for im2col offsets; only loads do"),
+        ({"barrier": Mbarrier(1)}, "store has no operand for a barrier; only loads do"),
         (
             {"barrier": 8, "multicast_mask": 1},
-            "store has no operand for a barrier and a multicast mask; only loads have",
+            "store has no operand for a barrier and a multicast mask; only loads do",
         ),
     ],
 )
@@ -248,7 +248,7 @@ def test_unknown_bits_are_refused_but_not_those_of_a_known_quirk() -> None:
     window = smem()
     odd = bytearray(TILE)
     odd[8] |= 2  # bit 1 of word 1
-    with pytest.raises(UnknownFactError, match="meaning is not known"):
+    with pytest.raises(UnknownFactError, match="meaning is unknown"):
         ENGINE.load(bytes(odd), gmem(), (0, 0), window, gmem_base=4096)
     quirk, upper = bytearray(TILE), bytearray(TILE)
     quirk[10] |= 0x20  # bit 21 of word 1

@@ -249,7 +249,7 @@ def test_the_cause_of_a_wait_that_does_not_end() -> None:
     plan, shared = kernel_of(SQUARE).plan, kernel_of(replace(SQUARE, cluster="M")).plan
     later = timeout(plan.stages, 1, 0)
     assert cause_of(plan, timeout(0), timeout(0, 0, 0)).startswith("flipped parity")
-    assert cause_of(plan, None, later).startswith("missing arrivals: an empty barrier takes 2 arrivals")
+    assert cause_of(plan, None, later).startswith("missing arrivals: an empty barrier needs 2 arrivals")
     assert cause_of(plan, timeout(0, 0, 32768), later) == (
         "wrong expect_tx: a full barrier expects 32768 bytes, and 49152 are loaded"
     )

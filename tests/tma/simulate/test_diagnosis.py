@@ -237,7 +237,7 @@ def test_neighbouring_bytes_do_not_race() -> None:
 
 
 def test_an_outcome_says_what_it_judged() -> None:
-    landing = "order of landing: bytes landed when the program said; no other order was tried"
+    landing = "order of landing: bytes landed in the order of the program; no other order was tried"
     threads = "threads: one order of the calls was run; other orders, and other CTAs, were not"
 
     def left_open(r: Run) -> None:
@@ -246,12 +246,12 @@ def test_an_outcome_says_what_it_judged() -> None:
 
     outcome = run(left_open)
     assert (outcome.status, outcome.scope.judged) == ("completed", ("1 load", "1 wait"))
-    opened = "1 barrier: no wait came for the phase that is open: next"
+    opened = "1 barrier: no thread waited for the current phase: next"
     assert outcome.scope.not_judged == (opened, landing, threads)
     assert str(outcome).split("\n")[:3] == ["completed", "judged: 1 load, 1 wait", f"not judged: {opened}"]
     trap = run(lambda r: r.load(TILE, (3, 0), 0, r.barrier(1024)))
-    assert trap.scope.not_judged[0] == "the rest of the program: the trap ended it"
+    assert trap.scope.not_judged[0] == "the rest of the program, which the trap ended"
     hang = run(lambda r: r.wait(r.barrier(1024, 2), 0))
-    assert hang.scope.not_judged == ("the rest of the program: the wait never ends", threads)
+    assert hang.scope.not_judged == ("the rest of the program, because the wait never ends", threads)
     assert "pending  : 2 of 2 arrivals" in hang.summary
     assert run(good).scope.complete is False

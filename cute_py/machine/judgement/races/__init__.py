@@ -1,4 +1,4 @@
-"""Accesses without an order: who touched which bytes last, beside what each warp knows of the others.
+"""Find unordered accesses: compare the last accesses to each byte with the clocks of each warp.
 
 clocks            vector clocks of warps, and of asynchronous work
 synchronisation   the events that move them: barriers, mbarriers, fences, groups, strong accesses

@@ -1,6 +1,6 @@
-"""Happens-before between warps: vector clocks, in arrays of all warps that run together.
+"""Happens-before between warps: vector clocks, in arrays for all warps that run together.
 
-An agent is a warp, or asynchronous work that one kind of wait makes known. The agents of a cluster of W warps:
+An agent is a warp, or asynchronous work that one kind of wait completes. The agents of a cluster of W warps:
 
     column          agent                                          its time
     0 to W          a warp, in the generic proxy                   the machine's time, which every release advances
@@ -10,9 +10,9 @@ An agent is a warp, or asynchronous work that one kind of wait makes known. The 
     4 W to K        products (wgmma) of a warpgroup                as above
     K and on        bytes that complete at an mbarrier             phases of the barrier, counted from 1
 
-`known[cluster, warp, 0, agent]` is the last time of an agent that happens before what the warp does now. `[.., 1, ..]`
-is the same for accesses that a proxy fence has made visible to the asynchronous proxy. What a warp itself did is known
-without a clock. The lanes of a warp are one agent here; `met` has the time at which they met last (see `lanes`).
+`known[cluster, warp, 0, agent]` is the latest time of an agent that happens before the warp's next action. `[.., 1,
+..]` is the same for accesses that a proxy fence has made visible to the asynchronous proxy. What a warp itself did is
+known without a clock. The lanes of a warp are one agent here; `met` has the time at which they met last (see `lanes`).
 
 `far` extends this to the agents of other clusters, from the first synchronisation through global memory on.
 Source: PTX ISA 9.0, memory consistency model: release and acquire patterns, synchronisation, proxies.
@@ -102,7 +102,7 @@ class Clocks:
         self.columns += more
 
     def empty(self) -> Released:
-        """A meeting to which nobody has come."""
+        """A meeting without any arrival."""
         return Released(np.zeros((2, self.columns), np.int32))
 
     # ---- release and acquire -----------------------------------------------------------------------------------------
@@ -125,9 +125,9 @@ class Clocks:
         return found
 
     def release(self, f: Frame, into: Released, *, fenced: bool = False) -> None:
-        """Add what a frame's warps know to a meeting.
+        """Add the knowledge of a frame's warps to a meeting.
 
-        fenced: only what they knew at their last fence.
+        fenced: only their knowledge at the last fence.
         """
         clocks = self.publish(f)
         cluster, row = self.rows(f)
@@ -142,7 +142,7 @@ class Clocks:
             into.far = mine if into.far is None else np.maximum(into.far, mine)
 
     def acquire(self, f: Frame, held: Released) -> None:
-        """The warps of a frame know what a meeting knows."""
+        """The warps of a frame acquire the knowledge of a meeting."""
         cluster, row = self.rows(f)
         width = len(held.near[0])
         if len(row) == 1:
@@ -179,7 +179,7 @@ class Clocks:
         self.lowest = int(self.floor.min())
 
     def fence(self, f: Frame) -> None:
-        """A fence of the generic proxy: what a later relaxed arrival releases."""
+        """A fence of the generic proxy: a later relaxed arrival releases the present knowledge."""
         clocks = self.publish(f)
         if self.fences is None:
             self.fences = np.zeros_like(self.known)

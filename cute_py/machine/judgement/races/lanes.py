@@ -1,11 +1,11 @@
-"""Lanes of one warp: threads of their own, which nothing orders but what they meet at.
+"""Lanes of one warp: independent threads, which only their synchronisation orders.
 
 A warp is one agent of the clocks. Accesses of its own lanes are distinguished by the lane that each granule remembers
 beside its key (`Shadow.writers`, `Shadow.readers`), and by the time at which the lanes met last: bar.warp.sync, or any
 barrier, phase or strong access that the warp has acquired. An access of another lane since then has no order with this
 one. shfl.sync, vote.sync and ldmatrix let lanes wait for each other, but order no memory.
 
-Two lanes that write different values to one place in the same instruction leave one of them; a GPU does not say which.
+If two lanes write different values to one address in the same instruction, either value may remain.
 
 Source: PTX ISA 9.0, memory consistency model, program order and causality order; bar.warp.sync. CUDA C++ Programming
 Guide, independent thread scheduling.
@@ -72,7 +72,7 @@ class LaneJudge:
 
         at: (n * count,) granules of this access. before: (n * count,) keys of writes, or (n * count, slots) of reads.
         places: which of `before`, counted through; all are keys of the warp that accesses the granule now. own: the
-        keys of this access there. same: of a write, whether it leaves what is there.
+        keys of this access there. same: for a write, whether it leaves the value unchanged.
         """
         found = before.reshape(-1)[places]
         slots = 1 if before.ndim == 1 else before.shape[1]

@@ -1,10 +1,10 @@
-"""Races, and memory that is read before it is written: accesses beside the clocks of the warps that do them.
+"""Races, and reads of memory that was never written: compare accesses with the clocks of their warps.
 
-Each access looks at the keys of the granules that it touches (`shadow`), and asks the clocks (`clocks`) whether what
-they name happens before. One comparison shows for all accesses of an instruction that they are in order behind a
-barrier; only the others are looked at in detail.
+Each access reads the keys of the granules that it touches (`shadow`), and checks with the clocks (`clocks`) that the
+earlier accesses happen before it. After a barrier one comparison shows that all accesses of an instruction are in
+order; only the others are examined in detail.
 
-Not judged: local memory, arrays beyond a size, and reads of global memory by copies that something overwrites later.
+Not judged: local memory, very large arrays, and later overwrites of global memory that a copy reads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Registers of wgmma: fenced before a product reads them, and left alone until its group is waited for.
+"""Registers of wgmma: they must be fenced before a product reads them, and unused until a wait for its group.
 
-A stretch of instructions that touches registers of products reports each time that it begins; what it touches is read
-off its text once. Moves do not count: compilers copy registers of products wherever they like, and ptxas removes the
-copies or waits for the product itself.
+A stretch of instructions that touches registers of products reports each time that it begins; its registers are
+determined once, from its text. Moves do not count: compilers copy registers of products freely, and ptxas removes the
+copies or waits for the product.
 Source: PTX ISA 9.0, wgmma.fence, wgmma.mma_async, wgmma.wait_group.
 """
 

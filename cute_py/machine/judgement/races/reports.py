@@ -1,4 +1,4 @@
-"""Findings of the judges of memory: said once for each pair of instructions, with lines, threads and addresses."""
+"""Findings of the judges of memory: one for each pair of instructions, with lines, threads and addresses."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Reports:
         return self.code.instructions[number] if number < min(len(self.code.instructions), SITE_BITS) else None
 
     def agent(self, clocks: Clocks, key: int) -> str:
-        """Whose a key is."""
+        """The agent of a key, as text."""
         cluster, column = key >> CLUSTER & CLUSTER_BITS, key >> COLUMN & COLUMN_BITS
         warps = clocks.warps
         if column >= clocks.fixed:
@@ -102,14 +102,14 @@ class Reports:
         return self.warp(clocks, cluster, column % warps, 1) + kind
 
     def warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
-        """The threads of so many warps of a cluster, counted over all waves."""
+        """The threads of several warps of a cluster, as text; clusters are counted over all waves."""
         rank, inside = divmod(warp, clocks.per_cta)
         cta = cluster * self.m.cluster_size + rank
         x, y, z = (int(n) for n in self._numbers[cta]) if cta < len(self._numbers) else (-1, -1, -1)
         return f"CTA ({x}, {y}, {z}), threads {LANES * inside} to {LANES * (inside + count) - 1}"
 
     def where(self, array: Any, at: int) -> str:
-        """An address as texts have it."""
+        """An address as text."""
         m = self.m
         if array is m.shared:
             return f"shared address {m.shared_base + at % m.shared_stride:#x}"
@@ -175,7 +175,9 @@ class Reports:
         before = self.instruction(other)
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
-        text = f"{f.text()} and {self.agent(clocks, other)} ({line}) update {where}; a scope of .cta does not have both"
+        text = (
+            f"{f.text()} and {self.agent(clocks, other)} ({line}) update {where}; the scope .cta does not include both"
+        )
         self.add(
             ("scope too narrow", site.number), text, site.one, "error", threads=f.text(), address=where,
             other_threads=self.agent(clocks, other), other_line=None if before is None else before.line,
@@ -225,11 +227,11 @@ class Reports:
         text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; "
         if met:
             text += (
-                "a barrier.cluster separates its initialisation from that, but its arrival is relaxed and no fence "
-                "precedes it, so that it orders no memory"
+                "a barrier.cluster comes between its initialisation and this access, but the arrival is .relaxed and "
+                "no fence precedes it, so it does not order memory"
             )
         else:
-            text += "nothing orders its initialisation before that"
+            text += "nothing orders its initialisation before this access"
         severity = "warning" if met else "error"
         self.add(("initialisation not known", site.number), text, site.one, severity, threads=f.text(), barrier=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
@@ -255,8 +257,8 @@ class Reports:
         before = self.instruction(key)
         x, y, z = (int(n) for n in m.numbers[cta])
         text = (
-            f"{self.agent(clocks, key)} accesses the shared memory of CTA ({x}, {y}, {z}), and nothing orders that "
-            "before this CTA's exit"
+            f"{self.agent(clocks, key)} accesses the shared memory of CTA ({x}, {y}, {z}), and nothing orders this "
+            f"access before the CTA's exit"
         )
         self.add(
             ("exit before a peer is done", key >> SITE & SITE_BITS), text, before, "error",
@@ -264,11 +266,11 @@ class Reports:
         )  # fmt: skip
 
     def under_way(self, f: Frame, site: Site, rule: str, severity: str) -> None:
-        """A copy that nobody waited for, and its CTA exits."""
+        """A CTA exits while its copy is in flight."""
         what = "reads" if rule.startswith("store") else "writes"
-        text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that has it exits"
+        text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that owns the memory exits"
         if what == "reads" and _architecture_number(self.code.module.target) >= EXITS_EARLY:
-            text += "; CUTLASS's epilogues for sm_100 exit like that too, and devices run them"
+            text += "; CUTLASS's epilogues for sm_100 exit in the same way, and devices run them"
             severity = "warning"
         self.add((rule, site.number), text, site.one, severity, threads=f.text())
 

@@ -1,4 +1,4 @@
-"""Whether writes leave what is there: a race of equal values changes nothing."""
+"""Detect writes that leave memory unchanged: a race of equal values changes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Same:
-    """The bytes that an instruction writes, beside those that are there."""
+    """The bytes that an instruction writes, and the bytes before the write."""
 
     __slots__ = ("array", "count", "nbytes", "offsets", "shift", "values")
 
@@ -30,7 +30,7 @@ class Same:
         return found
 
     def equal(self, lanes: Array) -> Array:
-        """Flags of the granules of accesses whose bytes stay as they are."""
+        """Flags of the granules whose bytes stay unchanged."""
         new = self._new(lanes)
         if new is None:
             return np.zeros(len(lanes), np.bool_)

@@ -1,0 +1,112 @@
+"""Tensor maps that a kernel changes: is each change released, and acquired before a copy reads the map?
+
+The order is that of `cute_py.tma.emulator.tensormap_proxy`, between CTAs: a fence of any thread counts for its CTA.
+Changes are those of tensormap.replace and tensormap.cp_fenceproxy in global memory; ordinary stores to a map are not
+looked at, and what orders the two CTAs beside the fences is the matter of the other judges.
+Source: PTX ISA 9.0, membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cute_py.machine.faults import finding, place_text
+from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.judgement.rules import RULES
+from cute_py.ptx.parse import OperandKind
+from cute_py.tma.emulator.tensormap_proxy import MAP_BYTES, SCOPES, Agent, TensormapProxy
+
+if TYPE_CHECKING:
+    from cute_py.diagnostics import Diagnostic
+    from cute_py.machine.code import Code
+    from cute_py.machine.sites import Site
+    from cute_py.machine.threads import Array, Frame, Host
+
+RULE = "tensor map not ordered"
+
+
+def map_fences(code: Code) -> Observer:
+    """The judge of a kernel that changes tensor maps; else nobody."""
+    return MapFences(code) if any(one.opcode.startswith("tensormap.") for one in code.instructions) else Observer()
+
+
+class MapFences(Observer):
+    """The changes of each map, and the fences of each CTA."""
+
+    active = True
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.maps = TensormapProxy()
+        self._places: dict[tuple[int, int], tuple[int, Site]] = {}
+        """Map, by its array and its place there -> its number, as an address, and the instruction that changed it."""
+        self._unreleased: set[tuple[Agent, str]] = set()
+        """CTAs that have changed a map, and scopes in which they have not released since."""
+        self._found: dict[tuple[int, int], Diagnostic] = {}
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together; maps in global memory keep what earlier waves did to them."""
+        self.m = m
+
+    def _agent(self, cta: int) -> Agent:
+        cluster, rank = divmod(cta, self.m.cluster_size)
+        return Agent(rank, getattr(self.m, "wave", 0) * self.m.ctas + cluster)
+
+    def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
+        """A CTA writes a map."""
+        if array is self.m.shared:
+            return  # a copy in shared memory, which tensormap.cp_fenceproxy brings to its place
+        number, _ = self._places.get((id(array), start), ((len(self._places) + 1) * MAP_BYTES, site))
+        self._places[id(array), start] = number, site
+        agent = self._agent(cta)
+        self.maps.write(number, bytes(MAP_BYTES), agent=agent)
+        self._unreleased.update((agent, scope) for scope in SCOPES)
+        if released:
+            self._release(agent, released)
+
+    def _release(self, agent: Agent, scope: str) -> None:
+        if (agent, scope) in self._unreleased:
+            self._unreleased.discard((agent, scope))
+            self.maps.release(scope, agent=agent)
+
+    def fenced(self, f: Frame, site: Site) -> None:
+        """CTAs release what they have changed."""
+        if self._unreleased and {"tensormap::generic", "release"} <= set(site.modifiers):
+            scope = next(one for one in SCOPES if one in site.modifiers)
+            for cta, _ in f.parts:
+                self._release(self._agent(cta), scope)
+
+    def map_acquired(self, f: Frame, site: Site, cta: int, array: Array, start: int, scope: str) -> None:
+        """A CTA acquires a map."""
+        held = self._places.get((id(array), start))
+        if held is not None:
+            self.maps.acquire(held[0], scope, agent=self._agent(cta))
+
+    def map_read(self, f: Frame, site: Site, array: Array, start: int) -> None:
+        """Is the last change ordered before a copy?"""
+        held = self._places.get((id(array), start))
+        if held is None:
+            return
+        number, changed = held
+        _, ordering = self.maps.read(number, agent=self._agent(int(f.ctas[0])))
+        pair = site.number, changed.number
+        if not ordering.ordered and pair not in self._found:
+            text = (
+                f"a copy of {f.text()} reads a tensor map that {place_text(changed.one, self.code.files)} changed; the "
+                f"change is {ordering}"
+            )
+            tensor = next(one for one in site.operands if one.kind is OperandKind.TENSOR)
+            address = f"{tensor.base}+{tensor.added}" if tensor.added else tensor.base
+            facts = {
+                "threads": f.text(),
+                "map": address,
+                "other": changed.one.text,
+                "other_line": changed.one.line,
+            }
+            self._found[pair] = finding(
+                RULE, text, site.one, files=self.code.files, source=RULES[RULE].source, facts=facts
+            )
+
+    def findings(self) -> list[Diagnostic]:
+        """Return what was found."""
+        return list(self._found.values())

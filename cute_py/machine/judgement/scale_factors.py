@@ -1,0 +1,193 @@
+"""Whether the scale factors of a block-scaled tcgen05.mma are those of its operands, as far as copies show it.
+
+Tensor copies bring A, B and their scale factors to shared memory by tensor maps of their own, and tcgen05.cp brings
+the factors on to tensor memory. Known is, therefore, from which tensor map the factors in a column come. A product is
+wrong that takes sums of a product as factors, or factors of two maps for one operand. Two operands are exchanged where
+one product scales the maps of A and B the one way and another product the other way, or where the factors of each map
+have the number that fits the other operand alone: one for `block` elements of K of each row, rows counted up to a
+multiple of 128 and factors of a row to one of 4.
+
+Not known, and not judged: factors that ordinary stores wrote; a kernel that exchanges all factors of matrices of one
+shape; which block of K a factor belongs to, because several products may share one.
+Source: PTX ISA 9.0, tcgen05: block scaling, layouts of scale factors; cutlass/detail/sm100_blockscaled_layout.hpp for
+the multiples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.atom.smem_descriptor import Major
+from cute_py.machine.judgement.observer import AsyncWork, OperandRead, TensorColumns
+from cute_py.machine.sites import Site
+from cute_py.machine.tensor_memory.copy_shapes import COLUMNS
+from cute_py.machine.threads import Frame, Host
+
+_ISA: Final = "tcgen05.mma, block scaling; layouts of scale factors"
+RULE: Final = "scale factors"
+ROWS_OF_A_BLOCK: Final = 128
+FACTORS_OF_A_BLOCK: Final = 4
+
+
+@dataclass(slots=True)
+class WrittenTile:
+    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map and its
+    type; extents of the map, and bits of an element."""
+
+    place: int
+    nbytes: int
+    width: int
+    at: int
+    map_key: Any
+    data_type: str
+    read: bool = False
+    dims: tuple[int, ...] = ()
+    bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTile:
+    """An operand in shared memory, and the tiles that it reads."""
+
+    operand: OperandRead
+    tiles: list[WrittenTile]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaled:
+    """A product of a CTA: the tiles of A and B, and those of their scale factors."""
+
+    a: WrittenTile
+    sfa: WrittenTile
+    b: WrittenTile
+    sfb: WrittenTile
+
+
+class ScaleFactors:
+    """The tile, or the product, that wrote each column of tensor memory last."""
+
+    def __init__(self, say: Callable[..., None], where: Callable[[int], str]) -> None:
+        self._say, self._where = say, where
+        self._scaled: dict[tuple[Any, Any], tuple[Any, Any, int]] = {}
+        """Maps of A and B -> maps of their scale factors in the first such product, and its instruction."""
+
+        self._found: set[tuple[Any, Any]] = set()
+        """Maps of A and B whose exchange was found."""
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together."""
+        self._stride = m.shared_stride
+        self._tiles: list[WrittenTile] = []
+        self._columns = np.zeros((m.ctas, COLUMNS), np.int64)
+        """1 + number of the tile; -1 - number of the product's instruction; 0: not known."""
+
+    def copied(self, cells: TensorColumns, tiles: Sequence[WrittenTile | None]) -> None:
+        """A tcgen05.cp writes columns."""
+        number = 0
+        known = [tile for tile in tiles if tile is not None]
+        if known and len(known) == len(tiles) and all(tile.map_key == known[0].map_key for tile in known):
+            self._tiles.append(known[0])
+            number = len(self._tiles)
+        self._columns[cells.cta, cells.first : cells.last] = number
+
+    def forget(self, cta: int, first: int, last: int) -> None:
+        """A store writes columns."""
+        self._columns[cta, first:last] = 0
+
+    def multiplied(self, f: Frame, site: Site, work: AsyncWork, read: Sequence[ReadTile]) -> None:
+        """A product is issued."""
+        ctas = sorted({cells.cta for cells in work.cells})
+        for cta in ctas if work.block else ():
+            found = {
+                cells.what: self._source(f, site, cells)
+                for cells in work.cells
+                if cells.cta == cta and cells.what != "D"
+            }
+            sfa, sfb = found.get("SFA"), found.get("SFB")
+            mine = {one.operand.name: one for one in read if one.operand.start // self._stride == cta}
+            if sfa is None or sfb is None or len(mine) < 2 or any(len(one.tiles) == 0 for one in mine.values()):
+                continue
+            one = _Scaled(mine["A"].tiles[0], sfa, mine["B"].tiles[0], sfb)
+            majors = (mine["A"].operand.major, mine["B"].operand.major)
+            self._exchanged(f, site, one, work.block, majors)
+        for cells in work.cells:
+            if cells.what == "D":
+                self._columns[cells.cta, cells.first : min(cells.last, COLUMNS)] = -1 - site.number
+
+    def _source(self, f: Frame, site: Site, cells: TensorColumns) -> WrittenTile | None:
+        """The tile that scale factors come from; None: not known, or found wrong."""
+        held = self._columns[cells.cta, cells.first : cells.last]
+        operand = cells.what[2]
+        sums = held[held < 0]
+        if len(sums):
+            column = cells.first + int(np.flatnonzero(held < 0)[0])
+            text = (
+                f"{f.text()}: the scale factors of {operand} are in column {column}, which the product at "
+                f"{self._where(-1 - int(sums[0]))} overwrote with its accumulators"
+            )
+            self._say(site.number, RULE, text, {"cause": "sums", "column": column, "threads": f.text()}, source=_ISA)
+            return None
+        if (held == 0).any():
+            return None
+        tiles: list[WrittenTile] = [self._tiles[number - 1] for number in np.unique(held).tolist()]
+        other = next((tile for tile in tiles if tile.map_key != tiles[0].map_key), None)
+        if other is not None:
+            text = (
+                f"{f.text()}: the scale factors of {operand}, in columns {cells.first} to {cells.last - 1}, come from "
+                f"two tensor maps, through which {self._where(tiles[0].at)} and {self._where(other.at)} copied them"
+            )
+            facts = {"cause": "two tensor maps", "columns": f"{cells.first}..{cells.last - 1}", "threads": f.text()}
+            self._say(site.number, RULE, text, facts, source=_ISA)
+            return None
+        return tiles[0]
+
+    def _exchanged(self, f: Frame, site: Site, one: _Scaled, block: int, majors: tuple[Major, Major]) -> None:
+        """Compare a product with earlier ones of the same maps, and the numbers of factors with the extents."""
+        a, b, sfa, sfb = (tile.map_key for tile in (one.a, one.b, one.sfa, one.sfb))
+        if a == b:
+            return
+        before = self._scaled.setdefault((a, b), (sfa, sfb, site.number))
+        text = ""
+        if before[:2] != (sfa, sfb):
+            wrong = [name for name, mine, others in (("A", sfa, before[1]), ("B", sfb, before[0])) if mine == others]
+            if wrong:
+                text = (
+                    f"{f.text()}: the scale factors of {' and '.join(wrong)} come from the tensor map that the product "
+                    f"at {self._where(before[2])} uses for the other operand; one of the two uses is wrong"
+                )
+        elif sfa != sfb:
+            needed = factors_of(one.a.dims, majors[0], block), factors_of(one.b.dims, majors[1], block)
+            held = _numbers(one.sfa), _numbers(one.sfb)
+            if held == (needed[1], needed[0]) and held != needed:
+                text = (
+                    f"{f.text()}: A needs {needed[0]} scale factors and B {needed[1]}; the tensor map of A's factors "
+                    f"has {held[0]} and that of B's {held[1]}, so they are swapped"
+                )
+        if text and (a, b) not in self._found:
+            self._found.add((a, b))
+            self._say(site.number, RULE, text, {"cause": "exchanged", "threads": f.text()}, source=_ISA)
+
+
+def factors_of(dims: Sequence[int], major: Major, block: int) -> int:
+    """Scale factors of a matrix, with those that fill up its blocks of 128 rows by 4 factors.
+
+    Args:
+        dims: extents of its tensor map, innermost first. block: elements of K for each factor.
+
+    >>> factors_of((256, 100, 2), Major.K, 16), factors_of((100, 48), Major.MN, 32)
+    (4096, 512)
+    """
+    rows, depth = (dims[1], dims[0]) if major is Major.K else (dims[0], dims[1])
+    rows = -(-rows // ROWS_OF_A_BLOCK) * ROWS_OF_A_BLOCK
+    factors = -(-depth // (block * FACTORS_OF_A_BLOCK)) * FACTORS_OF_A_BLOCK
+    return rows * factors * math.prod(dims[2:])
+
+
+def _numbers(tile: WrittenTile) -> int:
+    """Bytes of the tensor that a map describes, each a scale factor."""
+    return math.prod(tile.dims) * tile.bits // 8
