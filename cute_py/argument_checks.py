@@ -5,13 +5,14 @@
     expect_integers(values, what, low, high, unit, count)     a sequence of them
     expect_integer_array(values, what)                        many of them, as an array
     items_of(values, what)                                    the items of an iterable that ends
-    has(value, *names)                                        attributes that an object really has refuse_mask(array,
-    what)                                  no masked array expect_name(value, what)                                  an
-    identifier, for texts that a compiler reads expect_expression(value, what)                            an expression,
-    for the same texts expect_choice(value, choices, what)                       one of a few values
-    expect_function(value, what)                              a function expect_fields(record)
-    every field of a dataclass, by its annotation NamedEnum, NamedFlag                                      bases of
-    enums that refuse an unknown name or value
+    has(value, *names)                                        attributes that an object really has
+    refuse_mask(array, what)                                  no masked array
+    expect_name(value, what)                                  an identifier, for texts that a compiler reads
+    expect_expression(value, what)                            an expression, for the same texts
+    expect_choice(value, choices, what)                       one of a few values
+    expect_function(value, what)                              a function
+    expect_fields(record)                                     every field of a dataclass, by its annotation
+    NamedEnum, NamedFlag                                      bases of enums that refuse an unknown name or value
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
 out of range an InvalidValueError; no check raises anything else, for any value. An integer beyond `MAX_INTEGER`
@@ -227,7 +228,7 @@ def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") ->
 def _around_index(what: str) -> tuple[str, str]:
     """The text before and after the index of an item: 'shape[0]' for 'the shape', 'item 0 of the sizes of a box'."""
     name = what.removeprefix("the ")
-    return ("item ", f" of {what}") if " " in name else (f"{name}[", "]")
+    return ("item ", f" of {what}") if name != what and " " in name else (f"{name}[", "]")
 
 
 def expect_integers(

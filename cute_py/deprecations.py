@@ -64,7 +64,8 @@ def renamed(
     """Make the `__getattr__` of a module with renamed public names. `names` maps the former name to today's name.
 
     Today's name includes its module if it is defined elsewhere. A former name works until the next minor version; its
-    use gives a DeprecationWarning that names the new one (docs/stability.md).
+    use gives a DeprecationWarning that names the new one (docs/stability.md). `stacklevel` is 3 if the module's own
+    `__getattr__` calls the result.
 
     Args:
         ended: name without a new one -> (its home until it ends, the calls that replace it).

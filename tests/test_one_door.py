@@ -117,9 +117,9 @@ REFUSED: list[Refusal] = [
     ("no operation", lambda: Op("SM90_TMA_LODE"), InvalidValueError, "unknown TMA operation 'SM90_TMA_LODE'"),
     ("a layout as tensor", lambda: load("(4,8):(8,1)"), InvalidTypeError, "a layout has no address"),
     ("sizes as tensor", lambda: load((256, 128)), InvalidTypeError, "a layout has no address"),
-    ("a tile as layout", lambda: load(X, (128, 64)), InvalidTypeError, "a tile has no order in shared memory;"),
-    ("its text", lambda: load(X, "128x64"), InvalidTypeError, "a tile has no order in shared memory; expected the"),
-    ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "a tile has no order in shared memory; expected"),
+    ("a tile as layout", lambda: load(X, (128, 64)), InvalidTypeError, "define an order in shared memory"),
+    ("its text", lambda: load(X, "128x64"), InvalidTypeError, "sizes alone don't define an order in shared memory"),
+    ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "sizes alone don't define an order in shared memory"),
     ("no operands", lambda: dataclasses.replace(MMA, layouts={}), InvalidValueError, "layouts of an MMA atom must"),
     ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout from"),
 ]  # fmt: skip

@@ -2,10 +2,10 @@
 
     make_tiled_copy(atom, threads, values)        threads and values each placed in the tile
     make_tiled_copy_A|B|C(atom, tiled_mma)        each thread copies its part of the MMA
-    make_tiled_copy_C_atom(atom, tiled_mma)       the same, with one atom's values at a time make_tiled_copy_S|D(atom,
-    tiled_copy)         the source (destination) of another copy make_cotiled_copy(atom, layout_TV, data)      (thread,
-    value) -> offset in the memory of `data` make_tmem_copy(atom, tensor)                  four warps over a tensor in
-    tensor memory
+    make_tiled_copy_C_atom(atom, tiled_mma)       the same, with one atom's values at a time
+    make_tiled_copy_S|D(atom, tiled_copy)         the source (destination) of another copy
+    make_cotiled_copy(atom, layout_TV, data)      (thread, value) -> offset in the memory of `data`
+    make_tmem_copy(atom, tensor)                  four warps over a tensor in tensor memory
 
 Source: cute/atom/copy_atom.hpp; copy_traits_sm100.hpp (make_tmem_copy).
 """

@@ -1,11 +1,11 @@
 """Pictures of the elements that each thread holds, character for character as in C++: print_latex and print_svg.
 
-    latex    C at (0,0), A on its left, B above; for a copy, the source and on its right the destination svg      the
-    same picture of an MMA, with cells of 20 units
+    latex    C at (0,0), A on its left, B above; for a copy, the source and on its right the destination
+    svg      the same picture of an MMA, with cells of 20 units
 
 A cell shows the first thread and value that hold it, in one of eight colours by thread modulo 8. Elements beyond the
-tile, which the layout of an MMA with threads along K has, are omitted.
-Source: cute/util/print_latex.hpp, print_svg.hpp.
+tile, which the layout of an MMA with threads along K has, are omitted. Source: cute/util/print_latex.hpp,
+print_svg.hpp.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable
 from typing import Any, Final, SupportsInt
 
 from cute_py.argument_checks import expect_integer, is_integer, record
@@ -40,7 +41,15 @@ from cute_py.atom.smem_descriptor import (
     as_swizzle,
 )
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError, TmemError, given
+from cute_py.errors import (
+    InvalidTypeError,
+    InvalidValueError,
+    LayoutError,
+    StaticAssertError,
+    TmemError,
+    given,
+    unless_refused,
+)
 from cute_py.layout import (
     ComposedLayout,
     Int,
@@ -395,6 +404,23 @@ def _umma_swizzle(swizzle: Swizzle) -> SmemSwizzle:
     return SmemSwizzle.B128_ATOM32
 
 
+def _hinting_static(
+    describe: Callable[[Major, Tensor], SmemDescriptor], major: Major, tensor: Tensor
+) -> SmemDescriptor:
+    """Describe an operand; if static numbers would be accepted, the error of run-time numbers says so."""
+    try:
+        return describe(major, tensor)
+    except StaticAssertError as error:
+        layout = getattr(tensor, "layout", None)
+        if not isinstance(layout, Layout) or is_static(layout):
+            raise
+        made = unless_refused(lambda: describe(major, make_tensor(tensor.engine, static(layout))))
+        if made is None:
+            raise
+        hint = f"cute.static(tensor.layout) makes the numbers static; then the descriptor is {made.encode():#x}"
+        raise StaticAssertError(error.headline, error.facts, hint) from None
+
+
 def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
     """Make the 64-bit descriptor of one instruction's operand, for wgmma.
 
@@ -412,7 +438,10 @@ def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
     >>> print(make_gmma_desc("K", tile))
     0x4000004000010042
     """
-    major = as_major(major)
+    return _hinting_static(_gmma_desc, as_major(major), tensor)
+
+
+def _gmma_desc(major: Major, tensor: Tensor) -> SmemDescriptor:
     pointer, swizzle, layout = _units(tensor, "GMMA")
     if swizzle.base != 4 or swizzle.shift != 3 or not 0 <= swizzle.bits <= 3:
         raise StaticAssertError("Unsupported layout swizzle", {"swizzle": swizzle})
@@ -444,7 +473,10 @@ def make_umma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
     >>> print(make_umma_desc("K", make_tensor(make_smem_ptr(1024, "half"), layout)))
     0x4000404000010040
     """
-    major = as_major(major)
+    return _hinting_static(_umma_desc, as_major(major), tensor)
+
+
+def _umma_desc(major: Major, tensor: Tensor) -> SmemDescriptor:
     pointer, swizzle, layout = _units(tensor, "UMMA")
     mode = _umma_swizzle(swizzle)
     base32 = mode is SmemSwizzle.B128_ATOM32

@@ -1,4 +1,4 @@
-"""Checkpoints in .safetensors files: their weights from and into block-scaled formats, and what each tensor is."""
+"""Checkpoints in .safetensors files: convert weights to and from block-scaled formats, and describe each tensor."""
 
 from cute_py.checkpoints.convert import ConversionReport as ConversionReport
 from cute_py.checkpoints.convert import ConvertedTensor as ConvertedTensor

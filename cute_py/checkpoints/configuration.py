@@ -1,4 +1,5 @@
-"""config.json of a converted checkpoint: its `quantization_config`, as compressed-tensors and ModelOpt write it."""
+"""The config.json of a converted checkpoint, with a `quantization_config` as compressed-tensors and ModelOpt write
+it."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from cute_py.formats.stored_weights import Convention
 
 
 def converted_configuration(text: str, row: Convention | None, kept: Sequence[str]) -> str:
-    """A model's configuration with the `quantization_config` of a convention; None: without one.
+    """Return a model's configuration with the `quantization_config` of a convention, or without it for None.
 
     Args:
         kept: weights that were not converted.

@@ -1,8 +1,9 @@
-"""Convert the weights of a checkpoint: into a block-scaled format, into another one, or back to plain numbers.
+"""Convert the weights of a checkpoint to a block-scaled format, to another format, or back to plain numbers.
 
-headers      what each tensor is, and which of them the patterns name
-plan         for each file: names, types, shapes and places of the new tensors; nothing is written before that
-files        a piece of rows at a time, into a file beside its name (`journal`), which is renamed when it is complete
+headers      the role of each tensor, and the names that the patterns select
+plan         for each file: names, types, shapes and positions of the new tensors; nothing is written before the plan is
+             complete
+files        a piece of rows at a time, into a temporary file (`journal`), which is renamed when it is complete
 index        the index, the checksums and the configuration follow the last file
 """
 
@@ -44,10 +45,10 @@ CHECKSUMS: Final = "checksums.json"
 
 @dataclass(frozen=True, slots=True)
 class ConvertedTensor:
-    """A tensor of the source and what became of it.
+    """A tensor of the source, and the work that was done on it.
 
     Attributes:
-        name: of the weight or the tensor. work: 'quantise', 'requantise', 'reorder', 'dequantise' or 'copy'.
+        name: the name of the weight or tensor. work: 'quantise', 'requantise', 'reorder', 'dequantise' or 'copy'.
         why: the reason why a tensor is copied. file: the new file. checksums: SHA-256 of each new tensor.
     """
 
@@ -64,7 +65,7 @@ class ConvertedTensor:
 
 @dataclass(frozen=True, slots=True)
 class ConversionReport:
-    """Result of a conversion: the tensors, the files, and how many tensors an earlier run had written."""
+    """The result of a conversion: the tensors, the files, and the number of tensors that an earlier run wrote."""
 
     tensors: tuple[ConvertedTensor, ...]
     files: tuple[Path, ...]
@@ -87,7 +88,7 @@ class _Options:
         return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns)
 
     def chosen(self, name: str) -> str:
-        """The reason why a name is not converted; empty: it is."""
+        """The reason why a name is not converted, or an empty text if it is."""
         if not self.matches(name):
             return "no pattern names it"
         kept = next((pattern for pattern in self.keep if fnmatch.fnmatchcase(name, pattern)), None)
@@ -117,31 +118,31 @@ def convert(
     force: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> ConversionReport:
-    """Convert the weights of a checkpoint into new files of the same names in the folder `out`.
+    """Convert the weights of a checkpoint to new files with the same names in the folder `out`.
 
-    A file appears whole or not at all. After an interruption the same call goes on where the journal ends; the result
-    has the same bytes. Memory is bounded by the largest tensor.
+    Files are written atomically. After an interruption, the same call continues at the end of the journal, and gives
+    the same bytes. Memory is bounded by the largest tensor.
 
     Args:
         source: a .safetensors file, an index, or a folder. out: a folder; it is made if it does not exist.
         to: a `Format` or its text, or 'bfloat16', 'float16', 'float32' for plain numbers.
         convention: names and types of the new tensors: 'cute', 'compressed-tensors', 'modelopt' or 'torchao'.
-        patterns, keep: names that are converted, without those that stay as they are.
+        patterns, keep: patterns of names to convert, and of names to keep unchanged.
         requantize: whether a weight in another format may be dequantised and quantised again.
         device: 'host', or 'cuda': blocks are scaled and rounded on the GPU. force: replace files that are in `out`.
-        progress: called with bytes done and bytes in all.
+        progress: a function that is called with the bytes done and the total bytes.
     Raises:
-        FileFormatError: a file that can't be read or written, or is there already.
-        InvalidValueError: a format that the convention does not store, a weight in another format, patterns that match
+        FileFormatError: a file can't be read or written, or exists already.
+        InvalidValueError: the convention does not store the format, a weight has another format, or the patterns match
             no name.
-        DeviceError: 'cuda', and no GPU.
+        DeviceError: device is 'cuda', and there is no GPU.
     """
     checkpoint = open_checkpoint(source)
     options = replace(_options(to, convention, patterns, keep, requantize), device=device)
     if expect_choice(expect(device, str, "device"), DEVICES, "device") == "cuda":
         expect_on_device(options.to)
     wrong = [*checkpoint.weights.problems, *(one for weight in checkpoint.weights.weights for one in weight.problems)]
-    refuse(FileFormatError, wrong, "the checkpoint is not sound; nothing is written")
+    refuse(FileFormatError, wrong, "the checkpoint has errors, so nothing is written")
     works = _plan(checkpoint, options)
     _expect_a_match([one.source.name for some in works.values() for one in some], options)
     folder = Path(out)
@@ -152,11 +153,13 @@ def convert(
     goals = {file: folder / file.name for file in checkpoint.files}
     for file, goal in goals.items():
         if goal.resolve() == file.resolve():
-            raise FileFormatError(f"{goal}: it is a file of the source", hint="another folder")
+            raise FileFormatError(f"{goal}: the new file would replace a file of the source", hint="another folder")
     jobs = {file: _job(checkpoint, file, works[file], options) for file in checkpoint.files}
     for file, goal in goals.items():
         if goal.exists() and not force and completed_records(goal, jobs[file]) is None and not _unfinished(goal):
-            raise FileFormatError(f"{goal}: it is there already", hint="force replaces it (--force)").of_rule("exists")
+            raise FileFormatError(f"{goal}: the file exists already", hint="force replaces it (--force)").of_rule(
+                "exists"
+            )
     for file, goal in goals.items():
         done, taken = _file(goal, jobs[file], works[file], checkpoint, file, options, report)
         resumed += taken
@@ -287,7 +290,7 @@ def _weight_work(source: Source, options: _Options) -> list[_Work]:
     if not options.requantize:
         differ = [field for field in SAME_BYTES if getattr(form, field) != getattr(weight.format, field)]
         facts = {"source": weight.format, "destination": form, "differ in": ", ".join(differ)}
-        text = f"{given(source.name)} is in another format already"
+        text = f"{given(source.name)} already has another format"
         raise InvalidValueError(text, facts, "requantize (--requantize) dequantises and quantises again").of_rule(
             "requantize"
         )

@@ -1,4 +1,4 @@
-"""Descriptions of checkpoints: formats, the order of scales and how certain it is, and what is wrong."""
+"""Descriptions of checkpoints: formats, the order of scales with its certainty, and errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IN_A_FILE: Final = ("address",)
 
 @dataclass(frozen=True, slots=True)
 class DescribedWeight:
-    """A quantised weight: where it is, the order of its scales as text, and what is wrong with it."""
+    """A quantised weight, the order of its scales as text, and its errors."""
 
     weight: StoredWeight
     order: str
@@ -56,7 +56,8 @@ class DescribedWeight:
 class CheckpointDescription:
     """Description of a checkpoint.
 
-    Attributes: `weights` in a format; `others`, name -> type and shape as text; `problems` of no weight; `scope`.
+    Attributes: `weights`, the weights in a format; `others`, the type and shape of other tensors by name; `problems`
+        that belong to no weight; `scope`.
     """
 
     title: str
@@ -67,7 +68,7 @@ class CheckpointDescription:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """Everything that is wrong, without warnings."""
+        """All errors, without warnings."""
         every = [*self.problems, *(one for weight in self.weights for one in weight.found)]
         return tuple(one for one in every if one.severity == "error")
 
@@ -93,10 +94,10 @@ def describe_checkpoint(
     """Describe each tensor of a checkpoint: its role, the order of its scales, and its faults.
 
     Args:
-        path: a .safetensors file, an index, or a folder. reference: the checkpoint that it was made from; its numbers
-            decide the order of the scales.
+        path: a .safetensors file, an index, or a folder. reference: the original checkpoint; its numbers decide the
+            order of the scales.
     Raises:
-        FileFormatError: a file that can't be read.
+        FileFormatError: a file can't be read.
     """
     checkpoint = open_checkpoint(path)
     original = None if reference is None else open_checkpoint(reference)
@@ -180,10 +181,10 @@ def _matched(
     own = next((m for m in matches if not m.transposed and str(m.order) == name), None)
     if own is not None and own.equal > 0.9:
         share = "all" if own.equal == 1.0 else f"{own.equal:.1%} of the"
-        return f"{name}: {share} scales are those of the reference in this order", True, []
+        return f"{name}: {share} scales equal the reference in this order", True, []
     if best is None or best.equal < 0.9:
         return None
-    text = f"the scales are in the order {best.order}, and {weight.convention.name} says {name}: {best.text}"
+    text = f"the scales are in the order {best.order}, but {weight.convention.name} says {name}: {best.text}"
     wrong = Diagnostic("scale-order", weight.name, text=text, fixes=(f"cute-py convert --scales '{best.order}'",))
     return f"{best.order}, found by the reference", True, [wrong]
 
@@ -196,13 +197,13 @@ def _check_sums(checkpoint: Checkpoint) -> tuple[list[Diagnostic], bool]:
     try:
         wanted = dict(json.loads(path.read_text())["sha256"])
     except (OSError, ValueError, KeyError, TypeError):
-        return [Diagnostic("checksum", text=f"{path}: no JSON with checksums of tensors")], False
+        return [Diagnostic("checksum", text=f"{path}: the file is not JSON with checksums of tensors")], False
     found = []
     for name, tensor in checkpoint.tensors.items():
         if name not in wanted:
             found.append(Diagnostic("checksum", name, text=f"{given(name)} has no checksum in {CHECKSUMS}"))
         elif sha256(tensor) != wanted[name]:
-            found.append(Diagnostic("checksum", name, text=f"{given(name)}: other bytes than those of its checksum"))
+            found.append(Diagnostic("checksum", name, text=f"{given(name)}: the bytes do not match the checksum"))
     return found, True
 
 

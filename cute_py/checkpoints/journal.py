@@ -1,10 +1,10 @@
-"""A file that is written in any number of runs, and appears whole under its name or not at all.
+"""A file that may be written in several runs, and gets its name only when it is complete.
 
     .NAME.part       the file: its header, then tensors at their places
-    .NAME.journal    line 1: what is converted into what; then a line for each tensor whose bytes are on the disk
+    .NAME.journal    line 1: the job; then a line for each tensor whose bytes are on the disk
 
 Bytes reach the disk before their line does. After an interruption, even by SIGKILL or a loss of power, the next run
-takes up what the journal has, checks it against its checksums, and goes on. Another job's leftovers are dropped.
+reads the journal, verifies its checksums, and continues. Leftovers of another job are dropped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CHUNK: Final = 1 << 22
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring the names of a folder onto the disk."""
+    """Flush the names of a folder to the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -38,11 +38,11 @@ def sync_folder(folder: Path) -> None:
 
 
 class PartFile:
-    """A file in the making.
+    """A file that is not complete yet.
 
     Args:
-        path: its name in the end. job: what the file is made of; leftovers of another job are dropped.
-        header: its first bytes; their number stays. places: tensor -> (offset, bytes).
+        path: its final name. job: the description of the job; leftovers of another job are dropped.
+        header: its first bytes; their number can't change. places: the (offset, bytes) of each tensor.
     """
 
     def __init__(self, path: Path, job: str, header: bytes, places: Mapping[str, tuple[int, int]]) -> None:
@@ -128,7 +128,7 @@ class PartFile:
         at = self._at.setdefault(name, 0)
         data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
         if at + len(data) > count:
-            raise FileFormatError(f"{name}: {at + len(data)} bytes; its place has {count}")
+            raise FileFormatError(f"{name} has {at + len(data)} bytes; must have at most {count}")
         self._file.seek(begin + at)
         self._file.write(data)
         self._sums.setdefault(name, hashlib.sha256()).update(data)
@@ -136,10 +136,10 @@ class PartFile:
         self._unsynced += len(data)
 
     def finish(self, work: str, **notes: Any) -> None:
-        """A piece of work is done: every tensor that it wrote has all its bytes."""
+        """Record that a piece of work is done: every tensor that it wrote has all its bytes."""
         for name, at in self._at.items():
             if at != self.places[name][1]:
-                raise FileFormatError(f"{name}: {at} bytes; its place has {self.places[name][1]}")
+                raise FileFormatError(f"{name} has {at} bytes; must have {self.places[name][1]}")
         sums = {name: found.hexdigest() for name, found in self._sums.items()}
         self.done[work] = {"work": work, "sums": sums, **notes}
         self._waiting.append(self.done[work])
@@ -148,7 +148,7 @@ class PartFile:
             self.sync()
 
     def sync(self) -> None:
-        """Bring what is done onto the disk, then into the journal."""
+        """Flush completed work to the disk, and then record it in the journal."""
         self._file.flush()
         os.fsync(self._file.fileno())
         for record in self._waiting:
@@ -158,7 +158,7 @@ class PartFile:
     def complete(self, header: bytes) -> None:
         """Write the final header, and give the file its name."""
         if len(header) != len(self.header):
-            raise FileFormatError(f"{self.path}: a header of {len(header)} bytes; its place has {len(self.header)}")
+            raise FileFormatError(f"{self.path}: the header has {len(header)} bytes; must have {len(self.header)}")
         self.sync()
         self._file.seek(0)
         self._file.write(header)
@@ -170,7 +170,7 @@ class PartFile:
 
 
 def completed_records(path: Path, job: str) -> dict[str, dict[str, Any]] | None:
-    """The records of a file that an earlier run of the same job completed_records; None: there is none."""
+    """The records of a file that an earlier run of the same job completed, or None."""
     journal = path.with_name(f".{path.name}.journal")
     if not path.exists() or not journal.exists() or path.with_name(f".{path.name}.part").exists():
         return None

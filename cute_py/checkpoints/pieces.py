@@ -1,4 +1,5 @@
-"""The bytes of converted tensors, a piece of rows at a time: memory is bounded by a piece and by a tensor's scales."""
+"""The bytes of converted tensors, a piece of rows at a time, so that memory is bounded by a piece and the scales of a
+tensor."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class Source:
 
     @property
     def dtype(self) -> str:
-        """The type of the numbers, or what the file says that they were made from."""
+        """The type of the numbers, or their original type if the file names it."""
         if self.weight is None:
             return self.tensors["data"].dtype.name
         return self.weight.dtype or "bfloat16"
@@ -84,7 +85,7 @@ Rows = Callable[[int, int, int], NDArray[Any]]
 
 
 def total_of(source: Source) -> np.float32 | None:
-    """The tensor scale of a quantised weight; None: it has none."""
+    """The tensor scale of a quantised weight, or None."""
     if source.weight is None or "total" not in source.tensors:
         return None
     return read_total(source.weight, source.tensors["total"].mapped())
@@ -97,7 +98,7 @@ def _grid_of(source: Source, weight: StoredWeight) -> NDArray[Any]:
 
 
 def rows_of(source: Source) -> Rows:
-    """The rows of a weight as numbers: as they are stored, or float32 of a quantised weight."""
+    """The rows of a weight as numbers: the stored numbers, or float32 for a quantised weight."""
     weight = source.weight
     if weight is None:
         return source.stored_rows
@@ -133,7 +134,8 @@ def _walk(source: Source, height: int) -> Iterator[tuple[int, int, int]]:
 
 
 def streams(form: Format) -> bool:
-    """Whether a format is made of pieces of rows alone: blocks have a number of rows, and rows stay rows.
+    """Whether a format can be made in pieces of rows: blocks have a fixed number of rows, and the data is not
+    transposed.
 
     >>> streams(cute.formats.nvfp4()), streams(cute.formats.fp8("column"))
     (True, False)
@@ -142,15 +144,16 @@ def streams(form: Format) -> bool:
 
 
 def expect_on_device(to: Format | DType) -> None:
-    """Refuse what a GPU does not compute here.
+    """Refuse a conversion that is not supported on a GPU.
 
     Raises:
-        DeviceError: no GPU. InvalidValueError: plain numbers, or a format that is not made of pieces of rows.
+        DeviceError: there is no GPU. InvalidValueError: the result has plain numbers, or a format that can't be made in
+            pieces of rows.
     """
     if isinstance(to, DType) or not streams(to):
-        raise InvalidValueError(f"to {to} on a device; must be a format whose blocks have a number of rows").of_rule(
-            "device"
-        )
+        raise InvalidValueError(
+            f"conversion to {to} is not supported on a device; must be a format with a fixed number of rows per block"
+        ).of_rule("device")
     expect_device_format(to)
     open_device()
 
@@ -178,7 +181,7 @@ def quantise(
     write: Write,
     device: str = "host",
 ) -> int | None:
-    """Write a weight in a format; returns the bits of its tensor scale."""
+    """Write a weight in a format, and return the bits of its tensor scale."""
     rows, weight = rows_of(source), source.weight
     height = math.lcm(form.block[0] or 1, 1 if weight is None else weight.format.block[0] or 1)
     largest = 0.0
@@ -229,7 +232,7 @@ def dequantise(source: Source, dtype: DType, name: str, write: Write) -> None:
 
 
 def copied(tensor: StoredTensor, name: str, write: Write) -> None:
-    """Write a tensor as it is, under a name."""
+    """Write a tensor unchanged, under a name."""
     for at in range(0, tensor.nbytes, PIECE):
         write(name, tensor.part(at, min(PIECE, tensor.nbytes - at)))
 
@@ -237,7 +240,7 @@ def copied(tensor: StoredTensor, name: str, write: Write) -> None:
 def shapes_of(
     form: Format, row: Convention, names: Mapping[str, str], shape: tuple[int, ...]
 ) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Name -> (element type, shape) of the tensors that a row stores of a weight."""
+    """The (element type, shape) of each tensor that a row stores for a weight, by name."""
     data = form.dtype.name if form.number.bits == 8 else "uint8"
     scales = row.scale_types[0] if row.scale_types else form.scale_dtype.name
     made = {

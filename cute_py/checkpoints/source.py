@@ -1,4 +1,4 @@
-"""A checkpoint: one .safetensors file, the files of an index, or those of a folder; all tensors by name."""
+"""A checkpoint: one .safetensors file, the files of an index, or the files of a folder, with all tensors by name."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Checkpoint:
     """The files of a checkpoint.
 
     Attributes:
-        files: file -> its tensors and metadata. index: the name of the index, None: it has none.
-        tensors: every tensor by name. weights: the quantised weights among them, the other tensors, and what is wrong.
+        files: the tensors and metadata of each file. index: the name of the index, or None.
+        tensors: every tensor by name. weights: the quantised weights among them, the other tensors, and errors.
     """
 
     files: Mapping[Path, StoredFile]
@@ -41,13 +41,13 @@ class Checkpoint:
 
 
 def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read the headers of a checkpoint, and nothing else.
+    """Read only the headers of a checkpoint.
 
     Args:
         path: a .safetensors file, an index `*.safetensors.index.json`, or a folder that has either.
     Raises:
-        FileFormatError: no such file, no such format, a tensor that two files have, or an index that names a file or
-            a tensor that is not there.
+        FileFormatError: a file does not exist or has another format, two files have the same tensor, or an index names
+            a missing file or tensor.
     """
     files, index, listed = _paths(Path(path))
     stored = {file: stored_file(file) for file in files}
@@ -85,11 +85,13 @@ def _paths(path: Path) -> tuple[list[Path], Path | None, dict[str, Path]]:
     if path.is_dir():
         indices = sorted(path.glob(f"*{INDEX_SUFFIX}"))
         if len(indices) > 1:
-            raise FileFormatError(f"{path}: {len(indices)} indices; name one: {', '.join(i.name for i in indices)}")
+            raise FileFormatError(
+                f"{path}: the folder has {len(indices)} indices; name one: {', '.join(i.name for i in indices)}"
+            )
         if not indices:
             files = sorted(file for file in path.glob("*.safetensors") if not file.name.startswith("."))
             if not files:
-                raise FileFormatError(f"{path}: no .safetensors file and no index in this folder")
+                raise FileFormatError(f"{path}: the folder has neither a .safetensors file nor an index")
             return files, None, {}
         path = indices[0]
     if not path.name.endswith(INDEX_SUFFIX):
@@ -100,7 +102,7 @@ def _paths(path: Path) -> tuple[list[Path], Path | None, dict[str, Path]]:
     except OSError as error:
         raise FileFormatError(f"{path}: can't be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise FileFormatError(f"{path}: no index: it must be JSON with a weight_map of tensors and files") from None
+        raise FileFormatError(f"{path}: an index must be JSON with a weight_map of tensors and files") from None
     if not placed:
         raise FileFormatError(f"{path}: its weight_map is empty")
     return list(dict.fromkeys(placed.values())), path, placed

@@ -164,7 +164,7 @@ def only_one(*arguments: str | None) -> None:
     """
     count = arguments.count(STANDARD_INPUT)
     if count > 1:
-        raise InvalidValueError(f"{count} arguments are -; standard input can be read only once")
+        raise InvalidValueError(f"{count} arguments are -, but standard input can be read only once")
 
 
 @contextmanager

@@ -32,10 +32,11 @@ def register(command: argparse.ArgumentParser) -> None:
     command.description = (
         "Checks each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
         "architecture, expected bytes, alignment, fences, commits, waits, multicast. A .cu file is compiled to "
-        "PTX first. For a cubin it only lists the instructions. With a launch (--grid, --block, --cluster, --kernel, "
-        "--dynamic-shared or --arg, as `run` takes them) it also runs the kernel and judges the run; no array is "
-        "written back. The answer ends with what was judged, and what was not judged and why. The exit status is 1 if "
-        "a rule is broken; with --strict also if anything was not judged."
+        "PTX first. The instructions of a cubin are only listed. With the launch options of `run` (--grid, "
+        "--block, --cluster, --kernel, --dynamic-shared or --arg) the command also runs the kernel and judges "
+        "the run; no array is written back. The answer ends with the properties that were judged, and those that "
+        "were not, with the reason. The exit status is 1 if a rule is broken, and with --strict also if a "
+        "property was not judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
@@ -62,7 +63,7 @@ def register(command: argparse.ArgumentParser) -> None:
     )
     launch_arguments(command)
     command.add_argument(
-        "--strict", action="store_true", help="exit with 1 if anything was not judged; in a cubin, nothing is"
+        "--strict", action="store_true", help="exit with 1 if a property was not judged; nothing is judged in a cubin"
     )
     json_option(command, run)
 
@@ -78,7 +79,7 @@ def _content(name: str) -> bytes:
             reason = getattr(error, "strerror", None) or error
             raise FileFormatError(f"{shortened(name)}: can't be read: {reason}") from None
     if len(data) > MAX_FILE:
-        raise FileFormatError(f"{shortened(name)}: larger than {MAX_FILE} bytes, the maximum for a module")
+        raise FileFormatError(f"{shortened(name)}: the file has more than {MAX_FILE} bytes, the maximum for a module")
     if not data:
         raise FileFormatError(f"{shortened(name)}: the file is empty")
     return data
@@ -88,17 +89,19 @@ def _text(name: str, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise FileFormatError(f"{shortened(name)}: neither PTX nor a cubin") from None
+        raise FileFormatError(f"{shortened(name)}: the file is neither PTX nor a cubin") from None
 
 
 def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
     from cute_py.ptx.module import copy_engine_code, disassemble
 
     if data.startswith(_ELF) and int.from_bytes(data[18:20], "little") != _CUDA_MACHINE:
-        text = f"{shortened(options.file)}: a host program, not GPU code"
+        text = f"{shortened(options.file)}: the file is a host program, not GPU code"
         raise FileFormatError(text, hint="cuobjdump -xelf all")
     if data.startswith(_FATBIN):
-        raise FileFormatError(f"{shortened(options.file)}: a fat binary", hint="cuobjdump -xelf all, then its cubins")
+        raise FileFormatError(
+            f"{shortened(options.file)}: the file is a fat binary", hint="cuobjdump -xelf all, then its cubins"
+        )
     listed = copy_engine_code(disassemble(data))
     count = sum(map(len, listed.values()))
     scope = Scope((), (f"{counted(count, 'instruction')}: machine code is only listed, and no rule is checked",))

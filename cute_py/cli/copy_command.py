@@ -1,5 +1,5 @@
-"""`cute-py copy`: a tensor from a file into another, is it equal? Tile by tile through the emulated TMA engine, or
-whole in another order or layout.
+"""`cute-py copy`: copy a tensor from a file and compare the result. The copy goes tile by tile through the emulated TMA
+engine, or moves the whole tensor into another order or layout.
 
 From an array and a tile to an atom, for this command and `demo`: layouts, swizzle, atom, and verified fixes of a
 refusal.
@@ -65,7 +65,7 @@ def parse_tile(text: str) -> tuple[int, ...]:
     """`128x64`, `(128, 64)` or `(_128,_64)` -> (128, 64); rows first, as the array's shape.
 
     Raises:
-        InvalidValueError: no positive integers, or more than five.
+        InvalidValueError: the text is not one to five positive integers.
 
     >>> parse_tile("128x64")
     (128, 64)
@@ -83,9 +83,11 @@ def parse_tile(text: str) -> tuple[int, ...]:
 
 
 def full_tile(tile: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A tile for every dimension: a shorter tile is that of the last dimensions."""
+    """Complete a tile to every dimension; a shorter tile applies to the last dimensions."""
     if len(tile) > len(shape):
-        raise InvalidValueError(f"the tile has {len(tile)} modes; must have at most those of the array, shape {shape}")
+        raise InvalidValueError(
+            f"the tile has {len(tile)} modes; must have at most as many as the array, of shape {shape}"
+        )
     return (1,) * (len(shape) - len(tile)) + tile
 
 
@@ -101,7 +103,7 @@ def swizzle_option(text: str) -> str:
     """One of `SWIZZLES`, from any spelling of it.
 
     Raises:
-        argparse.ArgumentTypeError: no such swizzle.
+        argparse.ArgumentTypeError: the swizzle does not exist.
 
     >>> swizzle_option("SWIZZLE_128B"), swizzle_option("NONE")
     ('128B', 'none')
@@ -119,7 +121,8 @@ def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order:
         array: numpy array of rank 1 to 5; tile: one size per dimension, or for the last ones.
         order: 'row' (last dimension contiguous) or 'col'; default: as the array lies.
     Raises:
-        TmaLimitError, GBasisError: with what would work, where the tile or the swizzle is at fault.
+        TmaLimitError, GBasisError: the copy is refused; the text has changes that work, if the tile or the swizzle is
+            the cause.
     """
     import numpy as np
 
@@ -128,12 +131,12 @@ def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order:
     dtype = as_dtype(array.dtype)
     width = array.dtype.itemsize
     if width not in (1, 2, 4, 8):
-        text = f"an element of {dtype} has {width} bytes; TMA moves 1, 2, 4 or 8"
+        text = f"an element of {dtype} has {width} bytes; must have 1, 2, 4 or 8 for TMA"
         raise InvalidValueError(text, hint="view the array as float64 pairs")
     bits = np.asarray(array.view(f"u{width}"), order="C" if order == "row" else "F")
     size = width * math.prod(tile)
     if size > SHARED_MEMORY:
-        text = f"a tile of {'x'.join(map(str, tile))} takes {size} bytes; shared memory has {SHARED_MEMORY}"
+        text = f"a tile of {'x'.join(map(str, tile))} takes {size} bytes, but shared memory has {SHARED_MEMORY}"
         raise InvalidValueError(text)
     try:
         return TensorCopy(bits, dtype, _atom(bits, dtype, tile, swizzle, order), order)
@@ -248,12 +251,12 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--order", choices=["row", "col"], help="the contiguous dimension: last (row) or first (col)")
     p.add_argument("--dtype", help="interpret the elements as this type of the same width, such as bf16")
-    p.add_argument("--out", help="write the copy to this file (.npy, .npz or .safetensors); a link is followed")
+    p.add_argument("--out", help="write the copy to this file (.npy, .npz or .safetensors), or to the target of a link")
     p.add_argument(
         "--backend",
         choices=["auto", "host", "emulator", "cuda", "both"],
         help="for tiles: emulator (default), cuda or both; for a whole copy: any, but emulator only if tensor "
-        "maps make the copy",
+        "maps can make the copy",
     )
     json_option(p, run, "print the report as JSON")
 
@@ -353,7 +356,7 @@ def parse_order(text: str, rank: int) -> tuple[int, ...]:
     """`0,2,1`, or `(0,2,1)` -> (0, 2, 1): each of `rank` dimensions once.
 
     Raises:
-        InvalidValueError: no permutation of the dimensions.
+        InvalidValueError: the text is not a permutation of the dimensions.
 
     >>> parse_order("0,2,1", 3)
     (0, 2, 1)
@@ -421,7 +424,7 @@ def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
     refinement = refine(layout, Layout(int(cute.size(layout))))
     low, high = (0, -1) if refinement is None else side_bounds(refinement, 0)
     if low < 0 or high >= MAX_OUTPUT // source.dtype.itemsize:
-        why = f"--layout reaches offsets {low} to {high}; must lie in 0 to {MAX_OUTPUT // source.dtype.itemsize - 1}"
+        why = f"--layout has the offsets {low} to {high}; must lie in 0 to {MAX_OUTPUT // source.dtype.itemsize - 1}"
         raise InvalidValueError(why)
     made: Array = np.zeros(high + 1, source.dtype)
     return made, (made, layout)

@@ -1,4 +1,5 @@
-"""`cute-py demo`: on one screen what four kinds of readers get; with a file, the copy of its array step by step."""
+"""`cute-py demo`: show the library to four kinds of readers on one screen; with a file, show the copy of its array step
+by step."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def default_tile(array: Array) -> tuple[int, ...]:
-    """128 bytes of the contiguous dimension, 64 of the one before, 1 of the others."""
+    """The default tile: 128 bytes of the contiguous dimension, 64 elements of the dimension before it, and 1 of the
+    others."""
     inner = max(1, 128 // array.dtype.itemsize)
     tile = (1,) * max(0, array.ndim - 2) + (64, inner)[-min(2, array.ndim) :]
     return tile if array.flags.c_contiguous else tuple(reversed(tile))

@@ -73,7 +73,7 @@ def register(p: argparse.ArgumentParser) -> None:
     c.add_argument("map", nargs="?", help=MAP_HELP + "; without it, pass a request as for encode")
     _request_arguments(c)
 
-    s = actions.add_parser("slots", help="show a map as eight logical slots, and which of them a device may change")
+    s = actions.add_parser("slots", help="show a map as eight logical slots, and mark those that a device may change")
     s.add_argument("map", help=MAP_HELP)
     for action, runs in ((e, run_encode), (d, run_decode), (f, run_diff), (c, run_check), (s, run_slots)):
         json_option(action, runs)
@@ -91,7 +91,7 @@ def _request_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--box", type=sizes, help="box in elements, innermost first; with --npy in the order of the array")
     p.add_argument("--element-strides", type=sizes, help="traversal strides, default 1")
     p.add_argument(
-        "--address", type=integer, help="global address, such as 0x7f0000000000; default 0, through which no copy works"
+        "--address", type=integer, help="global address, such as 0x7f0000000000; default 0, with which no copy works"
     )
     p.add_argument("--swizzle", default="NONE", help="NONE (the default), 32B, 64B or 128B")
     p.add_argument("--interleave", default="NONE", help="NONE (the default), 16B or 32B")
@@ -110,11 +110,11 @@ def _text(name: str) -> str:
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
     if len(data) > MAX_TEXT:
-        raise FileFormatError(f"{name}: larger than {MAX_TEXT} bytes, the maximum for a request")
+        raise FileFormatError(f"{name}: the file has more than {MAX_TEXT} bytes, the maximum for a request")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise FileFormatError(f"{name}: not text (it is not UTF-8)") from None
+        raise FileFormatError(f"{name}: the file is not UTF-8 text") from None
 
 
 def map_of(source: str) -> bytes:
@@ -129,7 +129,7 @@ def map_of(source: str) -> bytes:
     except ParseError:
         if "\n" in source or not re.search(r"[./\\]", source[:200]):
             raise
-        raise FileFormatError(f"{source[:200]}: no such file, and not the text of a tensor map") from None
+        raise FileFormatError(f"{source[:200]} is neither a file nor the text of a tensor map") from None
 
 
 def _at_the_end(error: json.JSONDecodeError) -> bool:
@@ -151,7 +151,7 @@ def described_request(options: argparse.Namespace) -> TensorMap:
                 what = f"truncated JSON: it ends after {counted(kept, 'character')}" if kept else "the file is empty"
                 raise FileFormatError(f"{name}: {what}") from None
             reason = "nested too deeply" if isinstance(error, RecursionError) else error
-            raise FileFormatError(f"{name}: not JSON: {reason}") from None
+            raise FileFormatError(f"{name}: this is not JSON: {reason}") from None
         return from_json(parsed)
     modes: dict[str, Any] = {
         "swizzle": as_member(TensorMapSwizzle, options.swizzle, "swizzle"),
@@ -163,7 +163,7 @@ def described_request(options: argparse.Namespace) -> TensorMap:
         raise InvalidValueError("pass --box with --npy, or with --dtype, --dims and --strides; or pass --request")
     if options.npy is not None:
         if options.npy != "-" and Path(options.npy).exists() and not os.path.isfile(options.npy):
-            raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
+            raise FileFormatError(f"{options.npy or '(empty name)'}: this is not a file")
         with file_of(options.npy) as name:
             if lacking := truncated(name):
                 raise FileFormatError(f"{name}: {lacking}")

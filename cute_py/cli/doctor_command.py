@@ -338,10 +338,10 @@ def _tried(probe: Probe, device: Device | None, absent: str) -> tuple[bool, str]
 
 
 def findings(driver: int | None = None) -> dict[str, Any]:
-    """Everything that the doctor looks at, as data.
+    """Everything that the doctor checks, as data.
 
     Args:
-        driver: list the known issues of this driver version in place of the one that is here.
+        driver: list the known issues of this driver version instead of the installed one.
     """
     device, absent = _device()
     codec, agrees = ("", True) if device is None else _codec()
@@ -374,8 +374,8 @@ def _issues_of(driver: int, device: Device | None) -> list[dict[str, str | bool]
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Tries the features of this library, and reports what does not work and why. The exit status is 1 if the "
-        "emulator's copy is not equal, or if the encoder and the driver disagree."
+        "Tries the features of this library, and reports the ones that do not work, with the reason. The exit "
+        "status is 1 if the emulator's copy is not equal, or if the encoder and the driver disagree."
     )
     p.add_argument("--driver", type=driver_version, help="list the known issues of this driver version, such as 12080")
     json_option(p, run)
@@ -403,7 +403,7 @@ def report_lines(data: dict[str, Any]) -> list[str]:
         version = data["packages"][row.name]
         missing = f"not installed (pip install 'cute-py[{row.extra}]')" if row.extra else "not installed"
         lines.append(f"  {row.name:<18} {version or missing:<14}  {row.purpose}")
-    lines += ["", "works here"]
+    lines += ["", "features that work"]
     lines += [f"  {'yes' if row['works'] else 'no':<4} {row['name']:<24} {row['detail']}" for row in data["works"]]
     asked = data["known_issues_for"]
     if asked is None:
@@ -422,7 +422,7 @@ def report_lines(data: dict[str, Any]) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the findings. Returns 1 if something does not work as it should."""
+    """Print the findings. Returns 1 if the emulator or the encoder gives a wrong result."""
     data = findings(options.driver)
     if options.json:
         print(json.dumps(data, indent=2, default=str))

@@ -70,7 +70,7 @@ def register(p: argparse.ArgumentParser) -> None:
         "--scale", type=float, help="for a .png: pixels per pixel of the SVG; default 2, or 1 for a large picture"
     )
     p.add_argument(
-        "--dark", action="store_true", help="for a .png: light on dark; an SVG follows the system setting of its viewer"
+        "--dark", action="store_true", help="draw a .png light on dark; an SVG follows the system setting of its viewer"
     )
     p.add_argument("--html", action="store_true", help="write one self-contained page with all pictures")
     p.add_argument(
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
     if (options.dark or options.scale is not None) and (
         options.html or not (options.out or "").lower().endswith(".png")
     ):
-        raise InvalidValueError("--dark and --scale are for --out with a name that ends in .png")
+        raise InvalidValueError("--dark and --scale need --out with a name that ends in .png")
     only_one(*options.texts, options.smem, options.tile)
     texts = [text_of(text) for text in options.texts]
     options.smem, options.tile = (None if t is None else text_of(t) for t in (options.smem, options.tile))
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     if options.html and not texts and options.what is None and options.smem is None:
         return _explorer(options)
     if options.interpreter is not None:
-        raise InvalidValueError("--interpreter is for --html without a text, the playground")
+        raise InvalidValueError("--interpreter needs --html without a text, the playground")
     page = options.html or (options.out or "").lower().endswith(".html")
     pictures = pictures_of(options, texts, every=page)
     title = pictures[0].title or " | ".join(texts)
@@ -153,7 +153,7 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
     """The requested pictures; `every`: all pictures of an atom if none is named.
 
     Raises:
-        InvalidValueError: nothing to draw, or texts that do not fit the picture.
+        InvalidValueError: there is nothing to draw, or the texts do not fit the picture.
     """
     what = options.what
     if what == "tmem":
@@ -200,7 +200,7 @@ _NAME: Final = re.compile(r"(?!Sw<|S<)[A-Za-z]\w{3,}(?:<.*>)?", re.DOTALL)
 
 def _single(texts: list[str], what: str) -> str:
     if len(texts) != 1:
-        raise InvalidValueError(f"{what} takes one text, got {len(texts)}")
+        raise InvalidValueError(f"{what} needs one text, got {len(texts)}")
     return texts[0]
 
 

@@ -1,5 +1,5 @@
-"""`cute-py explain`: the meaning of a text that a program printed, or of a name: errors, maps, layouts; or of a
-checkpoint: what its tensors are."""
+"""`cute-py explain`: explain a text that a program printed (an error, a map, a layout), a name, or the tensors of a
+checkpoint."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def register(p: argparse.ArgumentParser) -> None:
         "bytes of a tensor map in any form. Also explains a name or a term, such as zipped_divide or LBO. "
         "Without TEXT, or with -, it reads standard input. A text has at most 65,536 characters. For a "
         "checkpoint (a .safetensors file, an index or a folder) it reports each tensor, the order of its scales, "
-        "and everything that is wrong; then the exit status is 1."
+        "and all errors; the exit status is 1 if there are errors."
     )
     p.add_argument(
         "texts",
@@ -152,7 +152,7 @@ def _text(argument: str) -> str:
         FileFormatError: a file that can't be read, that is not there, or that has more than 65,536 characters.
     """
     if _FILE_NAME.fullmatch(argument) and not os.path.exists(argument):
-        raise FileFormatError(f"{argument}: no such file")
+        raise FileFormatError(f"{argument}: the file does not exist")
     if argument == STANDARD_INPUT:
         return _decoded(standard_bytes(_MOST_BYTES + 1), "standard input", "strict").strip()
     if "\n" in argument or not os.path.isfile(argument):

@@ -20,22 +20,22 @@ from cute_py.terminal import ERROR, FACT, HINT, folded, painted, terminal_width,
 
 COMMANDS = {
     "demo": "show on one screen what four kinds of readers get",
-    "explain": "explain a text or an error: what it means, what is wrong, and a change that works",
+    "explain": "explain a text or an error: its meaning, its cause, and a change that works",
     "print": "print a layout or tensor as CuTe does: a table or its elements",
     "copy": "copy a tensor from a file: tile by tile through an emulated or real TMA engine, or into another layout",
-    "tma": "show the TMA box of a tile, and why: G-basis, TMA tensor, partition, descriptor",
+    "tma": "show the TMA box of a tile and the reasons: G-basis, TMA tensor, partition, descriptor",
     "desc": "encode, decode, compare and check tensor maps (CUtensorMap)",
     "check": "check the TMA and barrier instructions in a PTX, CUDA or cubin file",
     "run": "run a kernel in PTX or CUDA C++ without a GPU",
     "watch": "run a CUDA program and report the tensor maps that it encodes",
     "tmem": "plan and emulate tcgen05.cp, from shared to tensor memory (assembled for sm_100a, not executed)",
-    "atom": "list, find and show MMA and copy atoms, and which thread holds which element",
+    "atom": "list, find and show MMA and copy atoms, with the elements that each thread holds",
     "draw": "draw layouts, swizzles, TMA boxes, tiles in shared memory and descriptors",
     "convert": "convert the weights of a checkpoint to a block-scaled format, to another one, or back",
     "reshard": "convert the sharded files of one mesh to those of another",
     "serve": "serve the playground as a local web page",
-    "doctor": "report versions, driver and GPU, what works here, and known issues of the driver",
-    "skill": "write a folder for coding agents: which command answers which question",
+    "doctor": "report versions, driver and GPU, the features that work, and known issues of the driver",
+    "skill": "write a folder for coding agents that lists the command for each question",
     "completion": "print a script that completes these commands in a shell",
 }
 """Command -> what `cute-py --help` says of it. The module `<command>_command` has its arguments; it is imported when
@@ -80,7 +80,7 @@ MEANT: Final[dict[str, tuple[str, ...]]] = {
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """An argument parser whose refusals are one line, and JSON where --json asks for it."""
+    """An argument parser that prints an error in one line, or as JSON with --json."""
 
     as_json = False
 
@@ -115,7 +115,7 @@ class OneLineParser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's; the command that does not know an argument refuses it, with the options that are near."""
+        """Parse like argparse, but the command that does not know an argument refuses it and lists similar options."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
             written, known = rest[0].partition("=")[0], self._option_string_actions
@@ -142,7 +142,7 @@ class OneLineParser(argparse.ArgumentParser):
 
 
 def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """The argument parser of all commands; only `commands` have their arguments."""
+    """The argument parser of all commands; only the commands in `commands` get their arguments."""
     import cute_py
 
     top = OneLineParser(

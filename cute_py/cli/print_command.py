@@ -1,4 +1,4 @@
-"""`cute-py print`: a printed layout or tensor as C++ prints it: its table, its elements."""
+"""`cute-py print`: print the text of a layout or tensor as C++ does, with its table or its elements."""
 
 from __future__ import annotations
 
@@ -58,9 +58,11 @@ def _has_numbers(layout: Layout | ComposedLayout) -> bool:
 def _few(thing: Layout | ComposedLayout | Tensor, what: str) -> None:
     size = _number(cute.size(thing))
     if isinstance(size, str):
-        raise InvalidValueError(f"{size} elements; must be a known number, as {what}")
+        raise InvalidValueError(f"the size is {size}; must be a known number")
     if size > SHOWN_ELEMENTS:
-        raise InvalidValueError(f"{size} elements; at most {SHOWN_ELEMENTS} {what} (--json has the size)")
+        raise InvalidValueError(
+            f"the layout has {size} elements, but at most {SHOWN_ELEMENTS} {what} (--json has the size)"
+        )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -107,5 +109,5 @@ def _print_tensor(tensor: Tensor) -> None:
     try:
         print(format_tensor(tensor).rstrip("\n"))
     except TensorAccessError:
-        print(f"{tensor}:\nthe elements lie in memory that can't be read from here; the layout is:")
+        print(f"{tensor}:\nthe memory of the elements can't be read; the layout is:")
         _print_layout(tensor.layout)

@@ -39,8 +39,8 @@ def register(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="N=MAP:ARRAY",
-        help="pass a tensor map, in any form that `desc decode` takes, and the file of its array as parameter N "
-        "(from 0): 0=a.bin:a.npy, or 1=c.bin:c.npy:out",
+        help="pass a tensor map, in any form that `desc decode` accepts, and the file of its array as parameter "
+        "N (from 0): 0=a.bin:a.npy, or 1=c.bin:c.npy:out",
     )
     command.add_argument("--arch", help="architecture; default: the .target of the PTX, or sm_90a for a .cu file")
     command.add_argument(
@@ -135,7 +135,7 @@ def _map(text: str) -> tuple[int, Any, str]:
 
 
 def launched_values(options: argparse.Namespace) -> tuple[list[Any], list[tuple[Any, str]]]:
-    """Arguments in the order of the parameters, and (array, path) of those that are written back."""
+    """The arguments in the order of the parameters, and the (array, path) of each array that is written back."""
     maps = {number: (value, path) for number, value, path in map(_map, options.maps)}
     values: list[Any] = []
     outputs: list[tuple[Any, str]] = []
@@ -149,7 +149,9 @@ def launched_values(options: argparse.Namespace) -> tuple[list[Any], list[tuple[
             outputs += [(value, path)] if path else []
         values.append(value)
     if maps:
-        raise InvalidValueError(f"--map {min(maps)}=...; {counted(len(values), 'argument')} precede it")
+        raise InvalidValueError(
+            f"--map {min(maps)}=... is parameter {min(maps)}, but only {counted(len(values), 'argument')} precede it"
+        )
     return values, outputs
 
 
@@ -236,7 +238,7 @@ def _worst(found: PtxRun) -> list[str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the kernel, write its outputs, print what was found; 1 if an error was."""
+    """Run the kernel, write its outputs, and print the findings. Returns 1 if one of them is an error."""
     from cute_py.array_files import write_array
     from cute_py.machine.cuda_source import ptx_of_file
 

@@ -1,11 +1,11 @@
 """`cute-py serve`: the playground in a browser, answered by the library as you type.
 
-The server of `cute-py serve`: which requests it takes, and how many; the answers come from `serve_workers`.
+This module decides which requests the server accepts, and how many; `serve_workers` answers them.
 
-It is meant for one person at one machine, and any web page in that person's browser can send requests to it. So a
-request must name this server in `Host` (a foreign name that resolves to this machine is refused), come from its own
-page where the browser says from where (`Origin`, `Sec-Fetch-Site`), and be of a size that a person types. Threads, the
-time for which a connection may stay silent, and the time of an answer are bounded.
+The server is meant for one person at one machine, but any web page in that person's browser can send requests to it. So
+a request must name this server in `Host` (a foreign name that resolves to this machine is refused), must come from the
+server's own page if the browser names the origin (`Origin`, `Sec-Fetch-Site`), and must have a size that a person can
+type. The number of threads, the silence of a connection, and the time of an answer are bounded.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def query_of(text: str) -> dict[str, str]:
     """The fields of a query string.
 
     Raises:
-        InvalidValueError: a field that is given twice, too many of them, or bytes that are not UTF-8.
+        InvalidValueError: a field is given twice, there are too many fields, or the bytes are not UTF-8.
 
     >>> query_of("gmem=8%3A_1&tile=")
     {'gmem': '8:_1', 'tile': ''}
@@ -71,7 +71,7 @@ def query_of(text: str) -> dict[str, str]:
             text, keep_blank_values=True, strict_parsing=bool(text), max_num_fields=MAX_FIELDS, errors="strict"
         )
     except ValueError as error:
-        raise InvalidValueError(f"not a query string: {error}") from None
+        raise InvalidValueError(f"this is not a query string: {error}") from None
     twice = [name for name, values in lists.items() if len(values) > 1]
     if twice:
         raise InvalidValueError(f"field {given(twice[0])} is given {len(lists[twice[0]])} times")
@@ -82,7 +82,7 @@ def body_of(data: bytes) -> dict[str, Any]:
     """The question in the body of a request.
 
     Raises:
-        InvalidValueError: not a JSON object of the page.
+        InvalidValueError: the body is not a JSON object of the page.
 
     >>> body_of(b'{"tab": "layout", "inputs": {}}')
     {'tab': 'layout', 'inputs': {}}
@@ -90,7 +90,7 @@ def body_of(data: bytes) -> dict[str, Any]:
     try:
         query = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidValueError(f"not JSON: {error}") from None
+        raise InvalidValueError(f"this is not JSON: {error}") from None
     if not isinstance(query, dict) or "tab" not in query:
         raise InvalidValueError("the question must be a JSON object with a tab and its inputs")
     return query
@@ -129,7 +129,8 @@ class ExplorerHandler(BaseHTTPRequestHandler):
             path, query, netloc = parts.path, parts.query, parts.netloc
         except ValueError as error:  # no address: http://[
             self._json(
-                HTTPStatus.BAD_REQUEST, plain_error("InvalidValueError", f"not an address: {given(self.path)}: {error}")
+                HTTPStatus.BAD_REQUEST,
+                plain_error("InvalidValueError", f"{given(self.path)} is not an address: {error}"),
             )
             return
         status, reason = self._stranger(netloc, path == "/answer")
@@ -140,7 +141,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         elif path == "/answer":
             self._answer(query)
         else:
-            self._json(HTTPStatus.NOT_FOUND, refusal(InvalidValueError(f"no page {given(path)}")))
+            self._json(HTTPStatus.NOT_FOUND, refusal(InvalidValueError(f"the page {given(path)} does not exist")))
 
     do_HEAD = do_GET
 
@@ -149,7 +150,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         status, reason = self._stranger("", True)
         kind, length = self.headers.get_content_type(), self.headers.get("Content-Length", "")
         if not reason and self.path != "/answer":
-            status, reason = HTTPStatus.NOT_FOUND, f"no page {given(self.path)}"
+            status, reason = HTTPStatus.NOT_FOUND, f"the page {given(self.path)} does not exist"
         elif not reason and kind != "application/json":  # which no form of another page can send
             status, reason = (
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -167,17 +168,19 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         """The reason why this server refuses the request, or an empty text."""
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1:
-            return HTTPStatus.BAD_REQUEST, f"{len(hosts)} Host headers; must be one"
+            return HTTPStatus.BAD_REQUEST, f"the request has {len(hosts)} Host headers; must have one"
         for host in (hosts[0], netloc or hosts[0]):
             if not self.server.is_named(host):
-                return HTTPStatus.FORBIDDEN, f"Host {given(host)}; this server is {self.server.url}"
+                return HTTPStatus.FORBIDDEN, f"Host is {given(host)}; must be {self.server.url}"
         for origin in self.headers.get_all("Origin", []):
             scheme, _, host = origin.strip().partition("://")
             if scheme.lower() != "http" or not self.server.is_named(host):
-                return HTTPStatus.FORBIDDEN, f"Origin {given(origin)}; this server answers only its own page"
+                return HTTPStatus.FORBIDDEN, f"Origin is {given(origin)}, but this server answers only its own page"
         site = self.headers.get("Sec-Fetch-Site", "none").strip()
         if answer and site not in ("same-origin", "none"):  # an <img> of another page sends no Origin
-            return HTTPStatus.FORBIDDEN, f"a request from another page ({given(site)}); must be from this server's own"
+            return HTTPStatus.FORBIDDEN, (
+                f"the request comes from another page ({given(site)}); must come from this server's page"
+            )
         return HTTPStatus.OK, ""
 
     def _answer(self, query: str) -> None:
@@ -249,8 +252,8 @@ class ExplorerServer(ThreadingHTTPServer):
     def is_named(self, host: str) -> bool:
         """Whether a `Host` is this server: the name or address that it was started with, and its port.
 
-        A server on a loopback address is localhost too. One on all interfaces takes every address, and of names only
-        its machine's: a foreign name is how a web page reaches a server that it must not reach.
+        A server on a loopback address is localhost too. A server on all interfaces accepts every address, but only the
+        machine's own names, because a web page could reach the server through a foreign name.
         """
         try:
             parts = urlsplit(f"//{host.strip()}")
@@ -323,14 +326,14 @@ class ExplorerServer(ThreadingHTTPServer):
 def make_server(
     host: str = HOST, port: int = PORT, *, answer: str = ANSWER, seconds: float = ANSWER_SECONDS
 ) -> ExplorerServer:
-    """The server, listening and not yet answering; `serve_forever` answers.
+    """Make the server. It listens, and answers after `serve_forever` is called.
 
     Args:
         host: an address of this machine, of IPv4 or IPv6, or a name of it.
         port: 0 takes a free one, see `.server_port`.
-        answer: `module:function` that its workers call; seconds: for one answer.
+        answer: the `module:function` that its workers call; seconds: the limit for one answer.
     Raises:
-        InvalidValueError: no such port or address, or another program has it.
+        InvalidValueError: the port or address does not exist, or another program uses it.
     """
     name = expect(host, str, "host").strip()
     if not name:

@@ -1,5 +1,4 @@
-"""A few processes that answer the queries of `cute-py serve`, so that a query that never ends blocks nobody but its
-sender.
+"""A few processes that answer the queries of `cute-py serve`, so that a query that never ends blocks only its sender.
 
 Workers are processes and not threads, because a frozen query is one operation on huge integers or one regular
 expression. It holds Python's lock and can't be interrupted from within. They are started when needed, speak lines of
@@ -76,7 +75,7 @@ def _texts(facts: Mapping[str, object]) -> dict[str, Json]:
 
 
 def answered(answer: Answer, query: Mapping[str, Any]) -> str:
-    """[HTTP status, JSON data]: 200 with the answer, 400 with a refusal, 500 where the library failed."""
+    """[HTTP status, JSON data]: 200 with the answer, 400 with a refusal, 500 if the library failed."""
     try:
         return json.dumps([200, answer(query)])
     except CuteError as error:
@@ -97,7 +96,7 @@ def work(answer: str, seconds: float) -> None:
 
     Args:
         answer: `module:function`, which takes the fields of a query and returns plain data.
-        seconds: after twice as many for one query the process ends itself.
+        seconds: the limit for one query; after twice this time the process ends itself.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -178,7 +177,7 @@ class Worker:
         self._process.kill()
 
     def close(self) -> None:
-        """End the process, and let its pipes go."""
+        """End the process, and close its pipes."""
         self.end()
         self._process.wait()
         for stream in (self._in, self._out):

@@ -24,7 +24,7 @@ VIEWS = {
     "explain": "every step from the layouts to the bytes",
     "box": "the G-basis and its stages",
     "partition": "the coordinates and shared offsets of each CTA's instructions",
-    "check": "every broken rule, and legal settings that may be unintended",
+    "check": "broken rules, and legal settings that are probably unintended",
     "lower": "the stages down to machine code",
     "ptx": "a PTX module for one tile",
     "cu": "a CUDA C++ kernel for one tile",
@@ -102,7 +102,7 @@ def _check(atom: TmaAtom, arch: str) -> str:
 
 
 def judged(atom: TmaAtom, arch: str) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """(broken rules of an atom's map, its hazards)."""
+    """Return the broken rules of an atom's map, and its hazards."""
     return violations(atom.request, arch=arch), [*hazards(atom.request), *atom.check()]
 
 
@@ -110,13 +110,13 @@ def read_operands(options: argparse.Namespace) -> None:
     """Set `show`, `gmem`, `smem` and `tile` from the arguments of the command line.
 
     Raises:
-        InvalidValueError: too few or too many arguments, or two views.
+        InvalidValueError: there are too few or too many arguments, or two views.
     """
     operands = list(options.operands)
     if operands[0] in VIEWS:
         named = operands.pop(0)
         if options.show not in (None, named):
-            raise InvalidValueError(f"two views: {named} and --show {options.show}")
+            raise InvalidValueError(f"two views are given: {named} and --show {options.show}")
         options.show = named
     lowers = options.stages or options.at is not None or options.device_descriptor or options.sass
     if lowers and options.show not in (None, "lower"):
@@ -125,8 +125,8 @@ def read_operands(options: argparse.Namespace) -> None:
     options.show = options.show or ("lower" if lowers else "explain")
     if not 2 <= len(operands) <= 3:
         raise InvalidValueError(
-            f"{counted(len(operands), 'operand')}; must be GMEM SMEM or GMEM SMEM TILE, after a view "
-            f"({', '.join(VIEWS)}) or without"
+            f"got {counted(len(operands), 'operand')}; must be GMEM SMEM or GMEM SMEM TILE, with or without a "
+            f"view ({', '.join(VIEWS)}) before them"
         )
     only_one(*operands)
     options.gmem, options.smem, options.tile = [*map(text_of, operands), None][:3]
@@ -140,14 +140,14 @@ def _gmem(options: argparse.Namespace) -> cute.Tensor:
         address = given.engine.address if options.address is None else address
         given = given.layout
     if not isinstance(given, cute.Layout) or cute.coprofile(given) != 0:
-        raise InvalidTypeError(f"the global tensor {options.gmem!r}; must be a layout such as (1024,512):(512,_1)")
+        raise InvalidTypeError(f"the global tensor is {options.gmem!r}; must be a layout such as (1024,512):(512,_1)")
     return cute.make_tensor(cute.make_gmem_ptr(4096 if address is None else address, options.dtype), given)
 
 
 def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:
     shared = cute.parse(smem)
     if not isinstance(shared, (cute.Layout, cute.ComposedLayout, cute.Tensor)):
-        raise InvalidTypeError(f"the shared tile {smem!r}; must be a layout such as (_128,_64):(_64,_1)")
+        raise InvalidTypeError(f"the shared tile is {smem!r}; must be a layout such as (_128,_64):(_64,_1)")
     return make_tma_copy(
         options.op,
         _gmem(options),

@@ -37,10 +37,10 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def value(text: str) -> int:
-    """A number, or the one on standard input for -.
+    """A number; for -, the number on standard input.
 
     Raises:
-        InvalidValueError: not a number.
+        InvalidValueError: the text is not a number.
     """
     try:
         return integer(text_of(text))

@@ -3,8 +3,8 @@
 numpy arrays are copied to the device and back; arrays of other libraries are copied in place.
 
     copy_on_device, execute_on_device    an atom's tiles: the instructions that the emulator runs, and the atom's own
-    descriptor with the address of the bytes copy_without_atom, copy_array        whole arrays: the planner chooses the
-    kernel and the boxes from addresses and
+                                         descriptor with the address of the bytes
+    copy_without_atom, copy_array        whole arrays: the planner chooses the kernel and the boxes from addresses and
                                          strides
 """
 
@@ -186,7 +186,7 @@ def _require_writable(atom: TmaAtom, source: ArrayView, destination: ArrayView, 
         refuse(TmaLimitError, [Diagnostic("spill", "row", spill, "bytes", text=text, facts={**facts}, fixes=(fix,))])
     if source.device is None and to_host and overlap(source, destination):
         raise InvalidValueError(
-            "the source and the destination overlap; a copy reads some tiles while it writes others"
+            "the source and the destination overlap, but a copy reads some tiles while it writes others"
         )
 
 
@@ -386,8 +386,8 @@ def copy_array(
     numpy arrays on either side are copied to the device and back; the call then returns after the result has arrived.
 
     Raises:
-        DeviceError: there is no device, or an array of another library is on the host. InvalidValueError,
-            TmaLimitError: as in `prepare_copy`.
+        DeviceError: there is no device, or an array of another library is on the host.
+        InvalidValueError, TmaLimitError: as in `prepare_copy`.
 
     >>> import numpy
     >>> from cute_py.gpu.device import device_available
@@ -431,8 +431,9 @@ def copy_without_atom(
     The options are those of a copy with an atom, and tune: time a few tilings on the device and keep the fastest.
 
     Raises:
-        InvalidTypeError: the backend is not "cuda"; only the GPU executor plans copies without an atom. DeviceError:
-            there is no GPU with TMA, or the arrays are on two devices. TmaLimitError: no box can move these arrays.
+        InvalidTypeError: the backend is not "cuda"; only the GPU executor plans copies without an atom.
+        DeviceError: there is no GPU with TMA, or the arrays are on two devices. TmaLimitError: no box can move these
+            arrays.
     """
     if backend != "cuda":
         raise InvalidTypeError(f"backend={backend!r} needs an atom; only backend='cuda' plans a copy without one")

@@ -184,8 +184,8 @@ def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides:
         address: the address of the destination's first element; only its position within 16 bytes matters. strides: in
             elements.
     Raises:
-        InvalidValueError: the shape or element width differs, or the strides make other boxes. TmaLimitError: no tensor
-            map can have the strides or the address.
+        InvalidValueError: the shape or element width differs, or the strides make other boxes.
+        TmaLimitError: no tensor map can have the strides or the address.
     """
     layout = atom.gtensor.layout
     if list(shape) != _numbers(layout.shape) or bits != atom.dtype.bits or _same_tensor(atom, shape, strides):

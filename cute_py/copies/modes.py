@@ -1,7 +1,7 @@
 """The common refinement of a copy: it cuts two layouts of one size into modes that both sides walk in step.
 
-    source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        each size is cut where a size of the other side ends destination
-    (4,15):(15,1)  -> 2 x 2 | 3 x 5
+    source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        each size is cut where a size of the other side ends
+    destination  (4,15):(15,1)  -> 2 x 2 | 3 x 5
 
 Elements correspond by coordinate, in colexicographic order where profiles differ. If each product of leading sizes of
 one side divides such a product of the other side, or is divided by it, cutting the modes there makes both lists equal,

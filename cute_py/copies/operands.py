@@ -64,8 +64,9 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
 
     Raises:
         InvalidTypeError: the operand is not an array, tensor or pair, a tensor has no memory, or a dtype is given
-            without a pair. InvalidValueError: the array of a pair is not dense, or ends within an element of that type;
-            or an array stores elements narrower than a byte in one byte each. All errors of `host_view`.
+            without a pair.
+        InvalidValueError: the array of a pair is not dense, or ends within an element of that type; or an array stores
+            elements narrower than a byte in one byte each. All errors of `host_view`.
     """
     if dtype is not None and not isinstance(thing, tuple):
         raise InvalidTypeError(f"dtype needs a pair (memory, layout), but the {role} is {given(thing)}")

@@ -226,8 +226,9 @@ def plan_copy(
             destination that an index names.
     Raises:
         InvalidValueError: sizes differ, the destination overlaps itself, the element has another width, or the
-            architecture is unknown. InvalidTypeError: an argument is not a layout of known integers. LayoutError: a
-            composition is not a swizzled layout.
+            architecture is unknown.
+        InvalidTypeError: an argument is not a layout of known integers. LayoutError: a composition is not a swizzled
+            layout.
 
     >>> plan = plan_copy(Layout((2048, 1024), (1024, 1)), Layout((2048, 1024)), "float32")
     >>> plan.form, plan.kernel, plan.launches
@@ -321,7 +322,7 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
     gathered = gathered_vector(refinement, element, limits[1])
     pair = (vector, vector) if vector >= gathered else (element, gathered)
     if size <= FEW * pair[0]:
-        return made("runs", 1, pair, "there are few vectors, and one thread gathers each")
+        return made("runs", 1, pair, "few vectors, each gathered by one thread")
     tile = best_tile(refinement, element, limits)
     if tile is None:
         return made("runs", 1, (vector, vector), "no tile gives each side a full sector")

@@ -75,9 +75,9 @@ def prepare_copy(
             `check` raises an error with the first entry that is not a row. If into_rows names a row twice, that row
             gets one of the two contents. unique: check now that into_rows names each row once.
     Raises:
-        DeviceError: there is no device, an array is not on it, or the arrays are on two devices. InvalidValueError:
-            sizes or dtypes differ, the arrays overlap, the destination is read-only, or a layout exceeds its memory.
-            TmaLimitError: tensor maps can't provide what `tuning` requests.
+        DeviceError: there is no device, an array is not on it, or the arrays are on two devices.
+        InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, or a layout exceeds
+            its memory. TmaLimitError: tensor maps can't provide what `tuning` requests.
     """
     options = {"rows": rows, "into_rows": into_rows, "pages": pages, "fill": fill, "cast": cast}
     if computes(source, destination, options):
@@ -173,8 +173,8 @@ def prepare_tiles(
         form: "once" or "ring"; the default depends on the size. reduction: combine instead of store (only in the
             one-shot form).
     Raises:
-        InvalidValueError: a map does not have 128 bytes, or a reduction uses the ring form. DeviceError: there is no
-            device, or the tile does not fit in shared memory.
+        InvalidValueError: a map does not have 128 bytes, or a reduction uses the ring form.
+        DeviceError: there is no device, or the tile does not fit in shared memory.
     """
     device = as_device(device)
     size = walk.tiles * tile_bytes
@@ -282,8 +282,8 @@ def prepare_listed(
             unaligned or negative inner coordinate traps.
         places: byte offsets in a tile's window. box_bytes: bytes of one instruction. window_bytes: bytes of a window.
     Raises:
-        InvalidValueError: coordinates, places or sizes do not fit together. DeviceError: there is no device, or the
-            window does not fit in shared memory.
+        InvalidValueError: coordinates, places or sizes do not fit together.
+        DeviceError: there is no device, or the window does not fit in shared memory.
     """
     device = as_device(device)
     content, tiles = _listed(coords, rank, len(places))

@@ -1,6 +1,6 @@
-"""Shapes of the arrays of a format whose sizes may be symbols of another library: of a compiled graph.
+"""Shapes of the arrays of a format, for sizes that may be symbols of another library, such as a compiled graph.
 
-`Format.scale_size` and `data_shape` compute them of numbers and sympy expressions; this needs +, *, // alone.
+`Format.scale_size` and `data_shape` accept numbers and sympy expressions; this module needs only +, * and //.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _blocks(count: Any, block: int | None) -> Any:
 
 
 def array_shapes(form: Format, shape: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The shapes of data and scales, as `cute.copy` makes them, of a logical shape (M, K) or (L, M, K).
+    """The shapes of the data and scales that `cute.copy` makes for a logical shape (M, K) or (L, M, K).
 
     >>> array_shapes(cute.formats.nvfp4(), (100, 64))
     ((100, 32), (512,))

@@ -1,4 +1,4 @@
-"""check: what is wrong with given buffers of data and scales, before a kernel reads them.
+"""`check`: find errors in given buffers of data and scales before a kernel reads them.
 
 size         too few scales for the order (the kernel reads beyond them), too many, another shape
 scales       NaN in use; NaN or stale bytes in the padding, which a product multiplies by zero: 0 x NaN is NaN
@@ -43,13 +43,13 @@ FEW: Final = 8
 
 
 def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Findings:
-    """Everything that is wrong with buffers of a format.
+    """Find all errors in the buffers of a format.
 
     Args:
         data: numpy array of the elements, packed as the format says, row-major. scales: numpy array, in the format's
             order. shape: the logical (M, K) or (L, M, K).
     Returns:
-        the broken rules, errors first; empty: none within `.scope`.
+        the broken rules, errors first. An empty list means that no rule is broken within `.scope`.
 
     >>> x = np.float32([[1.0] * 64] * 100)
     >>> made = cute.copy(x, cute.formats.mxfp8())
@@ -124,7 +124,9 @@ def _check_scale_size(scales: NDArray[Any], form: Format, shape: tuple[int, ...]
         )  # fmt: skip
         found.append(row)
     if scales.ndim == 2 and grid[0] != grid[1] and scales.shape == grid[::-1]:
-        text = f"the scales have the shape {scales.shape}, blocks x rows; must be {grid}, rows x blocks: transpose them"
+        text = (
+            f"the scales have the shape {scales.shape}, blocks x rows; must be {grid}, rows x blocks, so transpose them"
+        )
         found.append(Diagnostic("orientation", text=text, facts=dict(facts)))
     return found
 
@@ -167,12 +169,13 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
     if (nan & used).any():
         count = int((nan & used).sum())
         at = tuple(int(i) for i in np.argwhere(nan[places])[0])
-        text = f"{count} scales are NaN; the first belongs to row and block {at[-2:]}"
+        text = f"{count} scales are NaN; the first belongs to (row, block) {at[-2:]}"
         found.append(Diagnostic("nan_scale", text=text, severity="warning", facts={"scales in use": int(used.sum())}))
     if (nan & ~used).any():
         first = int(np.flatnonzero(nan & ~used)[0])
         text = (
-            f"the padding of the scales has a NaN, first at index {first}; a product multiplies it by 0 and gives NaN"
+            f"the padding of the scales has a NaN, first at index {first}; a product multiplies it by 0, which "
+            "gives NaN"
         )
         found.append(
             Diagnostic("nan_padding", text=text, source="OCP MX 1.0, 5.4.1; quack, varlen_blockscaled_sf_layout")

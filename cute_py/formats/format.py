@@ -1,4 +1,4 @@
-"""A storage format: how a logical (M, K) tensor of numbers lies in memory, data and scales.
+"""A storage format: the form in which a logical (M, K) tensor of numbers lies in memory, with data and scales.
 
     mxfp8()    e4m3, a ue8m0 scale for 32 elements of a row, scales in the order of 32_4_4
     nvfp4()    e2m1 in pairs, an e4m3 scale for 16 elements of a row, and one float32 scale for the tensor
@@ -39,15 +39,15 @@ SCALES: Final = {**dict.fromkeys(POWER_RULES, ("ue8m0", "float32")), "amax": ("f
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a logical (M, K) tensor is stored.
+    """The storage format of a logical (M, K) tensor.
 
     Attributes:
         element: the type of the elements, as PTX names it. block: (rows, columns) that share a scale; None: all.
         scale_rule: floor, ceil, even, rceil, amax or nvfp4. scale: the type of the scales: ue8m0, ue4m3 or float32.
-        packing: 'bytes', 'pairs' or 'dense'. axis: the axis of a block's elements that a product sums up: -1 columns
-            (K), 0 rows (M). order: the order of the scales. padding: (rows, columns) that the data is padded to,
-            with zeros. tensor_scale: whether a float32 scale of the whole tensor is stored too.
-        transposed: the data is stored as (K, M). like: whose arithmetic the rule follows.
+        packing: 'bytes', 'pairs' or 'dense'. axis: the axis of a block along which a product sums: -1 columns (K), 0
+            rows (M). order: the order of the scales. padding: (rows, columns) that the data is padded to, with zeros.
+            tensor_scale: whether a float32 scale of the whole tensor is stored too.
+        transposed: the data is stored as (K, M). like: the library whose arithmetic the rule follows.
 
     >>> mxfp8().scale_size(300, 1000), mxfp8().data_size(300, 1000)
     (12288, 307200)
@@ -144,7 +144,7 @@ class Format:
         return f"{self.builder}({', '.join(told)})"
 
     def explain(self) -> str:
-        """Describe as text what is stored where; `explain(format)` prints it.
+        """Describe the stored parts and their places as text; `explain(format)` prints it.
 
         >>> print(mxfp8().explain().splitlines()[1])
           elements : e4m3, 8 bits, bytes
@@ -168,7 +168,8 @@ class Format:
         return "\n".join([repr(self), *(f"  {name:<9}: {text}" for name, text in lines.items())])
 
     def with_(self, **changes: Any) -> Format:
-        """The format with other values: `scales=` an order, `axis=`, `transposed=`, `padding=`, `packing=`, `rule=`.
+        """Return the format with other values of `scales` (an order), `axis`, `transposed`, `padding`, `packing` or
+        `rule`.
 
         >>> mxfp8().with_(scales="linear")
         mxfp8(scales='linear')
@@ -180,9 +181,7 @@ class Format:
         known = {f for _, f in _SPELLED[self.builder]}
         for name in changes:
             if name not in known:
-                raise InvalidValueError(
-                    f"{self.builder} has no {name!r} to change", {"known": ", ".join(sorted(known))}
-                )
+                raise InvalidValueError(f"{self.builder} has no option {name!r}", {"known": ", ".join(sorted(known))})
         return replace(self, **changes)
 
     def blocks(self, M: Extent, K: Extent) -> tuple[Extent, Extent]:
@@ -199,7 +198,7 @@ class Format:
         Raises:
             LayoutError: the order is not a single layout (ragged); `scale_index` computes it.
         Source:
-            prints what CUTLASS 7107b05 prints: Sm1xxBlockScaledConfig<V>::tile_atom_to_shape_SFA for 32_4_4,
+            the layout prints like CUTLASS 7107b05: Sm1xxBlockScaledConfig<V>::tile_atom_to_shape_SFA for 32_4_4,
             Sm1xxBlockwiseScaleConfig for linear and mn_major (C++ always appends the batch there).
 
         >>> print(nvfp4().scale_layout(128, 128, 2))
@@ -213,7 +212,8 @@ class Format:
         return Layout(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
 
     def scale_index(self, M: int, K: int, L: int | None = None) -> Index:
-        """The function (m, k, l) -> index of the scale, on integer arrays; also for orders that are no single layout.
+        """The function (m, k, l) -> index of the scale, on integer arrays. It also works for orders that are not a
+        single layout.
 
         >>> index = nvfp4(scales="ragged(cu_seqlens=(0, 100, 300))").scale_index(300, 64)
         >>> index([0, 99, 100], [0, 0, 16]).tolist()
@@ -238,7 +238,7 @@ class Format:
         return self.order.count(_grid_of(self, *_extents(M, K, L))[0])
 
     def data_shape(self, M: int, K: int) -> tuple[int, int]:
-        """(rows, columns) of elements as they are stored, with padding, transposed where the format is."""
+        """(rows, columns) of the stored elements, with padding; transposed if the format is transposed."""
         M, K, _ = _numbers(M, K)
         rows, columns = (-(-n // p) * p for n, p in zip((M, K), self.padding, strict=True))
         return (columns, rows) if self.transposed else (rows, columns)
@@ -397,7 +397,8 @@ def nvfp4(
 
     Args:
         tensor_scale: False: one level, no scale of the tensor ('torchao' only).
-        like: 'torchao', 'te' (TransformerEngine) or 'flashinfer': whose arithmetic; `formats.LIKE` has each.
+        like: 'torchao', 'te' (TransformerEngine) or 'flashinfer': the library whose arithmetic is used; `formats.LIKE`
+            describes each.
         block: default 16 elements along `axis`; (16, 16) for weights.
 
     >>> nvfp4(like="te")
@@ -455,13 +456,14 @@ def fp8(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """fp8 with one scale a block: float32 amax / max, or a power of two.
+    """fp8 with one scale per block: float32 amax / max, or a power of two.
 
     Args:
         block: 'row', 'column', 'tensor', or (rows, columns): (1, 128), (128, 128), (128, 1).
-        rule: 'amax'; or floor, ceil, even, rceil. like: of 'amax': 'cute', 'torchao' or 'deepgemm'; see `formats.LIKE`.
-        scale_dtype: of a power of two: ue8m0 or float32; default ue8m0.
-        axis: the axis that a product sums up; default the one along which the block is longer.
+        rule: 'amax'; or floor, ceil, even, rceil. like: for 'amax', 'cute', 'torchao' or 'deepgemm'; see
+            `formats.LIKE`.
+        scale_dtype: for a power of two, ue8m0 or float32; default ue8m0.
+        axis: the axis along which a product sums; default the longer axis of the block.
 
     >>> fp8((128, 128)).scale_size(300, 1000), fp8("tensor").scale_size(300, 1000)
     (24, 1)
@@ -526,10 +528,10 @@ def _spelled(made: Format, field: str) -> str:
 
 
 def parse_format(text: str) -> Format:
-    """The format that a text names: `nvfp4`, or a call of its builder as `repr` writes it.
+    """Parse the text of a format: `nvfp4`, or a call of its builder as `repr` writes it.
 
     Raises:
-        InvalidValueError: no such format, or arguments that it does not take.
+        InvalidValueError: the format does not exist, or does not take the arguments.
 
     >>> parse_format("nvfp4"), parse_format("fp8((128, 128), scales='mn_major')")
     (nvfp4(), fp8(block=(128, 128), scales='mn_major'))
@@ -559,7 +561,7 @@ def _parsed(text: str) -> Format:
 
 
 def as_format(format: Format | str) -> Format:
-    """A format, or the one that a text names; a text is parsed once.
+    """Return a format, or the format that a text names. A text is parsed once.
 
     Raises:
         InvalidValueError: as `parse_format`.

@@ -1,9 +1,9 @@
-"""identify: which orders of scales explain a buffer, given the scales as a plain grid.
+"""`identify`: find the orders of scales that explain a buffer, given the scales as a plain grid.
 
     reference[m, kb]  ==  scales[order.index(m, kb)]        for every m and kb: the order explains the buffer
 
 Random scales are explained by one order, or by several that have the same indices for this size; scales that repeat
-may be explained by several others. A failing order names the first place where it fails.
+may be explained by several others. For an order that fails, the answer names the first place at which it fails.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ CANDIDATES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One order against a buffer.
+    """The result of comparing one order with a buffer.
 
     Attributes:
         order: the order. transposed: whether it arranges the columns of the reference as rows. explains: whether every
-            scale is where the order says. equal: share of the scales that are. place: (row, block) of the first that
-            is not; None: all are. found, expected: its bytes or numbers. text: all this as a line.
+            scale lies where the order says. equal: the share of the scales that do. place: (row, block) of the first
+            scale that does not; None if all do. found, expected: the bytes or numbers at that place. text: the result
+            as one line.
     """
 
     order: ScaleOrder
@@ -68,15 +69,16 @@ class Match:
 def identify(
     scales: Any, reference: Any, shape: tuple[int, int], *, orders: tuple[str | ScaleOrder, ...] | None = None
 ) -> list[Match]:
-    """The known orders against a buffer of scales; those that explain it first, then the nearest.
+    """Compare the known orders with a buffer of scales. Orders that explain it come first, then the nearest ones.
 
     Of two orders that explain it, the text says whether they have the same indices for this size, and names a size for
     which they differ.
 
     Args:
-        scales: the buffer, as a kernel would read it. reference: (M, Kb) the scales as a plain grid, of the same type;
-            Kb = ceil(K / V). shape: the logical (M, K).
-        orders: the orders to try; default all of `CANDIDATES`, each as it is and with rows and columns exchanged.
+        scales: the buffer that a kernel reads. reference: (M, Kb) the scales as a plain grid, of the same type; Kb =
+            ceil(K / V). shape: the logical (M, K).
+        orders: the orders to try; default all of `CANDIDATES`, each of them unchanged and with rows and columns
+            exchanged.
 
     >>> grid = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
     >>> scales = np.empty(512, np.uint32)

@@ -16,7 +16,7 @@ MODES: Final = "LBHNC"
 
 
 def kv_cache_layout(order: str, sizes: dict[str, int]) -> Layout:
-    """The layout (l, b, h, n, c) -> index of a KV cache whose modes lie in `order`, the slowest first.
+    """The layout (l, b, h, n, c) -> index of a KV cache that stores its modes in `order`, the slowest first.
 
     Args:
         order: a permutation of the letters L (layers), B (blocks), H (heads), N (tokens of a block), C (channels):

@@ -1,4 +1,4 @@
-"""Numbers of few bits, and casts between them: exact, with the rounding and the saturation stated.
+"""Numbers with few bits, and exact casts between them with a stated rounding and saturation.
 
 A float format is (sign, exponent bits, mantissa bits). Between two powers of two its numbers lie `quantum` apart:
 
@@ -40,13 +40,13 @@ MOST_ELEMENTS: Final = 1 << 36
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A type of numbers that a cast knows.
+    """A type of numbers that casts support.
 
     Attributes:
         name: short name, as PTX spells it. dtype: the element type that stores it.
-        exponent, mantissa: bits; both 0 of an integer. signed: whether it has a sign bit.
+        exponent, mantissa: numbers of bits; both are 0 for an integer. signed: whether it has a sign bit.
         largest: the largest finite number.
-        infinite: the code of infinity, None: it has none. nan: the code of NaN, None: it has none.
+        infinite: the code of infinity, or None if the type has none. nan: the code of NaN, or None.
 
     >>> number("e4m3").largest, number("e2m1").largest, number("ue8m0").nan
     (448.0, 6.0, 255)
@@ -72,12 +72,12 @@ class Number:
 
     @property
     def bias(self) -> int:
-        """Exponent of 2 that the exponent field is counted from."""
+        """The bias of the exponent field."""
         return 127 if self.name == "ue8m0" else (1 << (self.exponent - 1)) - 1
 
     @property
     def max_power(self) -> int:
-        """The exponent of the largest power of two that it holds.
+        """The exponent of the largest power of two that the type holds.
 
         >>> number("e4m3").max_power, number("e5m2").max_power, number("e2m1").max_power
         (8, 15, 2)
@@ -116,10 +116,10 @@ two."""
 
 
 def number(name: DTypeLike | Number) -> Number:
-    """The row of a type, from its PTX name or from whatever `as_dtype` reads.
+    """The row of a type, from its PTX name or from any argument of `as_dtype`.
 
     Raises:
-        InvalidValueError: an element type that no cast here knows.
+        InvalidValueError: casts do not support the element type.
 
     >>> number("torch.float8_e4m3fn").name, number("bfloat16").name
     ('e4m3', 'bf16')
@@ -147,7 +147,7 @@ def codes(values: NDArray[Any]) -> Codes:
 
 
 def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
-    """The array; refuse what is no numpy array, or one of more than `MOST_ELEMENTS` elements.
+    """Return the array; refuse an object that is not a numpy array, or has more than `MOST_ELEMENTS` elements.
 
     Raises:
         InvalidTypeError, InvalidValueError.
@@ -160,7 +160,7 @@ def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
 
 
 def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
-    """The array of a type's numbers that have these bits; no copy. The reverse of `codes`.
+    """The array of a type's numbers with these bits, without a copy: the inverse of `codes`.
 
     >>> of_codes(np.array([0x38, 0x40], np.uint8), "float8_e4m3fn").astype(float).tolist()
     [1.0, 2.0]
@@ -199,7 +199,7 @@ def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> Non
 
 
 def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) -> NDArray[np.float32]:
-    """The values as float32: exact for every type but float64, which is rounded to the nearest.
+    """Convert the values to float32. This is exact for every type except float64, which is rounded to nearest.
 
     Args:
         values: numbers of any type here; with `dtype`, their codes as unsigned integers.
@@ -236,18 +236,19 @@ def cast(
     saturate: bool = True,
     source: DTypeLike | Number | None = None,
 ) -> NDArray[Any]:
-    """The values in another type, each rounded once.
+    """Cast the values to another type, each rounded once.
 
     Args:
         values: an array of one of `NUMBERS`; with `source`, its codes as unsigned integers.
-        rounding: one of `ROUNDINGS`; default nearest_even, for ue8m0 up. nearest_even is not defined for ue8m0;
-            toward_zero and up are for ue8m0 and, toward_zero only, for integers.
-        saturate: a number beyond the largest one becomes the largest (PTX .satfinite); otherwise infinity, or NaN where
-            the type has no infinity. Types without both, and integers, always saturate.
+        rounding: one of `ROUNDINGS`. The default is nearest_even, and for ue8m0 up. nearest_even is not defined for
+            ue8m0. toward_zero is defined for ue8m0 and integers, and up only for ue8m0.
+        saturate: a number beyond the largest one becomes the largest (PTX .satfinite); otherwise it becomes infinity,
+            or NaN if the type has no infinity. Types with neither, and integers, always saturate.
     Returns:
-        array of the type's storage; one element a byte where an element is narrower than a byte.
+        an array of the type's storage; elements narrower than a byte take one byte each.
     Raises:
-        InvalidValueError: a rounding that the type does not have. InvalidTypeError: not an array of numbers.
+        InvalidValueError: the type does not have the rounding. InvalidTypeError: the values are not an array of
+            numbers.
     Source:
         PTX ISA 9.0, cvt. `formats.POLICY` has each special case, and where other libraries differ.
 

@@ -4,7 +4,7 @@
     dense    6 bits: 4 elements in 3 bytes, element i in bits 6i to 6i+5, the lowest bits first
     bytes    one element a byte, in its low bits
 
-Rows whose last byte is not full are padded with zeros.
+The last byte of a row is padded with zeros.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def packings(row: Number) -> tuple[str, ...]:
 
 
 def expect_packing(packing: str, row: Number) -> str:
-    """The packing, if the type has it."""
+    """Return the packing if the type has it."""
     expect_choice(expect(packing, str, "packing"), PACKINGS, "packing")
     if packing not in packings(row):
         allowed = " or ".join(map(repr, packings(row)))
@@ -60,10 +60,10 @@ def pack_elements(
     """The bytes of elements of 4 or 6 bits, packed along the last axis.
 
     Args:
-        values: (..., K) elements, one a byte; with `dtype`, their codes.
+        values: (..., K) elements, one per byte; with `dtype`, their codes.
         packing: one of `PACKINGS`; default the type's narrowest.
     Returns:
-        uint8 (..., bytes); packing 'bytes' gives the elements back.
+        uint8 (..., bytes); packing 'bytes' returns the elements.
 
     >>> pack_elements(np.array([[1, 2, 3, 4]], np.uint8), dtype="e2m1")
     array([[33, 67]], dtype=uint8)
@@ -76,10 +76,10 @@ def pack_elements(
     if packing == "bytes":
         return values
     if not values.ndim:
-        raise InvalidTypeError("pack takes an array with at least one axis")
+        raise InvalidTypeError("pack needs an array with at least one axis")
     bits = codes(np.ascontiguousarray(values))
     if bits.dtype.itemsize != 1:
-        raise InvalidTypeError(f"pack takes elements of one byte each, got {values.dtype}")
+        raise InvalidTypeError(f"pack needs elements of one byte each, got {values.dtype}")
     group = 2 if packing == "pairs" else 4
     short = -bits.shape[-1] % group
     if short:
@@ -97,7 +97,7 @@ def pack_elements(
 
 
 def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DTypeLike | Number) -> NDArray[Any]:
-    """The elements of packed bytes, one a byte: the reverse of `pack_elements`.
+    """Unpack bytes to elements, one per byte: the inverse of `pack_elements`.
 
     Args:
         memory: uint8 (..., bytes), or the elements themselves for packing 'bytes'. count: elements of a row.

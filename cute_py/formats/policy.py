@@ -15,8 +15,8 @@ class PolicyRow:
 
     Attributes:
         subject: a cast ('cast to e4m3') or a rule ('rule floor'). case: ties, overflow, infinity, NaN, zero, subnormal,
-            negative zero or another. here: what this library does. others: library -> what it does where it differs;
-            empty: those that define it do the same.
+            negative zero or another. here: the behaviour of this library. others: library -> its behaviour if it
+            differs; empty if all libraries that define the case agree.
         source: how it is known. probe: (numbers, type, saturate, codes) that a test runs; None: of a rule.
     """
 

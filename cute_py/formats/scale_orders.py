@@ -8,8 +8,9 @@ tile of 512 bytes, and the tiles of a row of tiles follow each other:
     m: row 0, 32, 64, 96 side by side            k: the 4 scales of a row side by side
     byte  0..3 row 0  4..7 row 32  8..11 row 64  12..15 row 96  16..19 row 1 ...
 
-Orders of rows have one scale a row: a block of several rows repeats its scale. Orders of blocks have one scale a block.
-A size that a tile does not divide is padded. `ragged` is no single layout; `scale_index` computes every order.
+Orders of rows have one scale per row, so a block of several rows repeats its scale. Orders of blocks have one scale per
+block. A size that a tile does not divide is padded. `ragged` is not a single layout; `scale_index` computes every
+order.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Index(Protocol):
 class Grid:
     """Grid of scales: rows x columns elements in blocks of (block_rows, block_columns), with a batch size or None.
 
-    Columns are the axis along which a block's elements are summed up in a product.
+    A product sums along the columns of a block.
     """
 
     rows: Extent
@@ -72,10 +73,11 @@ class ScaleOrderRow:
     """One order.
 
     Attributes:
-        rows, scales: a tile, in rows and scales: what the grid of scales is padded to.
-        each_row: one scale a row, whatever the block; otherwise one a block.
-        formula: the index of scale (m, kb), Kb scales a row. source: where it stands. aliases: other names.
-        parameters: of the order, with their defaults; None: must be given.
+        rows, scales: the tile, in rows and scales, to which the grid of scales is padded.
+        each_row: one scale per row for any block; otherwise one per block.
+        formula: the index of scale (m, kb), with Kb scales per row. source: where the order is defined. aliases: other
+            names.
+        parameters: the parameters of the order with their defaults; None: required.
     """
 
     name: str
@@ -150,12 +152,12 @@ class ScaleOrder:
 
     @property
     def each_row(self) -> bool:
-        """Whether each row has its own scales, whatever the block."""
+        """Whether each row has its own scales, for any block."""
         return self.row is not None and self.row.each_row
 
     @property
     def is_layout(self) -> bool:
-        """Whether one CuTe layout is this order: all but `ragged`."""
+        """Whether the order is a single CuTe layout, as all are except `ragged`."""
         return self.name != "ragged"
 
     def parameter(self, name: str) -> Any:
@@ -193,14 +195,14 @@ class ScaleOrder:
         """The layout (rows, columns[, batch]) -> index.
 
         Raises:
-            LayoutError: the order is not a single layout. InvalidTypeError: no `Grid`.
+            LayoutError: the order is not a single layout. InvalidTypeError: the argument is not a `Grid`.
         """
         expect(grid, Grid, "the grid of scales")
         if self.given_layout is not None:
             return _checked(self.given_layout, grid)
         if not self.is_layout:
             raise LayoutError(
-                f"the scale order {self.name} is not a single layout: each expert begins at a tile of its own",
+                f"the scale order {self.name} is not a single layout, because each expert begins at a tile of its own",
                 {"order": self},
                 "Format.scale_index(M, K) computes the index of every scale",
             ).of_rule("scale_order_layout")
@@ -210,7 +212,7 @@ class ScaleOrder:
         """Scales to allocate, padding included.
 
         Raises:
-            InvalidTypeError: no `Grid`.
+            InvalidTypeError: the argument is not a `Grid`.
         """
         expect(grid, Grid, "the grid of scales")
         if self.given_layout is not None:
@@ -253,12 +255,12 @@ def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrd
     """An order of scales by name, or a layout as an order.
 
     Args:
-        order: a name or an alias of `ORDERS`, with its parameters after it in brackets if you like:
-            'triton_hopper(num_warps=8)'; or a `Layout` from (m, k) to an index, k in elements.
+        order: a name or an alias of `ORDERS`, optionally followed by its parameters in brackets, such as
+            'triton_hopper(num_warps=8)'; or a `Layout` from (m, k) to an index, with k in elements.
         parameters: num_warps of triton_hopper (4); granularity of deepgemm_sm100, elements that share a scale (the
             format's block); cu_seqlens of ragged: the first row of each expert, and the number of rows.
     Raises:
-        InvalidValueError: an unknown name, or a parameter that the order does not have or does not get.
+        InvalidValueError: the name is unknown, or a parameter is unknown or missing.
 
     >>> scale_order("ragged", cu_seqlens=(0, 100, 300))
     scale_order('ragged', cu_seqlens=(0, 100, 300))

@@ -33,12 +33,12 @@ Floats: TypeAlias = "NDArray[np.float32]"
 
 @dataclass(frozen=True, slots=True)
 class LikeRow:
-    """Whose arithmetic a rule follows.
+    """A variant of a rule, with the arithmetic of one library.
 
     Attributes:
-        rule: the rule that it is a variant of. name: what `like=` takes.
+        rule: the rule of the variant. name: the value of `like=`.
         smallest: the smallest magnitude of a block that is scaled (amax), or the smallest scale (nvfp4).
-        text: the arithmetic, in float32 unless it says otherwise. source: where it stands.
+        text: the arithmetic, in float32 unless it says otherwise. source: where it is defined.
     """
 
     rule: str
@@ -91,7 +91,7 @@ LIKE: Final = (
 
 
 def variants(rule: str) -> tuple[str, ...]:
-    """The names that `like=` takes for a rule.
+    """The values of `like=` that a rule accepts.
 
     >>> variants("nvfp4")
     ('torchao', 'te', 'flashinfer')
@@ -103,11 +103,11 @@ def power_scales(amax: Floats, rule: str, element: Number) -> tuple[NDArray[np.u
     """The ue8m0 codes of blocks, and the factors of their elements.
 
     Args:
-        amax: largest magnitude of each block; NaN where one element is. rule: one of `POWER_RULES`.
+        amax: the largest magnitude of each block, or NaN if an element is NaN. rule: one of `POWER_RULES`.
     Source:
-        torchao 0.18, prototype/mx_formats/mx_tensor.py, to_mx. rceil converts the float32 quotient as cvt.rp does,
-        exactly; torchao takes a float32 logarithm, which is wrong just above a power of two.
-        OCP MX 1.0, section 6.3, for floor; arXiv 2506.08027 for rceil.
+        torchao 0.18, prototype/mx_formats/mx_tensor.py, to_mx. rceil converts the float32 quotient exactly, as cvt.rp
+        does; torchao uses a float32 logarithm, which is wrong just above a power of two. OCP MX 1.0, section 6.3, for
+        floor; arXiv 2506.08027 for rceil.
 
     >>> power_scales(np.float32([500.0, 0.0]), "rceil", number("e4m3"))
     (array([128,   0], dtype=uint8), array([0.5, 1. ], dtype=float32))
@@ -140,7 +140,7 @@ def _power(exponent: NDArray[np.int64]) -> Floats:
 
 
 def amax_scales(amax: Floats, element: Number, like: str) -> tuple[Floats, Floats]:
-    """float32 scales, and what elements are divided by ('cute') or multiplied by (the others)."""
+    """float32 scales, and the divisors ('cute') or factors (all others) of the elements."""
     largest = np.float32(element.largest)
     with np.errstate(all="ignore"):
         if like == "torchao":
@@ -161,7 +161,7 @@ def amax_scales(amax: Floats, element: Number, like: str) -> tuple[Floats, Float
 def tensor_scale(amax: float, like: str) -> tuple[np.float32, np.float32]:
     """The tensor scale of two-level NVFP4 from the largest magnitude of a tensor, and its reciprocal by the variant.
 
-    Both are 1 where the magnitude is 0.
+    Both are 1 if the magnitude is 0.
 
     >>> [float(x) for x in tensor_scale(2688.0, "torchao")], [float(x) for x in tensor_scale(0.0, "te")]
     ([1.0, 1.0], [1.0, 1.0])
@@ -183,7 +183,7 @@ def nvfp4_scales(
     """The e4m3 codes of blocks, and the factors of their elements.
 
     Args:
-        total: the tensor scale; None: one level. gain: its reciprocal, as the variant computes it.
+        total: the tensor scale, or None for one level. gain: its reciprocal, as the variant computes it.
     """
     one, six = np.float32(1), np.float32(6)
     with np.errstate(all="ignore"):

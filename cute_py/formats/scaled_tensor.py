@@ -1,9 +1,9 @@
-"""A tensor in a format: its data, its scales, and the numpy reference that makes and reads it.
+"""A tensor in a format: its data and scales, and the numpy reference that quantises and dequantises it.
 
     quantize     amax of each block -> scale (scale_rules) -> element = x * factor, rounded (numbers) -> packed
     dequantize   element * (scale * tensor scale), in float32
 
-Work goes through the rows in stripes that stay in a core's cache.
+The rows are processed in stripes that fit in a core's cache.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ class ScaledTensor:
     """Data and scales of a tensor in a format.
 
     Attributes:
-        data: the elements, row-major as `format.data_layout`: (rows, columns), or (L, rows, columns); uint8 bytes where
-            they are packed. numpy arrays, or arrays of another library on a device, which `copy` and `prepare_copy`
-            take. scales: as `format.scale_layout` indexes them; (L, ...) of a batch lies one after another.
-        tensor_scale: float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); default from
-            the data.
+        data: the elements, row-major as in `format.data_layout`: (rows, columns) or (L, rows, columns), or uint8 bytes
+            if they are packed. Data and scales are numpy arrays, or device arrays of another library for `copy` and
+            `prepare_copy`. scales: the scales, in the order of `format.scale_layout`; the scales of a batch follow each
+            other.
+        tensor_scale: the float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); the
+            default follows from the data.
 
     >>> import numpy as np
     >>> import cute_py as cute
@@ -70,7 +71,7 @@ class ScaledTensor:
         if not expect(self.shape, tuple, "shape"):
             object.__setattr__(self, "shape", self._shape_of_data())
         if len(expect_integers(self.shape, "shape", 1)) != len(self.data.shape):
-            raise InvalidValueError(f"shape = {given(self.shape)}; must have {self.data.ndim} modes, as the data")
+            raise InvalidValueError(f"shape = {given(self.shape)}; must have {self.data.ndim} modes, like the data")
         total = self.tensor_scale
         if total is not None and not isinstance(total, (float, np.floating)):
             raise InvalidTypeError(f"tensor_scale must be a float, or None, got {given(total)}")
@@ -110,12 +111,12 @@ class ScaledTensor:
         for name, one in (("data", self.data), ("scales", self.scales)):
             if not isinstance(one, np.ndarray):
                 raise InvalidTypeError(
-                    f"{name} must be a numpy array here, got {type(one).__name__}",
+                    f"{name} must be a numpy array for this method, got {type(one).__name__}",
                     hint="use copy(scaled, array) on a device",
                 )
 
     def elements(self) -> NDArray[Any]:
-        """The elements (..., M, K) as numbers of the element type, one a byte, without padding."""
+        """The elements (..., M, K) as numbers of the element type, one per byte, without padding."""
         self._expect_host()
         stored = self.data if self.format.packing != "bytes" else of_codes(self.data, self.format.element)
         M, K = self.shape[-2:]
@@ -138,7 +139,7 @@ class ScaledTensor:
         )
 
     def dequantize(self, dtype: DTypeLike = "float32") -> NDArray[Any]:
-        """The numbers: element x (scale x tensor scale), computed in float32.
+        """Compute the numbers element x (scale x tensor scale) in float32.
 
         >>> x = np.float32([[1.5] * 32])
         >>> cute.copy(x, cute.formats.mxfp8()).dequantize()[0, :2].tolist()
@@ -153,7 +154,7 @@ def extents(shape: tuple[int, ...]) -> tuple[int, int, int | None]:
 
 
 def stored_shape(form: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the data array of a logical shape."""
+    """The shape of the data array for a logical shape."""
     rows, columns = form.data_shape(*shape[-2:])
     return (*shape[:-2], rows, packed_width(columns, form.packing, form.number))
 
@@ -175,8 +176,8 @@ def scale_places(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def scale_indices(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """The index of every scale that is in use. An order of rows repeats a block's scale: one for each of its rows, or
-    for each column where blocks run along rows."""
+    """The index of every scale that is in use. An order of rows repeats the scale of a block, once for each of its
+    rows, or for each column if blocks run along rows."""
     M, K, L = extents(shape)
     if not form.order.each_row:
         return scale_places(form, shape)
@@ -207,7 +208,7 @@ def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fil
 
 
 def expect_numbers(values: Any, what: str) -> NDArray[Any]:
-    """The array, if it has 2 or 3 modes and elements that a cast knows."""
+    """Return the array if it has 2 or 3 modes and elements that casts support."""
     array = expect_array(values, f"the {what}")
     number(array.dtype)
     if array.ndim not in (2, 3) or 0 in array.shape:
@@ -221,7 +222,7 @@ def expect_numbers(values: Any, what: str) -> NDArray[Any]:
 
 
 def largest_magnitude(values: NDArray[Any]) -> float:
-    """The largest magnitude of an array, 0 where all are NaN.
+    """The largest magnitude of an array, or 0 if all elements are NaN.
 
     >>> largest_magnitude(np.float32([1.0, np.nan, -3.0]))
     3.0
@@ -231,19 +232,20 @@ def largest_magnitude(values: NDArray[Any]) -> float:
 
 
 def stored_elements(bits: NDArray[Any], form: Format) -> NDArray[Any]:
-    """Stored bits as a ScaledTensor has them: numbers of the element type where each has a byte, else the bytes."""
+    """The stored bits in the form of a ScaledTensor: numbers of the element type if each has a byte, otherwise
+    bytes."""
     return of_codes(bits, form.element) if form.packing == "bytes" else bits
 
 
 def scaled_of_bits(
     data: NDArray[Any], scales: NDArray[Any], total: SupportsFloat | None, form: Format, shape: Sequence[int]
 ) -> ScaledTensor:
-    """The ScaledTensor of contiguous arrays with the bits of its data and scales, in any types of their sizes.
+    """Make a ScaledTensor from contiguous arrays with the bits of its data and scales, in any types of the right sizes.
 
     total: the tensor scale, None or any number if the format has none.
 
     Raises:
-        InvalidValueError: sizes that do not fit the format.
+        InvalidValueError: the sizes do not fit the format.
     """
     return ScaledTensor(
         stored_elements(codes(data), form),
@@ -257,12 +259,12 @@ def scaled_of_bits(
 def quantized(
     values: NDArray[Any], form: Format, fill: int = 0, total: Any = None, largest: float | None = None
 ) -> ScaledTensor:
-    """The tensor in a format.
+    """Quantise a tensor: return it in a format.
 
     Args:
-        values: (M, K), or (L, M, K) with one tensor scale for the whole. fill: byte of the scales' padding.
-        total: the tensor scale of a format that has one; default from the largest magnitude of the values.
-        largest: the largest magnitude of a tensor that the values are a part of.
+        values: (M, K), or (L, M, K) with one tensor scale for the whole batch. fill: the byte of the scales' padding.
+        total: the tensor scale, if the format has one; the default follows from the largest magnitude of the values.
+        largest: the largest magnitude of the whole tensor, if the values are a part of it.
     """
     expect_numbers(values, "source")
     gain = np.float32(1)
@@ -343,7 +345,8 @@ def _scales(peak: Floats, form: Format, total: Any, gain: np.float32) -> tuple[N
 
 
 def dequantized(source: ScaledTensor, dtype: DTypeLike = "float32") -> NDArray[Any]:
-    """The numbers of a scaled tensor in a type: float32, rounded once more where the type is narrower."""
+    """The numbers of a scaled tensor in a type. They are computed in float32, and rounded once more if the type is
+    narrower."""
     row = number(dtype)
     M, K = source.shape[-2:]
     rows, columns = source.format.blocks(M, K)

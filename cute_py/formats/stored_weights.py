@@ -1,4 +1,4 @@
-"""Quantised weights in checkpoints: names, types and shapes of the tensors that hold one weight, by convention.
+"""Quantised weights in checkpoints: the conventions for the names, types and shapes of the tensors of a weight.
 
     layer.weight_packed         uint8         (M, K/2)       two e2m1 a byte
     layer.weight_scale          float8_e4m3   (M, K/16)      one scale a block, row by row
@@ -35,15 +35,16 @@ METADATA: Final = "cute_py.formats"
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """How one publisher stores a weight of one format.
+    """The convention of one publisher for weights of one format.
 
     Attributes:
-        name: the publisher. algorithm: its name of the format. element, scale: types of elements and scales.
-        block: columns that share a scale; 0: from the shape of the scales.
+        name: the publisher. algorithm: the publisher's name of the format. element, scale: types of elements and
+            scales.
+        block: columns that share a scale; 0: they follow from the shape of the scales.
         data, scales, total: names of the tensors; `{weight}` is the weight's name, `{module}.{leaf}` its parts.
         data_type, scale_types: element types in the file. inverse: `total` stores the reciprocal of the tensor scale.
-        total_shape: shape of the tensor scale. needs_metadata: it is recognised by the file's metadata.
-        order: order of the scales; empty: the metadata says it. source: where this stands.
+        total_shape: shape of the tensor scale. needs_metadata: whether the file's metadata identifies the weight.
+        order: order of the scales; empty: the metadata has it. source: where the convention is defined.
     """
 
     name: str
@@ -63,7 +64,7 @@ class Convention:
     source: str = ""
 
     def names(self, weight: str) -> dict[str, str]:
-        """Names of the tensors of a weight: 'data', 'scales', and 'total' where the row has one.
+        """Names of the tensors of a weight: 'data', 'scales', and 'total' if the row has one.
 
         >>> CONVENTIONS[0].names("layer.weight")["scales"]
         'layer.weight_scale'
@@ -149,10 +150,11 @@ class StoredWeight:
     """A quantised weight of a file.
 
     Attributes:
-        name: of the weight. convention: the row that its tensors follow. format, shape: what they store.
-        tensors: their names, by part: 'data', 'scales', 'total'. dtype: the type that it was made from, if the file
-            says so. total_bits: the exact tensor scale, where the file has a rounded reciprocal of it.
-        problems: what is wrong with names, types and shapes.
+        name: the name of the weight. convention: the row that its tensors follow. format, shape: the format and logical
+            shape of the weight.
+        tensors: their names, by part: 'data', 'scales', 'total'. dtype: the original type of the weight, if the file
+            names it. total_bits: the exact tensor scale, if the file has a rounded reciprocal.
+        problems: errors in the names, types and shapes.
     """
 
     name: str
@@ -175,10 +177,10 @@ class StoredWeights:
 
 
 def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) -> StoredWeights:
-    """The quantised weights among the tensors of a checkpoint.
+    """Find the quantised weights among the tensors of a checkpoint.
 
     Args:
-        tensors: name -> type and shape. metadata: of the file, as texts.
+        tensors: a mapping of names to types and shapes. metadata: the file's metadata, as texts.
     """
     found: dict[str, StoredWeight] = {}
     problems: list[Diagnostic] = []
@@ -350,7 +352,7 @@ FITTING: Final = ("linear", "32_4_4", "8x4", "triton_blackwell", "rocm_32_8")
 
 
 def orders_that_fit(form: Format, shape: tuple[int, ...], count: int) -> tuple[str, ...]:
-    """The orders, of `FITTING`, that have so many scales for a tensor of this shape.
+    """The orders in `FITTING` with this number of scales for a tensor of this shape.
 
     >>> orders_that_fit(nvfp4(), (100, 64), 400), orders_that_fit(nvfp4(), (100, 64), 512)
     (('linear',), ('32_4_4',))
@@ -431,7 +433,7 @@ def _fits(row: Convention, form: Format) -> bool:
 
 
 def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str, NDArray[Any]]:
-    """The arrays that a convention stores of a weight, by the names of their tensors.
+    """The arrays that a convention stores for a weight, by the names of their tensors.
 
     >>> made = cute.copy(np.ones((32, 64), np.float32), cute.formats.nvfp4(scales="linear"))
     >>> {name: array.shape for name, array in stored_arrays("a.weight", made, "modelopt").items()}
@@ -447,7 +449,7 @@ def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str,
 
 
 def stored_data(data: NDArray[Any], form: Format) -> NDArray[Any]:
-    """The elements as a file has them: e4m3 and e5m2 by their type, others as bytes."""
+    """The elements in the form of a file: e4m3 and e5m2 in their type, others as bytes."""
     return of_codes(data, form.element) if form.number.bits == 8 else data.view(np.uint8)
 
 
@@ -476,14 +478,14 @@ def stored_scale_shape(row: Convention, form: Format, shape: tuple[int, ...]) ->
 
 
 def stored_total(total: Any, row: Convention) -> NDArray[np.float32]:
-    """The tensor scale as the row stores it."""
+    """The tensor scale in the form that the row stores."""
     with np.errstate(divide="ignore"):
         value = np.float32(1) / np.float32(total) if row.inverse else np.float32(total)
     return np.full(row.total_shape, value, np.float32)
 
 
 def read_total(weight: StoredWeight, stored: NDArray[Any]) -> np.float32:
-    """The tensor scale of a weight from the array that its file has."""
+    """Read the tensor scale of a weight from the array in its file."""
     value = np.float32(stored.reshape(-1)[0])
     if not weight.convention.inverse:
         return value
@@ -496,17 +498,17 @@ def read_total(weight: StoredWeight, stored: NDArray[Any]) -> np.float32:
 
 
 def read_scales(weight: StoredWeight, stored: NDArray[Any]) -> NDArray[Any]:
-    """The scales of a weight as `ScaledTensor` takes them; float16 and bfloat16 become float32, exactly."""
+    """Read the scales of a weight for a `ScaledTensor`; float16 and bfloat16 become float32, which is exact."""
     if weight.format.scale == "float32":
         return to_float32(np.ascontiguousarray(stored)).reshape(-1)
     return of_codes(codes(np.ascontiguousarray(stored)).reshape(-1), weight.format.scale_dtype)
 
 
 def read_weight(weight: StoredWeight, arrays: Mapping[str, NDArray[Any]]) -> ScaledTensor:
-    """The weight from its arrays, by part: 'data', 'scales', 'total'.
+    """Make the weight from its arrays, by part: 'data', 'scales', 'total'.
 
     Raises:
-        InvalidValueError: sizes that do not fit the format.
+        InvalidValueError: the sizes do not fit the format.
     """
     total = read_total(weight, arrays["total"]) if "total" in arrays else None
     data = stored_elements(codes(np.ascontiguousarray(arrays["data"])), weight.format)

@@ -1,9 +1,9 @@
-"""Formats in JAX: functions that jit keeps, by a callback to the host.
+"""Formats in JAX: functions that work under jit by a callback to the host.
 
     import jax, cute_py.jax
     data, scales, tensor_scale = jax.jit(cute_py.jax.quantize, static_argnums=1)(x, "mxfp8()")
 
-Nothing here imports jax before one of these names is used.
+This package imports jax when one of these names is used.
 """
 
 import importlib

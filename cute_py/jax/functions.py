@@ -1,14 +1,14 @@
-"""Functions of JAX over `cute.copy`, each a jax.pure_callback: jit and vmap keep them, and arrays have fixed types.
+"""JAX functions over `cute.copy`, each a jax.pure_callback: they work under jit and vmap, and arrays have fixed types.
 
     quantize(x, "mxfp8()")                                  -> (data, scales, tensor_scale)
     dequantize(data, scales, tensor_scale, "mxfp8()", shape, dtype)  -> x
     convert_scaled(data, scales, tensor_scale, source, destination, shape)
     gather_rows(x, index, fill), scatter_rows(destination, rows, index), relayout(x, source, destination)
 
-What JAX does not do, and what is done here instead:
+Features that JAX lacks, and what this module does instead:
 
-    packed e2m1      JAX's float4_e2m1fn has one element a byte on the host: packed data is uint8
-    writes           JAX has no mutation: scatter_rows gives a new array
+    packed e2m1      JAX's float4_e2m1fn has one element per byte on the host, so packed data is uint8
+    writes           JAX has no mutation, so scatter_rows returns a new array
     a GPU            the callback moves the arrays to the host and back; jax.ffi needs a compiled handler, which is not
                      part of this package
     gradients        pure_callback has none
@@ -74,13 +74,14 @@ def _arrays(scaled: ScaledTensor) -> tuple[NDArray[Any], NDArray[Any], NDArray[A
 def scaled_of(
     data: Array, scales: Array, tensor_scale: Array | None, format: Format | str, shape: Sequence[int]
 ) -> ScaledTensor:
-    """The ScaledTensor of JAX's arrays, in host memory."""
+    """Make a ScaledTensor in host memory from JAX's arrays."""
     form = as_format(format)
     return scaled_of_bits(np.ascontiguousarray(data), np.ascontiguousarray(scales), tensor_scale, form, shape)
 
 
 def quantize(x: Array, format: Format | str, tensor_scale: Array | None = None) -> Triple:
-    """(data, scales, tensor scale) of an array in a format; the tensor scale is 1 where the format has none."""
+    """Quantise an array to a format: return (data, scales, tensor scale). The tensor scale is 1 if the format has
+    none."""
     form = as_format(format)
 
     def body(values: NDArray[Any], *total: NDArray[Any]) -> Any:
@@ -95,7 +96,7 @@ def quantize(x: Array, format: Format | str, tensor_scale: Array | None = None) 
 def dequantize(
     data: Array, scales: Array, tensor_scale: Array, format: Format | str, shape: Sequence[int], dtype: DTypeLike
 ) -> Array:
-    """The numbers of an array in a format, rounded once to a type."""
+    """Dequantise an array in a format: return its numbers, rounded once to a type."""
     row = as_dtype(dtype)
 
     def body(stored: NDArray[Any], grid: NDArray[Any], total: NDArray[Any]) -> Any:
@@ -112,7 +113,7 @@ def convert_scaled(
     destination: Format | str,
     shape: Sequence[int],
 ) -> Triple:
-    """Return the same array in another format: only its scales move where that is enough."""
+    """Convert an array to another format; if only the order of the scales differs, only the scales move."""
     goal = as_format(destination)
 
     def body(stored: NDArray[Any], grid: NDArray[Any], total: NDArray[Any]) -> Any:
@@ -134,7 +135,7 @@ def gather_rows(x: Array, index: Array, fill: float = 0.0) -> Array:
 
 
 def scatter_rows(destination: Array, rows: Array, index: Array) -> Array:
-    """A copy of the destination with rows written where an index says; -1 leaves one out."""
+    """Return a copy of the destination with rows written to the places that an index names; -1 skips a row."""
 
     def body(old: NDArray[Any], values: NDArray[Any], places: NDArray[Any]) -> Any:
         made = old.copy()
@@ -154,7 +155,8 @@ def _layout(text: str) -> Layout | ComposedLayout:
 
 
 def relayout(x: Array, source: str, destination: str) -> Array:
-    """Memory in another layout: x's memory has the layout `source`; the result, flat, the layout `destination`."""
+    """Copy memory to another layout: x's memory has the layout `source`, and the flat result has the layout
+    `destination`."""
     ours, theirs = _layout(source), _layout(destination)
 
     def body(values: NDArray[Any]) -> Any:

@@ -1,9 +1,10 @@
 """Types of arguments and results: shapes, strides, coordinates and tilers; and `_`.
 
     IntTuple        (4,(2,3))            a shape or coordinate that an operation gives
-    Shape           (4,(2,3)), (n,4)     a shape that a user gives: any integers, symbols too Coordinate      (1,_), 5
-    of a layout; with `_` or None it keeps modes Tiler           (2,_), 4:2           a tile for each mode Tree, Leaf
-    (_1@0,4)             strides, and what the algebra holds inside
+    Shape           (4,(2,3)), (n,4)     a shape that a user gives: any integers, symbols too
+    Coordinate      (1,_), 5             of a layout; with `_` or None it keeps modes
+    Tiler           (2,_), 4:2           a tile for each mode
+    Tree, Leaf      (_1@0,4)             strides, and what the algebra holds inside
 
 sympy has no type annotations: a type checker that does not read its source takes a symbol for `Any`.
 """

@@ -225,6 +225,8 @@ def left_inverse(layout: Layout) -> Layout:
 def nullspace(layout: LayoutLike) -> Layout:
     """The layout of the domain's indices that the static stride-0 modes of a layout map to 0.
 
+    A run-time stride 0 does not count; `cute.static(layout)` makes the numbers static.
+
     >>> print(nullspace(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     _8:_4
     """
@@ -242,6 +244,7 @@ def nullspace(layout: LayoutLike) -> Layout:
 def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     """The layout R of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
 
+    Only static sizes and strides count, as in C++; `cute.static(layout)` makes the numbers static.
     For tensors: `_1:_0` if their element types differ, or if one of them is an iterator without data.
 
     >>> print(max_common_layout(Layout((Int(4), Int(8))), Layout((Int(4), Int(8)))))
@@ -277,6 +280,7 @@ def _contiguous(a: Layout, inverse: Layout, unit: Tree = STATIC_ONE) -> Leaf | N
 def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
     """The number of contiguous elements that correspond in a and b, at least 1.
 
+    Only static sizes and strides count, as in C++; `cute.static(layout)` makes the numbers static.
     For tensors: 0 if their element types differ, or if one of them is an iterator without data.
 
     >>> print(max_common_vector(Layout((Int(4), Int(8)), (Int(1), Int(4))), Layout((Int(4), Int(8)), (Int(1), Int(8)))))

@@ -24,14 +24,14 @@ from typing import Any, SupportsIndex, TypeGuard, TypeVar, overload
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, wrong_type
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, unless_refused
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.composition import composition
-from cute_py.layout.int_tuple import ceil_div_leaf, product_of
+from cute_py.layout.int_tuple import ceil_div_leaf, is_static, product_of
 from cute_py.layout.inverse import right_inverse
-from cute_py.layout.layout import Layout, domain_of, make
+from cute_py.layout.layout import Layout, domain_of, has_numbers, make, static
 from cute_py.layout.leaf import (
     KNOWN,
     STATIC,
@@ -129,7 +129,10 @@ def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike
     if type(layout) is Layout:
         steps = [as_leaf(d.value) if hasattr(d, "modes") else d for d in leaves(layout.stride)]
         if not any(map(is_one, steps)):
-            raise StaticAssertError("Downcast requires adjacent elements", {"layout": layout})
+            known = has_numbers(layout)
+            made = unless_refused(lambda: downcast(static(layout), n)) if known and not is_static(layout) else None
+            hint = None if made is None else f"cute.static(layout) makes the numbers static; then the result is {made}"
+            raise StaticAssertError("Downcast requires adjacent elements", {"layout": layout}, hint)
         return make(*_recast(_down, layout.shape, layout.stride, STATIC[n]), layout.assumptions)
     if isinstance(layout, int):
         return layout * Int(n)

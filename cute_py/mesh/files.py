@@ -1,9 +1,9 @@
-"""Shards in files: .safetensors files of one mesh into those of another, checked, streamed, with a checksum.
+"""Convert shards in .safetensors files of one mesh to the files of another, with checks, streaming and a checksum.
 
 headers      the shapes of the shards give the shape of each whole tensor; every tensor needs a placement
 names        placements against names and shapes: warnings (`weight_roles`)
-data         parts of a tensor that differ in place must differ in bytes; copies of one part must not
-copy         section by section, a piece at a time; the checksum of what was read is that of what was written
+data         different parts of a tensor must differ in their bytes; copies of one part must be equal
+copy         section by section, a piece at a time; the checksums of the bytes read and written must agree
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ SHOWN_NAMES = 3
 class Resharded:
     """A tensor that was written.
 
-    Attributes: `shape` of the whole; `checksum`, on which both sides agree; `bytes_moved` between devices; `source` and
-        `destination`, the placements as the plan writes them; `scope`, the judged properties.
+    Attributes: `shape`, the shape of the whole tensor; `checksum`, on which both sides agree; `bytes_moved`, bytes
+        between devices; `source` and `destination`, the placements in the form of the plan; `scope`, the judged
+        properties.
     """
 
     name: str
@@ -103,23 +104,23 @@ def reshard(
     progress: Callable[[int, int], None] | None = None,
     force: bool = False,
 ) -> ReshardReport:
-    """Read the shards of the source's files, write those of the destination's; all of them, or none.
+    """Read the shards of the source's files, and write the destination's files: all of them, or none.
 
-    Files are written beside their names and renamed when the checksums of each whole tensor agree on both sides. The
-    metadata that all source files share is written to each file. The tensors of a block-scaled weight follow the
+    Files are written under temporary names, and renamed when the checksums of each whole tensor agree on both sides.
+    The metadata that all source files share is written to each file. The tensors of a block-scaled weight follow the
     weight's placement.
 
     Args:
-        memory: bytes of files that are mapped at once, at most.
-        progress: called with bytes done and bytes in all.
-        force: shards of different parts that are byte-identical are a warning, and not refused.
+        memory: the most bytes of files that are mapped at once.
+        progress: a function that is called with the bytes done and the total bytes.
+        force: accept byte-identical shards of different parts, with a warning.
     Returns:
-        One row for each tensor, and warnings: placements that names or shapes contradict. The files are written then.
+        one row for each tensor, and warnings about placements that names or shapes contradict. The files are written
+        despite warnings.
     Raises:
-        FileFormatError: a file that can't be read or written, a destination file that is also a source file, or
-            replicas that differ; LayoutError: a shard of another shape than its place, shards of different parts that
-            are byte-identical, a cut inside a block; InvalidValueError: a tensor without a placement. Nothing is
-            written then.
+        FileFormatError: a file can't be read or written, a destination file is also a source file, or replicas differ;
+            LayoutError: a shard does not have the shape of its place, shards of different parts are byte-identical, or
+            a cut lies inside a block; InvalidValueError: a tensor has no placement. After an error nothing is written.
     """
     expect_integer(memory, "memory", 1 << 20, unit="bytes")
     expect(force, bool, "force")
@@ -129,16 +130,16 @@ def reshard(
     refuse(FileFormatError, _missing(plan.source, stored), "some files lack some of the tensors")
     weights = scaled_weights(stored)
     plan = placed_with_weights(plan, weights)
-    refuse(InvalidValueError, _unplaced(plan, stored[0]), "no pattern matches these tensors; nothing is written")
+    refuse(InvalidValueError, _unplaced(plan, stored[0]), "no pattern matches these tensors, so nothing is written")
     works = [_work(plan, name, [one.tensors[name] for one in stored]) for name in names]
     cuts = check_scaled(weights, {work.name: (work.ours, work.theirs) for work in works})
-    refuse(LayoutError, cuts, "a cut falls inside a block of a block-scaled weight; nothing is written")
+    refuse(LayoutError, cuts, "a cut falls inside a block of a block-scaled weight, so nothing is written")
     judged = judge([_weight(plan, work) for work in works])
     alike = [found for work, one in zip(works, judged, strict=True) for found in _check_alike(work, one)]
     if alike and not force:
         named = {one.argument for one in alike}
         others = [found for one in judged for found in one.warnings if found.argument not in named]
-        refuse(LayoutError, [*alike, *others], "shards that should differ are byte-identical; nothing is written")
+        refuse(LayoutError, [*alike, *others], "shards that should differ are byte-identical, so nothing is written")
     metadata = {
         key: value for key, value in stored[0].metadata.items() if all(one.metadata.get(key) == value for one in stored)
     }

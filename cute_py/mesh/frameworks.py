@@ -1,4 +1,4 @@
-"""Distributions as PyTorch's DTensor and JAX describe them."""
+"""Distributions in the notations of PyTorch's DTensor and of JAX."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def from_partition_spec(
     *,
     local: Local = "row",
 ) -> ShardedLayout:
-    """JAX's NamedSharding: for each dimension the mesh axes that divide it, the major one first.
+    """Convert JAX's NamedSharding: for each dimension, the mesh axes that divide it, the major axis first.
 
     Args:
-        spec: a PartitionSpec, or its contents: an axis, several in a tuple, or None; dimensions at the end may lack.
+        spec: a PartitionSpec, or its contents: an axis, a tuple of axes, or None. Dimensions at the end may be omitted.
         axis_names: the names of the mesh's modes.
     Raises:
-        InvalidValueError: an axis that the mesh does not have, or that is named twice.
+        InvalidValueError: the mesh does not have an axis, or an axis is named twice.
 
     >>> print(from_partition_spec((8, 8), (2, 4), (None, ("y", "x")), "xy").layout)
     (8,(2,4)):(1@1,(4@0,1@0))
@@ -59,12 +59,13 @@ def from_partition_spec(
 
 
 def from_dtensor(tensor: Any) -> ShardedLayout:
-    """The distribution of a DTensor, over its own mesh; device d is the mesh's d-th, row-major.
+    """Convert a DTensor to a distribution over its own mesh. Device d is the d-th device of the mesh in row-major
+    order.
 
     Reads `shape`, `placements` and `device_mesh.shape`; PyTorch is not imported.
 
     Raises:
-        InvalidTypeError: no DTensor, or a placement of another kind.
+        InvalidTypeError: the object is not a DTensor, or has a placement of another kind.
 
     >>> from types import SimpleNamespace
     >>> class Shard:

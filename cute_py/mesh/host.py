@@ -44,7 +44,7 @@ class Elements(Protocol):
         ...
 
     def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
-        """Index that selects these places of a flat array."""
+        """The index that selects these places of a flat array."""
         ...
 
     def empty(self, count: int) -> Any:
@@ -56,7 +56,7 @@ class Elements(Protocol):
         ...
 
     def wide(self, values: Any) -> Any:
-        """A copy in the type that summands are added in."""
+        """A copy in the type in which summands are added."""
         ...
 
     def settle(self) -> None:
@@ -66,7 +66,7 @@ class Elements(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Properties of a part that are checked: element type, extents, order, and the bytes from `begin` to `end`."""
+    """The checked properties of a part: element type, extents, order, and the bytes from `begin` to `end`."""
 
     dtype: str
     is_dtype: bool
@@ -135,11 +135,11 @@ class Part:
             self._array, self._place = flat, elements.index(numpy.asarray(places, numpy.int64), flat)
 
     def read(self) -> Any:
-        """Its elements."""
+        """Read the elements of the part."""
         return self._array[self._place]
 
     def write(self, values: Any) -> None:
-        """Set its elements, converted to their type."""
+        """Set the elements of the part, converted to its type."""
         self._array[self._place] = values
 
 
@@ -154,7 +154,7 @@ def destination_part(elements: Elements, flat: Any, t: Transfer) -> Part:
 
 
 def write_sum(elements: Elements, goal: Part, summands: Sequence[Any]) -> None:
-    """Set a part to the sum of these, added from the first to the last."""
+    """Set a part to the sum of these values, added from the first to the last."""
     first, *others = summands
     if others:
         first = elements.wide(first)
@@ -164,8 +164,8 @@ def write_sum(elements: Elements, goal: Part, summands: Sequence[Any]) -> None:
 
 
 class HostRedistribution:
-    """Both sides of every transfer as views; a launch copies them in order. With scratch memory `into` they are copied
-    there, and to the destinations when all of it has come."""
+    """Both sides of every transfer as views; a launch copies them in order. With scratch memory `into`, they are copied
+    there first, and to the destinations when everything has arrived."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class HostRedistribution:
         ]
 
     def launch(self, stream: Any = None) -> None:
-        """Copy, on the calling thread; a stream has no meaning here."""
+        """Copy on the calling thread; a stream has no effect."""
         for goal, sources in self._copies:
             write_sum(self._elements, goal, [source.read() for source in sources])
         for device in self._into.keys() & self.destinations.keys():  # an empty part may be left out of either
@@ -225,7 +225,7 @@ def check_memory(
     into: Mapping[int, Any] | None,
     only: int | None = None,
 ) -> list[Diagnostic]:
-    """Check the memory of a redistribution, of all devices or of `only` one; return the errors."""
+    """Check the memory of a redistribution on all devices, or on the device `only`, and return the errors."""
     all_sides = [(plan.source, sources, "sources"), (plan.destination, destinations, "destinations")]
     all_sides += [(plan.destination, into, "into")] if into is not None else []
     found, named = [], []
@@ -252,7 +252,9 @@ def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, on
             text = f"{what} has an array for device {given(device)}; the mesh has devices 0 to {side.devices - 1}"
             found.append(Diagnostic("mesh-device", what, text=text))
         elif only is not None and device != only:
-            text = f"{what} has an array for device {device}; this process is rank {only}, and passes only its own"
+            text = (
+                f"{what} has an array for device {device}, but this process is rank {only}, and must pass only its own"
+            )
             found.append(Diagnostic("mesh-device", what, text=text))
     for device in range(side.devices) if only is None else [only] if only < side.devices else []:
         if device not in arrays and elements_of(side, device):
@@ -276,7 +278,7 @@ def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Descr
         found.append(Diagnostic("mesh-shape", name, text=text))
     own = side._local not in ("row", "column")
     if what != "sources" and wanted and own and not is_injective(side.local_layout(device)):
-        text = f"{name}: its local layout {side.local_layout(device)} maps two elements to one offset"
+        text = f"the local layout of {name}, {side.local_layout(device)}, maps two elements to one offset"
         found.append(Diagnostic("mesh-injective", name, text=text))
     if not one.contiguous:
         text = f"{name} has gaps or another order; must be C-contiguous"

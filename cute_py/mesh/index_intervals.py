@@ -1,4 +1,4 @@
-"""The indices of one dimension that a device holds, as runs of neighbours, and the intersection of two sets of runs as
+"""The indices of one dimension that a device holds, as runs of neighbours, and the intersection of two sets of runs in
 few layouts."""
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Runs:
 
     @staticmethod
     def of(pieces: Column) -> Runs:
-        """From rows (start, length), in local order; empty ones are dropped."""
+        """Make runs from rows (start, length) in local order; empty rows are dropped."""
         pieces = pieces[pieces[:, 1] > 0]
         length = pieces[:, 1]
         return Runs(pieces[:, 0], length, numpy.cumsum(length) - length, numpy.ones_like(length))
@@ -68,7 +68,7 @@ class Runs:
         return runs_of(self.indices(), offsets[numpy.repeat(self.offset, self.length) + inside])
 
     def holds(self, index: int) -> bool:
-        """Is it one of the indices?"""
+        """Does it hold the index?"""
         return bool(((self.start <= index) & (index < self.start + self.length)).any())
 
     def indices(self) -> Column:
@@ -84,7 +84,7 @@ class Runs:
 
 
 def runs_of(indices: Column, offsets: Column) -> Runs:
-    """The fewest runs, taken from the front, of these indices at these offsets."""
+    """Combine these indices, at these offsets, greedily into the fewest runs."""
     starts, steps, at = [], [], 0
     ahead, apart = numpy.diff(indices) == 1, numpy.diff(offsets)
     breaks = numpy.flatnonzero(~(ahead[1:] & ahead[:-1] & (apart[1:] == apart[:-1]))) + 1
@@ -130,7 +130,7 @@ def shared(source: Runs, destination: Runs) -> int:
 
 
 def segments(source: Runs, destination: Runs) -> list[Segment]:
-    """The indices that both hold, as few segments: equal runs at equal distances are one with two modes."""
+    """The indices that both hold, in few segments: equal runs at equal distances become one segment with two modes."""
     if len(source.start) == 1 == len(destination.start):  # in plain numbers: a tenth of the time, and the common case
         return _both(source.first, destination.first)
     one, other = _by_index(source), _by_index(destination)

@@ -1,21 +1,21 @@
 """Failure detection: ranks wait for each other, but not for a lost rank.
 
-    every rank   beats: a count, its step, and whether it waits or works, each `seconds / 16`, from a thread
-    who waits    reads the beats of the ranks that it waits for, and the name of a rank that another one found
+    every rank        sends beats from a thread: a count, its step, and whether it waits or works, every `seconds / 16`
+    a waiting rank    reads the beats of the ranks that it waits for, and the name of a rank that another one found
     no beat, or no step while it works, for 3/4 of `seconds`: that rank is lost, and its number goes into the store
 
-A rank that waits itself is not lost. The rank that it waits for may be, and the waiting rank finds that. So each rank
-reads only the beats of those that it waits for, and learns of the others from the store.
+A rank that waits is not lost. The rank that it waits for may be lost, and the waiting rank finds this. So each rank
+reads only the beats of the ranks that it waits for, and learns about other ranks from the store.
 
-Over torch.distributed the store is PyTorch's own (`Transport.put`, `Transport.get`). Three things of PyTorch do not
-take the place of this module. Tried with PyTorch 2.13 over gloo, one of three ranks killed or stopped:
+Over torch.distributed the store is PyTorch's own (`Transport.put`, `Transport.get`). Three features of PyTorch do not
+replace this module. They were tried with PyTorch 2.13 over gloo, with one of three ranks killed or stopped:
 
-    monitored_barrier    names the lost rank on rank 0 alone: the others read "check rank 0 logs". It is for gloo alone,
-                         and judges a barrier, not the messages and kernels between two of them
-    timeouts             a message to or from a rank that is stopped ends after the timeout of the whole process group,
-                         and its error names no rank; a kernel that waits for a peer's memory has none
-    elastic restart      torchrun ends the ranks that are left and starts all anew; here each of them gets a `RankError`
-                         with the number, and keeps its destinations
+    monitored_barrier    names the lost rank only on rank 0; the others print "check rank 0 logs". It only works with
+                         gloo, and checks a barrier, not the messages and kernels between two barriers
+    timeouts             a message to or from a stopped rank ends after the timeout of the whole process group, and its
+                         error names no rank; a kernel that waits for a peer's memory has no timeout
+    elastic restart      torchrun ends the remaining ranks and restarts all; with this module each of them gets a
+                         `RankError` with the number, and keeps its destinations
 
 A transport of your own over MPI or sockets has none of the three.
 """
@@ -69,10 +69,10 @@ class _State:
 class Watch:
     """The failure detector of one rank, for one redistribution.
 
-    Ranks that make their watches in one order have the same ones.
+    Ranks that make their watches in the same order share them.
 
     Args:
-        seconds: the bound within which a rank that ends or stalls is found.
+        seconds: the time within which a rank that ends or stalls is found.
     """
 
     def __init__(self, transport: Transport, seconds: float) -> None:
@@ -93,10 +93,10 @@ class Watch:
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """Send this rank's beats in the block; an exception there ends the communicator on all ranks.
+        """Send this rank's beats during the block; an exception in it ends the communicator on all ranks.
 
         Raises:
-            RankError: a rank is lost, or was before; DeviceError: this rank failed before.
+            RankError: a rank is lost, now or earlier; DeviceError: this rank failed earlier.
         """
         if self._lost is not None:
             facts = {"before": self._lost.headline}
@@ -119,7 +119,7 @@ class Watch:
             self._state.beats = False
 
     def step(self) -> None:
-        """Record progress: this rank works."""
+        """Record that this rank works and made progress."""
         self._state.step += 1
 
     def gather(self, value: str = "") -> list[str]:
@@ -154,10 +154,10 @@ class Watch:
         return verdict
 
     def until(self, done: Callable[[], bool], ranks: Callable[[], Collection[int]]) -> None:
-        """Wait for a condition that these ranks bring about.
+        """Wait for a condition that these ranks fulfil.
 
         Raises:
-            RankError: one of them is lost, or another one that any rank found.
+            RankError: one of these ranks is lost, or any rank found another lost rank.
         """
         began = time.monotonic()
         next_look, seen = began + self._every, dict[int, _Seen]()

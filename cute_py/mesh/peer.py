@@ -2,20 +2,20 @@
 
     push      the kernel runs on the sending device and writes the other's memory
     engine    the copy engine of the sending device moves large amounts of long rows
-    local     elements that stay on a device, on as many multiprocessors as take as long as the links
+    local     elements that stay on a device, on so many multiprocessors that the copy takes as long as the links
     threads   layouts that no TMA box moves: threads copy tiles or vectors
-    staged    no peer access, sums or swizzled parts: through host memory
+    staged    transfers without peer access, sums and swizzled parts: through host memory
 
-Kernels are those of `copies`. A device pushes, since it reads a peer's memory at 333 GB/s each way where both
-directions are busy, and writes it at 364; where rows are not multiples of 128 bytes, at 238 and 369 (two NVIDIA H200,
-driver 580.159.04). Local copies and transfers run concurrently, so links and memory are busy at once.
+The kernels are those of `copies`. A device pushes, because writes to a peer's memory are faster than reads: 364 against
+333 GB/s each way with both directions busy, and 369 against 238 if rows are not multiples of 128 bytes (two NVIDIA
+H200, driver 580.159.04). Local copies and transfers run concurrently, so links and memory are busy at the same time.
 
-The work of a device is one graph, so that a launch takes few driver calls. It begins after the work in the devices'
-default streams, or in the given streams, and these wait for its end. The host does not wait, unless a transfer is
-staged. The graphs begin after events, because a stream may hold work of any length. They end with a meeting of the
-devices: a kernel at the end of each graph waits until all have come there, for a bounded time. On two NVIDIA H200
-(driver 580.159.04) the driver's calls of a launch take 9 us of the host then, 13 with events at both ends, 16 as one
-graph of both devices, and 23 where events are nodes of the graphs.
+The work of a device is one graph, so that a launch needs few driver calls. It begins after the work in the devices'
+default streams, or in the given streams, and these streams wait for its end. The host does not wait, unless a transfer
+is staged. The graphs begin after events, because a stream may hold work of any length. They end with a barrier of the
+devices: a kernel at the end of each graph waits, for a bounded time, until all devices have arrived. On two NVIDIA H200
+(driver 580.159.04) the driver calls of a launch then take 9 us of host time; they take 13 us with events at both ends,
+16 us as one graph of both devices, and 23 us with events as nodes of the graphs.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ MOST_PITCH = (1 << 31) - 1
 
 
 def on_device(array: Any) -> bool:
-    """Is it an array in the memory of a GPU? The array does not export its memory for this."""
+    """Is it an array in the memory of a GPU? The test does not export the array's memory."""
     device = getattr(array, "__dlpack_device__", None)
     with contextlib.suppress(Exception):  # a library may raise anything
         if device is not None:
@@ -118,7 +118,7 @@ class Route:
 
 
 class Push(NamedTuple):
-    """A transfer, the memory on both sides, the device that runs it, and the number of the one that it writes to."""
+    """A transfer, the memory on both sides, the device that runs it, and the number of the device that it writes to."""
 
     transfer: Transfer
     source: ArrayView
@@ -128,7 +128,7 @@ class Push(NamedTuple):
 
 
 def why_no_kernel(group: list[Transfer]) -> str:
-    """The reason why no kernel moves these transfers with sums; empty if a kernel does."""
+    """The reason why no kernel can make these transfers with sums; empty if a kernel can."""
     t = group[0]
     if len(group) > 1:
         return "a sum of several devices"
@@ -142,7 +142,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class EngineCopy:
-    """Rows of one length, moved by the copy engine, which takes no multiprocessor."""
+    """Rows of one length, which the copy engine moves without using a multiprocessor."""
 
     def __init__(self, source: ArrayView, destination: ArrayView) -> None:
         api, width, self._calls = driver(), source.element_bytes, list[Call]()
@@ -192,7 +192,7 @@ class Meeting:
     (`gpu.kernels.device_barrier`).
 
     Args:
-        streams: device -> the stream that its kernel is launched on, to be captured. seconds: bound of the wait.
+        streams: the stream of each device, on which its kernel is launched for capture. seconds: the limit of the wait.
     """
 
     def __init__(self, devices: Mapping[int, Device], streams: Mapping[int, int], seconds: float) -> None:
@@ -216,7 +216,7 @@ class Meeting:
         self._launches[n].launch()
 
     def check(self) -> None:
-        """Wait for the default streams. DeviceError: a device did not come in time."""
+        """Wait for the default streams. DeviceError: a device did not arrive in time."""
         late = [(n, one) for n, record in self._records.items() for one in record.read() if one is not None]
         for n, one in late[:1]:
             what = f"the copies of device {self._numbers[one.thread]} had not ended after {one.cycles} clock cycles"
@@ -224,14 +224,14 @@ class Meeting:
 
 
 class Pushes:
-    """Transfers as kernels of the devices that send, ready to launch.
+    """Transfers as kernels of the sending devices, ready to launch.
 
     Args:
-        pushes: what to move. devices: those that run kernels, and those whose streams wait for them.
+        pushes: the transfers. devices: the devices that run kernels, and those whose streams wait for them.
         sms: multiprocessors that the transfers of a device may use.
-        seconds: bound of the wait of one device for the copies of another.
+        seconds: the limit of the wait of one device for the copies of another.
 
-    Attributes: `routes`, how each transfer runs and why.
+    Attributes: `routes`, the method of each transfer, with the reason.
     """
 
     _one_launch = threading.Lock()
@@ -347,12 +347,12 @@ class Pushes:
         """Enqueue all copies, and return.
 
         Args:
-            stream: after which data are read and written, and which waits for all of it: of one device, or number of
-                the device -> stream; None: the default streams of all devices. What devices without one do before and
-                afterwards is not ordered with the copies. Streams that are being captured into a graph get the copies
-                as nodes of it.
+            stream: the copies start after the work in this stream, and the stream waits for all of them. It is a stream
+                of one device, or a mapping of device numbers to streams; None: the default streams of all devices. Work
+                on devices without a stream is not ordered with the copies. A stream in capture gets the copies as nodes
+                of its graph.
         Raises:
-            DeviceError: the driver refuses a call; then, where several devices run copies, all later launches.
+            DeviceError: the driver refuses a call; if several devices run copies, all later launches fail too.
         """
         if not self._copies:
             return
@@ -435,7 +435,7 @@ class Pushes:
         return calls
 
     def handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
-        """The stream of each device that has one. InvalidValueError: one of another device."""
+        """The stream of each device that has one. InvalidValueError: a stream belongs to another device."""
         if isinstance(stream, Mapping):
             found = {n: stream[n] for n in self._default if n in stream}
             return {n: one if type(one) is int else stream_handle(one) for n, one in found.items()}
@@ -451,8 +451,8 @@ class Pushes:
         return {owner: handle}
 
     def check(self, stream: int | None = None) -> None:
-        """Wait for the devices, or for the one stream that all was launched on; DeviceError if a kernel failed or a
-        barrier did not complete."""
+        """Wait for the devices, or for the stream of the launch if there was only one; DeviceError if a kernel failed
+        or a barrier did not complete."""
         for device in self._devices.values():
             if stream is None:
                 device.synchronize()
@@ -481,7 +481,7 @@ def _moved(view: ArrayView, shape: tuple[int, ...], strides: tuple[int, ...], of
 
 
 def has_peer_access(device: Device, other: Device) -> bool:
-    """Can kernels on a device reach the memory of another? It is then enabled."""
+    """Can kernels on a device reach the memory of another? If so, the access is enabled."""
     if device.ordinal == other.ordinal:
         return True
     api = driver()
@@ -496,7 +496,7 @@ def has_peer_access(device: Device, other: Device) -> bool:
 class PeerRedistribution:
     """Kernels for each transfer, in a graph for each device; staged transfers go through host memory.
 
-    Attributes: `destinations`; `routes`, how each transfer runs and why.
+    Attributes: `destinations`; `routes`, the method of each transfer, with the reason.
     """
 
     def __init__(
@@ -536,7 +536,8 @@ class PeerRedistribution:
         return "" if self._access[here, there] else f"devices {here} and {there} have no peer access to each other"
 
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
-        """Enqueue all copies, and return; with staged ones wait for them. The streams are those of `Pushes.launch`."""
+        """Enqueue all copies and return; if some are staged, wait for them. `stream` is the same as in
+        `Pushes.launch`."""
         self.pushes.launch(stream)
         if self._staged is not None:
             self._staged.launch(dict.fromkeys(self._devices, 0) | self.pushes.handles(stream))
@@ -615,7 +616,7 @@ def prepare_peer(
     """Check the memory, compile and load the kernels; see `Redistribution.run`.
 
     Raises:
-        DeviceError: no GPU. InvalidTypeError, InvalidValueError: as on the host.
+        DeviceError: there is no GPU. InvalidTypeError, InvalidValueError: as on the host.
     """
     elements = GpuElements(plan)
     if destinations is None:

@@ -1,4 +1,5 @@
-"""Placements: how one mode of a mesh of devices divides a tensor. One for each mode, the first divides first."""
+"""Placements: the ways in which one mode of a mesh divides a tensor. There is one placement for each mode, and the
+first divides first."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ class Shard:
 
 @record
 class BlockCyclic:
-    """Blocks of `block` neighbours, dealt out in turn.
+    """Blocks of `block` neighbours, assigned to the devices in turn.
 
     >>> BlockCyclic(0, 2).pieces(10, 3, 1).tolist()
     [[2, 2], [8, 2]]
@@ -71,10 +72,10 @@ class BlockCyclic:
 
 @record
 class StridedShard:
-    """DTensor's `_StridedShard`: `split_factor` chunks for each device, dealt out in turn.
+    """DTensor's `_StridedShard`: `split_factor` chunks for each device, assigned in turn.
 
-    A later mesh mode of that many devices then divides these chunks, so that its parts are contiguous: the order of a
-    dimension that tensor parallelism divided before.
+    A later mesh mode with `split_factor` devices then divides these chunks, so that its parts are contiguous. This is
+    the order of a dimension that tensor parallelism divided first.
 
     >>> StridedShard(0, split_factor=2).pieces(8, 2, 1).tolist()
     [[2, 2], [6, 2]]
@@ -106,7 +107,7 @@ class Zigzag:
 
 @record
 class SectionedShard:
-    """Sections, each divided as `Shard` divides: the rows of a fused QKV weight, whose sections are Q, K and V.
+    """Sections that are each divided as by `Shard`, such as the sections Q, K and V of the rows of a fused QKV weight.
 
     >>> SectionedShard(0, (8, 2, 2)).pieces(12, 2, 1).tolist()
     [[4, 4], [9, 1], [11, 1]]
@@ -119,7 +120,7 @@ class SectionedShard:
         size, parts, part = _checked(size, parts, part)
         if sum(expect_integers(self.sections, "sections", 0)) != size:
             raise InvalidValueError(
-                f"the sections have {sum(self.sections)} elements; must have {size}, as the dimension"
+                f"the sections have {sum(self.sections)} elements; must have {size}, like the dimension"
             )
         found = numpy.array([_chunks(n, parts, part)[0] for n in self.sections], numpy.int64).reshape(-1, 2)
         found[:, 0] += numpy.cumsum((0, *self.sections))[:-1]
@@ -164,7 +165,7 @@ def pieces_of(placement: Divides, size: int, parts: int, part: int) -> Column:
     """`placement.pieces(...)`; the pieces of a user's class are checked.
 
     Raises:
-        InvalidTypeError, InvalidValueError: no rows of two integers, or pieces outside of the dimension.
+        InvalidTypeError, InvalidValueError: the pieces are not rows of two integers, or lie outside the dimension.
     """
     found = placement.pieces(size, parts, part)
     if type(placement) in KINDS.values():
@@ -174,7 +175,7 @@ def pieces_of(placement: Divides, size: int, parts: int, part: int) -> Column:
         raise InvalidTypeError(f"{what} must be rows (start, length) of integers in an array, got {given(found)}")
     for start, length in found.tolist():
         if min(start, length) < 0 or start + length > size:
-            raise InvalidValueError(f"{what}: {length} from {start} on; must be within 0..{size}")
+            raise InvalidValueError(f"{what}: a piece of {length} starts at {start}; must be within 0..{size}")
     return found.astype(numpy.int64)
 
 
@@ -182,10 +183,10 @@ KINDS = {kind.__name__: kind for kind in (Shard, BlockCyclic, StridedShard, Zigz
 
 
 def parse_placement(text: str, what: str = "a placement") -> Placement:
-    """A placement as written in Python; `Replicate` alone is `Replicate()`.
+    """Parse a placement as written in Python; `Replicate` means `Replicate()`.
 
     Raises:
-        InvalidValueError: no such placement.
+        InvalidValueError: the placement does not exist.
 
     >>> parse_placement("SectionedShard(0, (8, 2, 2))")
     SectionedShard(dim=0, sections=(8, 2, 2))

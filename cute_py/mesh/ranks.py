@@ -1,16 +1,16 @@
 """A redistribution with one process for each device: each packs, sends, receives and unpacks its own part.
 
-check      every rank checks its memory; all learn what any of them found, and raise it together
-map        ranks of one host whose GPUs reach each other give out handles of the memory that they receive into, and open
-           those of the others; if one can't, all use messages, and know why
-here?      a launch begins when all ranks have come to it
-push       mapped: each rank runs the kernels of what it sends, as one process does (`peer`); when they have ended it
-           comes to where all meet: counts in host memory that they share
-rounds     else: pack, send and receive messages of bounded size, copy what stays meanwhile, unpack
-arrived?   when all has arrived everywhere, scratch memory goes to the destinations
+check      every rank checks its memory; all ranks learn all errors, and raise them together
+map        ranks of one host whose GPUs reach each other exchange handles of their receiving memory, and open them; if
+           one rank can't, all use messages, and know the reason
+here?      a launch begins when all ranks have called it
+push       with mapped memory: each rank runs the kernels of its transfers, as one process does (`peer`); after they
+           have ended, it enters a barrier, which uses counts in shared host memory
+rounds     otherwise: pack, send and receive messages of bounded size, copy local elements meanwhile, unpack
+arrived?   when all data has arrived everywhere, scratch memory is copied to the destinations
 
-A handle is of any memory that cudaMalloc made, as PyTorch's and CuPy's is. Source: CUDA driver API, cuIpcGetMemHandle,
-cuIpcOpenMemHandle.
+Any memory from cudaMalloc can have a handle, as the memory of PyTorch and CuPy can. Source: CUDA driver API,
+cuIpcGetMemHandle, cuIpcOpenMemHandle.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def prepare_ranks(
     sms: int,
     seconds: float,
 ) -> RankRedistribution:
-    """Check on all ranks, and make the messages of this one; see `Redistribution.run`."""
+    """Check on all ranks, and make the messages of this rank; see `Redistribution.run`."""
     elements, rank = transport.elements(plan.dtype), transport.rank
     found: list[Diagnostic] = []
     try:
@@ -189,7 +189,9 @@ def prepare_ranks(
         for r, one in enumerate(reports)
         if one["plan"] != reports[0]["plan"]
     ]
-    refuse(InvalidValueError, of_all, f"{len(of_all)} problems on {transport.ranks} ranks; no data was moved")
+    refuse(
+        InvalidValueError, of_all, f"there are {len(of_all)} problems on {transport.ranks} ranks, so no data was moved"
+    )
     with watch.together():
         return RankRedistribution(plan, watch, sources, destinations or {}, into, sms)
 
@@ -269,7 +271,7 @@ def _largest(rounds: list[_Round], name: str) -> dict[int, int]:
 
 
 class Opened:
-    """Memory of another process, mapped until this is dropped."""
+    """Memory of another process, which stays mapped until this object is dropped."""
 
     def __init__(self, device: Device, handle: str, offset: int) -> None:
         api = driver()
@@ -302,10 +304,10 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
 
 
 class MeetingPlace:
-    """Host memory that all ranks have in common: a count for each, by which they meet.
+    """Host memory that all ranks share: a count for each rank, which serves as a barrier.
 
-    Rank 0 makes it as an unnamed file, and the others open it, so that it disappears when they end. A token behind the
-    counts identifies it as rank 0's.
+    Rank 0 makes it as an unnamed file, and the others open it, so that it disappears when they end. A token after the
+    counts identifies it as rank 0's file.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -317,7 +319,7 @@ class MeetingPlace:
         self._counts = self._kind()
 
     def offer(self) -> dict[str, str]:
-        """Data that the other ranks need to open it. DeviceError: the system has no such files."""
+        """The data that other ranks need to open the file. DeviceError: the system does not support such files."""
         token = uuid.uuid4().bytes
         with _shared("making memory for all ranks"):
             self._file = os.memfd_create("cute_py")
@@ -325,7 +327,7 @@ class MeetingPlace:
         return {"file": f"/proc/{os.getpid()}/fd/{self._file}", "token": token.hex()}
 
     def open(self, offer: Mapping[str, str]) -> None:
-        """Map it. DeviceError: this process can't open it, for example from another container."""
+        """Map the file. DeviceError: this process can't open it, for example from another container."""
         token = bytes.fromhex(offer["token"])
         with _shared("opening the memory of rank 0"):
             file = os.open(offer["file"], os.O_RDWR)
@@ -391,7 +393,7 @@ class MappedRanks:
         self._pushes: Pushes | None = None
 
     def offer(self) -> dict[str, Any]:
-        """Data that the other ranks need to reach this rank's device; rank 0 adds the meeting place."""
+        """The data that other ranks need to reach this rank's device; rank 0 adds the meeting place."""
         api = driver()
         with self._device.current():
             number = call("opening a device", api.cuDeviceGet, self._device.ordinal)
@@ -407,7 +409,7 @@ class MappedRanks:
         goal: ArrayView | None,
         sms: int,
     ) -> None:
-        """Map the meeting place and the memory that this rank writes to; prepare its kernels."""
+        """Map the meeting place and the memory that this rank writes, and prepare its kernels."""
         rank, device = self._watch.transport.rank, self._device
         numbers = [self._number(r, one["bus"]) for r, one in enumerate(offers)]
         self._place.open(offers[0]["place"])
@@ -437,7 +439,7 @@ class MappedRanks:
         return self._pushes.routes if self._pushes is not None else []
 
     def push(self) -> None:
-        """Write to the others, and return when all have written."""
+        """Write to the other ranks, and return when all ranks have written."""
         if self._pushes is not None:
             self._pushes.launch()
             with self._device.current():

@@ -1,4 +1,4 @@
-"""From one distribution of a tensor to another: the copies between devices, as pairs of layouts."""
+"""Redistribution of a tensor: the copies between devices, as pairs of layouts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Meeting(NamedTuple):
 
 
 class Prepared(Protocol):
-    """A redistribution of given memory that is ready."""
+    """A redistribution of given memory, ready to launch."""
 
     @property
     def destinations(self) -> Mapping[int, Any]: ...
@@ -78,7 +78,7 @@ class Redistribution:
         self.devices_per_host = expect_integer(devices_per_host, "devices_per_host", 1)
         if source.shape != destination.shape:
             raise LayoutError(
-                "the source and the destination are tensors of different shapes",
+                "the source and the destination have different shapes",
                 {"source": source.shape, "destination": destination.shape},
             )
         if len(destination.partial_devices) > 1:
@@ -90,10 +90,11 @@ class Redistribution:
         self._load = numpy.zeros(source.devices, numpy.int64)
 
     def transfers(self, device: int | None = None) -> Iterator[Transfer]:
-        """The copies to one device, or to all in increasing order; made one by one.
+        """The copies to one device, or to all devices in increasing order. They are made one by one.
 
-        For each element, of the devices that hold it, the source is the destination itself, else one of the same
-        host, else any: the one with the fewest elements to send so far, the first of several.
+        The source of an element is the destination itself if it holds the element, otherwise a device of the same host,
+        otherwise any device. Among several it is the device with the fewest elements to send so far, and then the
+        first.
 
         >>> from cute_py.mesh import Shard, distribute
         >>> rows, columns = distribute((4, 6), 2, [Shard(0)]), distribute((4, 6), 2, [Shard(1)])
@@ -105,10 +106,10 @@ class Redistribution:
         return itertools.chain.from_iterable(self.groups(device))
 
     def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
-        """The transfers, those together whose elements are added: one list for each sum, in the order of devices.
+        """The transfers in groups: a group holds the transfers whose elements are added, in the order of devices.
 
         Args:
-            source: a device; only the groups that it has a part in.
+            source: a device; then only the groups in which it takes part.
         """
         last = self.destination.devices - 1
         to = range(last + 1) if device is None else (expect_integer(device, "device", 0, last),)
@@ -123,21 +124,22 @@ class Redistribution:
 
     @functools.cached_property
     def bytes_moved(self) -> int:
-        """Bytes that leave a device for another, all devices together."""
+        """The bytes that move between devices, in total."""
         return -(-self._elements_moved * self.dtype.bits // 8)
 
     @functools.cached_property
     def minimum_bytes(self) -> int:
-        """Bytes that each device needs and does not hold, all devices together: no plan moves fewer."""
+        """The bytes that devices need and do not hold, in total; no plan moves fewer."""
         needed = sum(math.prod(self.destination.local_shape(d)) for d in range(self.destination.devices))
         kept = sum(self._kept(d) for d in range(self.destination.devices))
         return -(-(needed * len(self.source.partial_devices) - kept) * self.dtype.bits // 8)
 
     @functools.cached_property
     def layout(self) -> Layout | None:
-        """(device, place in its memory) of the destination -> ArithTuple(device, offset) of the source, in closed form.
+        """The layout from (device, place in its memory) of the destination to ArithTuple(device, offset) of the source,
+        in closed form.
 
-        For replicas it uses the first one, on both sides. None if one of the two has no single layout.
+        Of replicas it uses the first, on both sides. None if one side has no single layout.
         """
         if self.source.layout is None or self.destination.layout is None:
             return None
@@ -148,7 +150,7 @@ class Redistribution:
         return found if size(found) == math.prod(self.source.shape) else None
 
     def explain(self) -> str:
-        """The elements from each device to each: lines of equal rows together.
+        """Describe the number of elements from each device to each; equal rows share a line.
 
         >>> from cute_py.mesh import Shard, Replicate, distribute
         >>> print(redistribute(distribute(8, 4, [Shard(0)]), distribute(8, 4, [Replicate()]), "f32").explain())
@@ -195,8 +197,8 @@ class Redistribution:
         sms: int = 16,
         seconds: float = DEFAULT_SECONDS,
     ) -> Prepared:
-        """Check and prepare the work of `run`; `launch()` then does it each time the data change. Takes the same
-        arguments."""
+        """Check and prepare the work of `run`, with the same arguments. `launch()` then repeats it whenever the data
+        change."""
         expect_integer(sms, "sms", 1, 1 << 16)
         if is_integer(seconds):
             seconds = float(expect_integer(seconds, "seconds", 1, 1 << 20))
@@ -227,27 +229,27 @@ class Redistribution:
         sms: int = 16,
         seconds: float = DEFAULT_SECONDS,
     ) -> Mapping[int, Any]:
-        """Move the data; everything is checked before the first byte is.
+        """Move the data. Everything is checked before the first byte moves.
 
         Args:
-            sources: device -> its part, in the order of its local layout.
-            destinations: device -> memory for its part, or None for new arrays.
+            sources: the part of each device, by its number, in the order of its local layout.
+            destinations: the memory for the part of each device, or None for new arrays.
             backend: "host": numpy arrays in one process. "peer": arrays on several GPUs in one process. "torch": one
-                process for each device, all of which call this with their own part, by its rank; GPUs of one host
-                write into each other's memory, others exchange messages. "auto": "torch" for
-                PyTorch's tensors where torch.distributed is initialised, "peer" for other arrays on GPUs, else "host".
-                A `Transport`: as "torch", over that.
-            into: device -> memory for its part, which is written first: the destinations keep what they hold until
-                all of it is there.
-            sms: multiprocessors of a GPU for what it sends; 16 fill the links of an H200.
-            seconds: one process for each device: the bound within which a rank that ends or stalls is found; one
-                process for several GPUs: the bound of one's wait for the copies of the others.
+                process for each device; every process calls this with its own part, under its rank. GPUs of one host
+                write into each other's memory, and others exchange messages. "auto": "torch" for PyTorch's tensors if
+                torch.distributed is initialised, "peer" for other arrays on GPUs, otherwise "host". A `Transport`: like
+                "torch", over that transport.
+            into: scratch memory for the part of each device. It is written first, so the destinations keep their
+                contents until all data has arrived.
+            sms: multiprocessors of a GPU for its transfers; 16 saturate the links of an H200.
+            seconds: with one process for each device, the time within which a rank that ends or stalls is found; with
+                one process for several GPUs, the limit of a GPU's wait for the copies of the others.
         Returns:
             The destinations.
         Raises:
-            InvalidTypeError, InvalidValueError, LayoutError: a device without its part, a part of another shape or
-                element type, memory that is shared or read-only; several together, as Diagnostics, and on all ranks
-                what any of them found.
+            InvalidTypeError, InvalidValueError, LayoutError: a device lacks its part, a part has another shape or
+                element type, or memory is shared or read-only. The error has several findings together, as Diagnostics,
+                and on all ranks the findings of all.
             RankError: a rank ended, stalled or failed.
 
         >>> import numpy
@@ -378,14 +380,15 @@ def _chosen(*given: Mapping[int, Any] | None) -> str:
 def redistribute(
     source: ShardedLayout, destination: ShardedLayout, dtype: DTypeLike, *, devices_per_host: int | None = None
 ) -> Redistribution:
-    """The copies that lead from one distribution of a tensor to another.
+    """Plan the copies from one distribution of a tensor to another.
 
     Args:
-        source, destination: of tensors of one shape; the meshes may differ, device d of both is one device.
+        source, destination: distributions of tensors with the same shape. The meshes may differ; device d is the same
+            device in both.
         dtype: element type, in any spelling.
-        devices_per_host: neighbours in number that share a host; None: all.
+        devices_per_host: the number of consecutive devices that share a host; None: all.
     Raises:
-        LayoutError: other shapes; a destination that holds summands.
+        LayoutError: the shapes differ, or the destination holds summands.
 
     >>> from cute_py.mesh import Shard, distribute
     >>> plan = redistribute(distribute((8, 8), 4, [Shard(0)]), distribute((8, 8), 4, [Shard(1)]), "bf16")

@@ -25,7 +25,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class RowSpan:
-    """Rows of a whole tensor that are divided by themselves: a section of a fused weight, or the tensor itself."""
+    """Rows of a whole tensor that are divided separately: a section of a fused weight, or the whole tensor."""
 
     label: str
     """Indices of the section; empty for the tensor itself."""
@@ -46,7 +46,8 @@ class RowSpan:
 
 @dataclass(frozen=True, slots=True)
 class MeshSide:
-    """A mesh, the file of each device, and the placements of the tensors, the first pattern that matches."""
+    """A mesh, the file of each device, and the placements of the tensors; the first pattern that matches a name
+    applies."""
 
     mesh_shape: tuple[int, ...]
     files: tuple[Path, ...]
@@ -58,7 +59,7 @@ class MeshSide:
         return next((texts for pattern, texts in self.rules if fnmatch.fnmatchcase(name, pattern)), None)
 
     def placements(self, name: str, rank: int) -> tuple[WeightPlacement, ...]:
-        """The placements of a tensor of so many dimensions, one for each mode of the mesh.
+        """The placements of a tensor with `rank` dimensions, one for each mode of the mesh.
 
         Raises:
             InvalidValueError: no pattern matches, or its text is not a placement.
@@ -72,7 +73,7 @@ class MeshSide:
         return found
 
     def parts(self, name: str, shape: tuple[int, ...]) -> tuple[RowSpan, ...]:
-        """Distribution of a tensor of that name and whole shape, section by section.
+        """The distribution of the tensor with this name and whole shape, section by section.
 
         Raises:
             InvalidValueError: the placements don't fit the shape.
@@ -93,7 +94,7 @@ class MeshSide:
             ) from None
 
     def layout(self, name: str, shape: tuple[int, ...]) -> ShardedLayout:
-        """Distribution of a tensor of that name and shape, as one layout.
+        """The distribution of the tensor with this name and shape, as one layout.
 
         Raises:
             InvalidValueError: the placements don't fit the shape; LayoutError: ranks share KV heads.
@@ -111,7 +112,7 @@ class MeshSide:
         return distribute(shape, self.mesh_shape, placements)
 
     def whole(self, name: str, shape: tuple[int, ...], parts: Sequence[RowSpan]) -> tuple[RowSpan, ...] | None:
-        """These parts where each device holds all of the tensor; None where one holds less."""
+        """The parts if each device holds all of the tensor, otherwise None."""
         placements = self.placements(name, len(shape))
         if not all(n == 1 or isinstance(one, Replicate) for n, one in zip(self.mesh_shape, placements, strict=True)):
             return None
@@ -176,13 +177,13 @@ class MeshSide:
 
 
 def held_shape(parts: Sequence[RowSpan], device: int) -> tuple[int, ...]:
-    """Extents of a device's part of a tensor with these sections, which lie one below the other."""
+    """The extents of a device's part of a tensor with these sections, which are stacked by rows."""
     shapes = [part.layout.local_shape(device) for part in parts]
     return shapes[0] if len(shapes) == 1 else (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
 def plain_placements(placements: Sequence[WeightPlacement]) -> list[Placement]:
-    """Placements of `cute_py.mesh`, for those of the plan."""
+    """Convert the placements of a plan to placements of `cute_py.mesh`."""
     return [SectionedShard(0, one.rows) if isinstance(one, Sections) else one for one in placements]  # type: ignore[misc]
 
 
@@ -192,22 +193,22 @@ def _dim(placement: WeightPlacement) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ReshardPlan:
-    """Plan of `reshard`: the files that it reads and those that it writes."""
+    """The plan of `reshard`: the files that it reads, and the files that it writes."""
 
     source: MeshSide
     destination: MeshSide
 
 
 def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
-    """A plan in TOML.
+    """Read a plan in TOML.
 
     `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a text with `{device}`;
-    `[placements]` has lines `pattern = placements`, for both sides, or each side has its own. Placements are one text
-    or a list with one for each mode of the mesh: a row of `NAMED_PLACEMENTS`, or one as Python writes it:
+    `[placements]` has lines `pattern = placements`, for both sides, or each side has its own. Placements are one text,
+    or a list with one text for each mode of the mesh: a row of `NAMED_PLACEMENTS`, or a placement in Python's notation:
     "Shard(0)", "BlockCyclic(0, 64)", "Replicate()", "SectionedShard(0, (4096, 1024, 1024))".
 
     Raises:
-        FileFormatError: no TOML, a key that is missing or unknown.
+        FileFormatError: the file is not TOML, or a key is missing or unknown.
     """
     try:
         with open(path, "rb") as file:

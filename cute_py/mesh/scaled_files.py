@@ -1,4 +1,4 @@
-"""Block-scaled weights in files that are resharded: placements of their tensors, and cuts that fall inside a block.
+"""Block-scaled weights in resharded files: the placements of their tensors, and cuts that fall inside a block.
 
 "*.q_proj.weight" = "column-parallel"     places q_proj.weight_packed, q_proj.weight_scale too, and copies
                                           q_proj.weight_global_scale to every rank
@@ -24,7 +24,7 @@ Parts = Mapping[str, tuple[Sequence[RowSpan], Sequence[RowSpan]]]
 
 
 def scaled_weights(stored: Sequence[StoredFile]) -> tuple[StoredWeight, ...]:
-    """The block-scaled weights whose shards the files hold, as the first file has them."""
+    """The block-scaled weights in the files, from the first file's shards."""
     return find_weights(stored[0].tensors, stored[0].metadata).weights if stored else ()
 
 
@@ -58,7 +58,7 @@ def _first(side: MeshSide, name: str) -> int | None:
 
 
 def check_scaled(weights: Sequence[StoredWeight], parts: Parts) -> list[Diagnostic]:
-    """Judge whether both sides cut each weight at blocks, and whether its scales can be cut at all."""
+    """Judge whether both sides cut each weight at blocks, and whether its scales can be cut."""
     found: list[Diagnostic] = []
     for weight in weights:
         data, scales = (parts[weight.tensors[part]] for part in ("data", "scales"))

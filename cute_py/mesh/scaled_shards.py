@@ -2,9 +2,9 @@
 
     (M, K) elements          rows and columns of a part begin and end at blocks of the format
     stored elements          two e2m1 a byte: half as many columns
-    grid of scales           one a block, divided as the elements are
+    grid of scales           one per block, divided like the elements
 
-A shard is a ScaledTensor by itself: its scales have the padding of its own size, in the order of the format. A cut
+A shard is a complete ScaledTensor: its scales have the padding for its own size, in the order of the format. A cut
 inside a block is refused, with the nearest sizes. Data and scales move as two tensors, by every backend.
 """
 
@@ -41,11 +41,11 @@ class ScaledSharding:
     Args:
         layout: the distribution of the (M, K) elements, made by `distribute`. format: one row-major plane of elements,
             not transposed.
-    Attributes: `layout`, `format`; `data`, the distribution of the stored elements; `scales`, that of the grid of
-        scales, one a block.
+    Attributes: `layout`, `format`; `data`, the distribution of the stored elements; `scales`, the distribution of the
+    grid of scales, one per block.
     Raises:
         LayoutError: a part begins or ends inside a block; the text has the nearest sizes.
-        InvalidValueError: a layout that was not made by `distribute`, of summands, or of another rank.
+        InvalidValueError: the layout was not made by `distribute`, holds summands, or has another rank.
 
     >>> from cute_py.mesh import Shard
     >>> cut = ScaledSharding(distribute((64, 256), 4, [Shard(1)]), cute.formats.mxfp8())
@@ -85,10 +85,10 @@ class ScaledSharding:
         return f"ScaledSharding({self.layout!r}, {self.format!r})"
 
     def split(self, scaled: ScaledTensor) -> dict[int, ScaledTensor]:
-        """The part of each device that holds any.
+        """Split a tensor into the parts of the devices; a device without elements gets none.
 
         Raises:
-            InvalidValueError: a tensor of another shape or format.
+            InvalidValueError: the tensor has another shape or format.
         """
         self._expect(scaled, self.layout.shape)
         data, grid = _plain(scaled)
@@ -102,7 +102,7 @@ class ScaledSharding:
         return found
 
     def join(self, parts: dict[int, ScaledTensor]) -> ScaledTensor:
-        """The whole tensor from the parts of the devices.
+        """Join the parts of the devices to the whole tensor.
 
         Raises:
             InvalidValueError: a part is missing, or has another shape, format or tensor scale.
@@ -117,7 +117,7 @@ class ScaledSharding:
             if min(shape) < 1:
                 continue
             if device not in parts:
-                raise InvalidValueError(f"device {device} has no part, but it holds {shape}")
+                raise InvalidValueError(f"the part of device {device} is missing; must have the shape {shape}")
             self._expect(parts[device], shape)
             total = self._same_total(total, parts[device], device)
             for whole, side, piece in zip((data, grid), (self.data, self.scales), _plain(parts[device]), strict=True):
@@ -127,12 +127,12 @@ class ScaledSharding:
     def redistribute(
         self, parts: dict[int, ScaledTensor], destination: ScaledSharding, **options: Any
     ) -> dict[int, ScaledTensor]:
-        """The parts of another distribution of the same tensor; data and scales move by `redistribute(...).run`.
+        """Return the parts of another distribution of the same tensor; `redistribute(...).run` moves data and scales.
 
         Args:
-            options: of `Redistribution.run`, such as backend.
+            options: options of `Redistribution.run`, such as backend.
         Raises:
-            InvalidValueError: another format, or another tensor scale on a device.
+            InvalidValueError: the destination has another format, or a device has another tensor scale.
         """
         expect(parts, dict, "parts")
         expect(destination, ScaledSharding, "destination")
@@ -170,7 +170,7 @@ class ScaledSharding:
         alike = all(getattr(scaled.format, name) == getattr(self.format, name) for name in names)
         if scaled.shape != tuple(shape) or not alike:
             raise InvalidValueError(
-                f"a tensor of shape {scaled.shape} in {scaled.format}; must be {tuple(shape)} in {self.format}"
+                f"the tensor has shape {scaled.shape} in {scaled.format}; must have {tuple(shape)} in {self.format}"
             )
 
     def _same_total(self, total: Any, part: ScaledTensor, device: int) -> Any:
@@ -216,7 +216,7 @@ def _in_units(placement: Placement, units: tuple[int, int], found: list[Diagnost
         return placement
     if isinstance(placement, Partial):
         raise InvalidValueError(
-            "Partial is not supported: the devices hold summands, but a block has one scale, that of its sum"
+            "Partial is not supported, because the devices hold summands, and a block has only one scale, for the sum"
         )
     unit = units[placement.dim % 2]
     if isinstance(placement, BlockCyclic):
@@ -246,9 +246,10 @@ def check_block_cuts(layout: ShardedLayout, blocks: ShardedLayout, units: tuple[
     """Judge whether the parts of a tensor begin and end at blocks.
 
     Args:
-        layout: the distribution of elements. blocks: that of blocks. units: elements of a block, by dimension.
+        layout: the distribution of elements. blocks: the distribution of blocks. units: elements of a block, by
+            dimension.
     Returns:
-        one diagnostic for each device and dimension that cuts inside a block, with the nearest sizes.
+        one diagnostic for each device and dimension with a cut inside a block, with the nearest sizes.
     """
     found = []
     for device in range(layout.devices):

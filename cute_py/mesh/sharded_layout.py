@@ -41,28 +41,28 @@ class Dimension:
     runs: Callable[[int], Runs]
 
     def first(self, part: int) -> int:
-        """The first index of a part; behind the last one of the dimension, if it is empty."""
+        """The first index of a part, or the size of the dimension if the part is empty."""
         runs = self.runs(part)
         return int(runs.start[0]) if len(runs.start) else self.size
 
 
 class Division(NamedTuple):
-    """One step of a dimension's division: along this mode of the mesh, by this placement, into so many parts."""
+    """One step of the division of a dimension: the mode of the mesh, the placement, and the number of parts."""
 
     placement: Divides
     parts: int
 
 
 class ShardedLayout:
-    """A tensor over devices, from a layout: coordinate -> ArithTuple(device, offset). See also `distribute`.
+    """A tensor over devices, given by a layout coordinate -> ArithTuple(device, offset). See also `distribute`.
 
     Args:
-        layout: strides n@0 move over devices, n@1 over the memory of one, in elements; strides of one's own that give
-            such tuples too.
-        mesh_shape: devices along each mode of the mesh, which count row-major.
-        replicas: shape:stride over the devices that hold the same, from the first of them.
+        layout: strides n@0 move over devices, and n@1 over the memory of a device, in elements. Custom strides that
+            give such tuples are allowed too.
+        mesh_shape: devices along each mode of the mesh; devices are numbered row-major.
+        replicas: shape:stride over the devices that hold the same elements, relative to the first of them.
 
-    Attributes: `shape`; `mesh_shape`; `placements`, empty if made of a layout; `replicas`.
+    Attributes: `shape`; `mesh_shape`; `placements`, empty if the object was made from a layout; `replicas`.
 
     Raises:
         LayoutError: a coordinate lies on a device that the mesh does not have, or a device is a replica of itself.
@@ -106,12 +106,13 @@ class ShardedLayout:
 
     @property
     def layout(self) -> Layout | None:
-        """Coordinate -> ArithTuple(device, offset), on the first of the replicas; None if no layout expresses it."""
+        """The layout coordinate -> ArithTuple(device, offset), on the first of the replicas; None if no layout
+        expresses it."""
         return self._single[0]
 
     @property
     def why_no_layout(self) -> str:
-        """The reason why `layout` is None; empty if it is not."""
+        """The reason why `layout` is None, or an empty text."""
         return self._single[1]
 
     @functools.cached_property
@@ -119,7 +120,8 @@ class ShardedLayout:
         return (self._given, "") if self._given is not None else _single_layout(self, self._steps)
 
     def local_shape(self, device: int) -> tuple[int, ...]:
-        """Extents of a device's part; only its number of elements, if the part is not a product over the dimensions."""
+        """The extents of a device's part, or only its number of elements if the part is not a product over the
+        dimensions."""
         boxes = self._boxes_of(device)
         if len(boxes) == 1:
             return tuple([d.runs(part).size for d, part in zip(self._dimensions, boxes[0], strict=True)])
@@ -137,10 +139,10 @@ class ShardedLayout:
         return tuple([d.first(part) for d, part in zip(self._dimensions, boxes[0], strict=True)])
 
     def local_layout(self, device: int) -> Layout | ComposedLayout:
-        """Layout from the local coordinate to the offset in the device's memory, in elements.
+        """The layout from the local coordinate to the offset in the device's memory, in elements.
 
         Raises:
-            LayoutError: a user's layout places the device's elements in no regular order.
+            LayoutError: a user's layout places the device's elements in an irregular order.
 
         >>> str(distribute((10, 4), 4, [Shard(0)]).local_layout(2))
         '(3,4):(4,_1)'
@@ -165,7 +167,7 @@ class ShardedLayout:
         """The devices that hold the element at a coordinate.
 
         Raises:
-            InvalidValueError: the tensor has no such element.
+            InvalidValueError: the coordinate lies outside the tensor.
 
         >>> distribute((8, 4), (2, 2), [Shard(0), Replicate()]).holders((5, 0))
         (2, 3)
@@ -174,7 +176,7 @@ class ShardedLayout:
         for i, (index, extent) in enumerate(zip(wanted, self.shape, strict=True)):
             if index >= extent:
                 raise InvalidValueError.of_value(
-                    f"the coordinate[{i}]", index, f"be below {extent}", "", {"shape": self.shape}
+                    f"coordinate[{i}]", index, f"be below {extent}", "", {"shape": self.shape}
                 )
         parts = [
             [dimension.devices[part] for part in range(len(dimension.devices)) if dimension.runs(part).holds(index)]
@@ -184,10 +186,10 @@ class ShardedLayout:
         return tuple(sorted((first[..., None, None] + self._others).ravel().tolist()))
 
     def to_placements(self) -> tuple[Placement, ...]:
-        """One placement for each mesh mode, as DTensor has them.
+        """Return one placement for each mesh mode, in the form of DTensor.
 
         Raises:
-            LayoutError: made from a layout.
+            LayoutError: the object was made from a layout.
         """
         if not self.placements:
             raise LayoutError(
@@ -321,21 +323,21 @@ def distribute(
     local: Local = "row",
     first: Sequence[int] | None = None,
 ) -> ShardedLayout:
-    """A tensor divided by one placement for each mode of a mesh; the first divides first.
+    """Divide a tensor by one placement for each mode of a mesh; the first divides first.
 
     Args:
         shape: extents of the whole tensor.
         mesh_shape: devices along each mode of the mesh.
         placements: `Shard`, `BlockCyclic`, `StridedShard`, `Zigzag`, `SectionedShard`, `Replicate`, `Partial`, or an
             object with `dim` and `pieces`.
-        order: how devices count over the mesh: "row" (the last mode is the fastest) or "column".
-        uneven: where several modes divide one dimension: "dtensor" divides what the mode before left, "jax" divides
-            once, by the product.
-        local: how a device's part lies in its memory.
-        first: the modes of the mesh in the order in which they divide; None: as they are.
+        order: the order of device numbers over the mesh: "row" (the last mode is the fastest) or "column".
+        uneven: the rule if several modes divide one dimension: "dtensor" divides the parts of the mode before, and
+            "jax" divides once, by the product.
+        local: the layout of a device's part in its memory.
+        first: the modes of the mesh in the order in which they divide; None: in their own order.
     Raises:
-        InvalidValueError: a dimension that the shape does not have, placements that are not one for each mode, or
-            sections that are not the dimension.
+        InvalidValueError: a placement names a missing dimension, there is not one placement for each mode, or sections
+            do not add up to the dimension.
 
     >>> print(distribute((1024, 256), 4, [Shard(0)]).layout)
     ((256,4),256):((256@1,1@0),1@1)
@@ -386,7 +388,7 @@ def distribute(
 
 
 def at_offset(plain: Layout, base: int) -> Layout | ComposedLayout:
-    """The layout, from an offset on."""
+    """The layout, moved by an offset."""
     return plain if base == 0 else ComposedLayout(Layout(1, 1), base, plain)
 
 
@@ -443,7 +445,7 @@ def _dimension_of(mode: Layout) -> Dimension:
     n = expect_integer(size(mode), "the size of a dimension")
     if n > MOST_INDICES:
         raise InvalidValueError(
-            f"the dimension has {n} elements in arbitrary order; at most {MOST_INDICES} can be looked up"
+            f"the dimension has {n} elements in arbitrary order; must have at most {MOST_INDICES} for a lookup"
         )
     table = numpy.asarray(offsets(mode, numpy.arange(n)))
     if table.dtype == object:  # other strides than n@i: sums of them, or a class of the user's
@@ -560,7 +562,8 @@ def _local_layout(local: Local, shape: tuple[int, ...]) -> Layout | ComposedLayo
     extents = tuple([int(size(plain[i])) for i in range(rank(plain))])
     if extents != shape:
         raise LayoutError(
-            f"a local layout has the extents {extents}; must be {shape}, as the device holds", {"layout": str(found)}
+            f"a local layout has the extents {extents}; must be {shape}, the extents of the device's part",
+            {"layout": str(found)},
         )
     return found
 

@@ -1,9 +1,8 @@
-"""Tensors in .safetensors files: their places, their checksum, their equality; new files appear whole or not at all.
+"""Tensors in .safetensors files: their positions, checksums and equality. New files are written atomically.
 
-The package safetensors reads the headers, and refuses what the format does not allow. It gives no offsets; the format
-has no holes, so a tensor begins where the one before it in the file ends. Elements are mapped here, and headers are
-written here: the package reads a tensor into memory, and writes a file from tensors that are all in memory, and a
-checkpoint does not fit there.
+The package safetensors reads the headers, and refuses files that break the format. It returns no offsets, but the
+format has no holes, so a tensor begins where the previous one ends. This module maps elements and writes headers
+itself, because the package needs whole tensors in memory, and a checkpoint does not fit.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ ENDS = 4096
 
 @dataclass(slots=True)
 class Progress:
-    """Bytes that are done, of a total: `call` gets both after every step."""
+    """The progress in bytes: `call` gets the bytes done and the total after every step."""
 
     total: int
     call: Callable[[int, int], None] | None
     done: int = 0
 
     def add(self, count: int) -> None:
-        """`count` more bytes are done."""
+        """Add `count` bytes to the bytes done."""
         self.done += count
         if self.call is not None:
             self.call(self.done, self.total)
@@ -60,23 +59,23 @@ class StoredTensor:
 
     @property
     def nbytes(self) -> int:
-        """Its number of bytes in the file."""
+        """The number of bytes in the file."""
         return math.prod(self.shape) * self.dtype.bits // 8
 
     def rows(self, first: int, count: int) -> StoredTensor:
-        """The `count` rows from row `first` on."""
+        """The `count` rows that begin at row `first`."""
         row = math.prod(self.shape[1:]) * self.dtype.bits // 8
         return replace(self, shape=(count, *self.shape[1:]), begin=self.begin + first * row)
 
     def mapped(self, mode: str = "r") -> NDArray[Any]:
-        """Its elements, flat."""
+        """The elements, flat and mapped."""
         if not self.nbytes:
             return numpy.empty(0, self.dtype.numpy)
         count = math.prod(self.shape)
         return numpy.memmap(str(self.path), self.dtype.numpy, mode, self.begin, (count,))  # type: ignore[call-overload,no-any-return]
 
     def part(self, first: int, count: int) -> NDArray[numpy.uint8]:
-        """Some of its bytes, from a first one on; mapped until they are dropped."""
+        """A range of the bytes, which stays mapped until it is dropped."""
         return numpy.memmap(str(self.path), numpy.uint8, "r", self.begin + first, (count,))
 
 
@@ -89,10 +88,10 @@ class StoredFile:
 
 
 def stored_file(path: str | os.PathLike[str]) -> StoredFile:
-    """Read the header of a .safetensors file, and nothing else.
+    """Read only the header of a .safetensors file.
 
     Raises:
-        FileFormatError: no such file, no such format, elements of a type that is not supported.
+        FileFormatError: the file does not exist, has another format, or has elements of an unsupported type.
         MissingPackageError: the package safetensors is not installed.
     """
     safetensors = imported("safetensors", "reading .safetensors files", "safetensors", "pip install 'cute-py[cli]'")
@@ -126,7 +125,7 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
 
 
 def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
-    """The tensors of a .safetensors file by name, in their order there. Raises as `stored_file`."""
+    """The tensors of a .safetensors file by name, in the order of the file. The errors are those of `stored_file`."""
     return stored_file(path).tensors
 
 
@@ -156,7 +155,8 @@ NewTensor = tuple[str, DType, Sequence[tuple[int, ...]]]
 def new_files(
     paths: Sequence[Path], tensors: Sequence[NewTensor], metadata: Mapping[str, str]
 ) -> Iterator[list[dict[str, StoredTensor]]]:
-    """Files of the right length beside their names, renamed at the end and removed after an exception.
+    """Make files of the right length under temporary names; they are renamed at the end, and removed after an
+    exception.
 
     Raises:
         FileFormatError: a file can't be written.
@@ -186,7 +186,7 @@ def new_files(
 
 
 def equal_groups(shards: Mapping[int, StoredTensor]) -> list[list[int]]:
-    """The keys of shards that are byte-identical, in groups of two and more; empty shards are in none.
+    """The keys of byte-identical shards, in groups of two or more. Empty shards are in no group.
 
     Shards that differ at their ends are not read further.
     """
@@ -222,7 +222,7 @@ def _chunks(size: int, chunk: int) -> Iterator[tuple[int, int]]:
 
 
 def has_one_value(shard: StoredTensor) -> bool:
-    """Whether all elements have the same bits: zeros, ones."""
+    """Whether all elements have the same bits."""
     size = shard.dtype.bits // 8
     first = shard.part(0, size).tobytes() if shard.nbytes else b""
     return all(shard.part(at, count).tobytes() == first * (count // size) for at, count in _chunks(shard.nbytes, CHUNK))
@@ -232,12 +232,13 @@ _WORD = (1 << 64) - 1
 
 
 def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, first_row: int = 0) -> int:
-    """The sum over all elements of bits times an odd number of the coordinate, in 64 bits.
+    """The checksum: the sum over all elements of the bits times an odd number that depends on the coordinate, modulo
+    2**64.
 
     Args:
         memory: bytes that are mapped and computed at once.
-        first_row: the row of the whole tensor that is row 0 here, so that the sums of sections add up to that of
-            the whole.
+        first_row: the row of the whole tensor at which this section begins, so that the sums of the sections add up to
+            the sum of the whole.
     Raises:
         FileFormatError: replicas differ.
     """

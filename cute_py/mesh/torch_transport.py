@@ -21,10 +21,10 @@ class TorchTransport(Transport):
     """Ranks of a process group of PyTorch: batched isend and irecv, and the store of the default group.
 
     Args:
-        group: a process group; None: the default one, of all processes.
-        maps: ranks of one host may map each other's GPU memory; False: messages alone.
+        group: a process group; None: the default group of all processes.
+        maps: whether ranks of one host may map each other's GPU memory; False: only messages.
     Raises:
-        DeviceError: torch.distributed is not initialised, or this process is not of the group.
+        DeviceError: torch.distributed is not initialised, or this process is not in the group.
     """
 
     def __init__(self, group: Any = None, maps: bool = True) -> None:

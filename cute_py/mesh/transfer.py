@@ -1,4 +1,4 @@
-"""One copy of a redistribution: two places, and the modes that lead through both."""
+"""One copy of a redistribution: two places in memory, and the modes that both sides walk."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One copy: from the memory of one device to that of another, or within one.
+    """One copy from the memory of one device to the memory of another, or within one device.
 
     Args:
         source_device, destination_device: numbers of devices.
         elements: how many.
         source, destination: offsets of the first element, before a swizzle.
-        modes: extents and the strides on both sides, in elements: the longest runs first.
-        source_swizzle, destination_swizzle: the layout behind the offsets, where a device's part is swizzled.
-        adds: the elements are summands, and not the first ones: they are added to the present values.
+        modes: the extents, and the strides on both sides, in elements, the longest runs first.
+        source_swizzle, destination_swizzle: the swizzled layout of a device's part, or None.
+        adds: whether the elements are summands after the first, so that they are added to the present values.
 
     >>> from cute_py.mesh import Shard, distribute, redistribute
     >>> rows, columns = (distribute((8, 8), 2, [Shard(dim)]) for dim in (0, 1))
@@ -72,7 +72,7 @@ class Transfer:
         return _placed([(m.size, m.destination) for m in self.modes], self.destination, self.destination_swizzle)
 
     def pieces(self, small: Callable[[Transfer], bool]) -> Iterator[Transfer]:
-        """The transfer in parts that are `small`: halves along its last mode, and halves of these."""
+        """Split the transfer into parts that are `small`, by halving its last mode repeatedly."""
         if self.elements <= 1 or small(self):
             yield self
             return
@@ -110,7 +110,7 @@ def transfer_of(
     ends: tuple[ComposedLayout | None, ComposedLayout | None],
     adds: bool,
 ) -> Transfer:
-    """The transfer of one segment of each dimension; `ends` are the swizzled layouts of both sides, or None."""
+    """Make the transfer of one segment of each dimension; `ends` are the swizzled layouts of both sides, or None."""
     modes = merged([mode for segment in chosen for mode in segment.modes])
     return Transfer(
         source,
@@ -132,9 +132,10 @@ class Plan(Protocol):
     dtype: DType
 
     def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
-        """The copies to a device, or to all; those of summands that are added together, in the order of devices.
+        """The copies to a device, or to all devices.
 
-        With `source` only the groups that this device has a part in.
+        The copies of summands that are added form a group, in the order of devices. With `source`, only the groups in
+        which this device takes part.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Transport of bytes between ranks: one process for each device."""
+"""Transport of bytes between ranks, with one process for each device."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from cute_py.mesh.host import Elements, NumpyElements
 class Transport(ABC):
     """Messages between ranks, and a store of texts that all of them read and write.
 
-    A redistribution agrees on its plan and finds lost ranks over the store, and moves data in messages, which for each
-    pair of ranks arrive in the order in which they are sent. `TorchTransport` is one over torch.distributed; a class of
-    your own may be one over MPI, UCX or sockets. `put` and `get` are called from a thread of their own.
+    A redistribution uses the store to agree on its plan and to find lost ranks, and moves data in messages. The
+    messages of a pair of ranks must arrive in the order in which they are sent. `TorchTransport` uses
+    torch.distributed; your own class may use MPI, UCX or sockets. `put` and `get` are called from a separate thread.
 
-    Attributes: `rank`, the number of this process, which is that of its device; `ranks`, how many there are; `maps`,
-        whether ranks of one host may map each other's GPU memory: False for messages alone.
+    Attributes: `rank`, the number of this process and of its device; `ranks`, the number of ranks; `maps`, whether
+        ranks of one host may map each other's GPU memory (False: only messages).
     """
 
     rank: int
@@ -31,7 +31,7 @@ class Transport(ABC):
 
     @abstractmethod
     def get(self, key: str) -> str | None:
-        """The value of a key, None where it has none. Returns at once."""
+        """The value of a key, or None if it has no value. Returns at once."""
 
     @abstractmethod
     def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Callable[[], bool]:
@@ -44,8 +44,8 @@ class Transport(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Cancel messages under way; nothing is sent afterwards. May be called twice. Must return."""
+        """Cancel pending messages; nothing is sent afterwards. It may be called twice, and must return."""
 
     def elements(self, dtype: DType) -> Elements:
-        """The arrays that it moves: numpy's, unless a class overrides this."""
+        """The arrays that the transport moves: numpy's, unless a class overrides this."""
         return NumpyElements(dtype)

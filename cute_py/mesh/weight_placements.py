@@ -1,12 +1,12 @@
-"""Names of the placements of weights: how tensor parallelism divides a weight (outputs, inputs) over ranks.
+"""Named placements of weights: the ways in which tensor parallelism divides a weight (outputs, inputs) over ranks.
 
     "row-parallel"                                        one row of `NAMED_PLACEMENTS`, or
-    "fused-qkv(heads=32, kv_heads=4, head_dim=128)"       such a row with its numbers, or
+    "fused-qkv(heads=32, kv_heads=4, head_dim=128)"       a row with its numbers, or
     "Shard(0)"                                            a placement of `cute_py.mesh`, as Python writes it
 
-A fused weight has sections: its first rows are of Q, then come those of K, then those of V. A rank holds a part of each
-section, one below the other. `Fused` says how many rows a section has and into how many pieces it may be cut: a section
-of 4 KV heads over 8 ranks is cut into 4, and two neighbours in rank hold the same piece, as in vLLM and Megatron-LM.
+A fused weight has sections: first the rows of Q, then the rows of K, then the rows of V. A rank holds a part of each
+section, one below the other. A section has a number of rows, and a number of pieces into which it may be cut. A section
+of 4 KV heads over 8 ranks is cut into 4, and two neighbouring ranks hold the same piece, as in vLLM and Megatron-LM.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from cute_py.mesh.placements import KINDS, Placement, Replicate, SectionedShard,
 
 @record
 class Section:
-    """Rows of a fused weight, divided over the ranks by themselves.
+    """Rows of a fused weight that are divided over the ranks separately.
 
-    Attributes: `label` names the section; `rows` of the whole weight; `heads`, which are not cut, 0: any row may be;
-        `repeats`, whether several ranks hold one head where there are more ranks than heads.
+    Attributes: `label` names the section; `rows` is the number of rows of the whole weight. `heads` is the number of
+        heads, which are not cut (0: any row may be cut). `repeats` says whether several ranks hold one head if there
+        are more ranks than heads.
     """
 
     label: str
@@ -35,10 +36,10 @@ class Section:
     repeats: bool = False
 
     def over(self, ranks: int) -> tuple[tuple[int, ...], tuple[Placement, ...]]:
-        """The mesh that takes the place of a mode of so many ranks, and its placements.
+        """The mesh that replaces a mode of this number of ranks, and its placements.
 
         Raises:
-            InvalidValueError: the heads don't divide the ranks, nor the ranks the heads.
+            InvalidValueError: neither the heads divide the ranks, nor the ranks the heads.
 
         >>> Section("k", 512, heads=4, repeats=True).over(8)
         ((4, 2), (Shard(dim=0), Replicate()))
@@ -66,7 +67,7 @@ class GateUp:
 
 @record
 class Sections:
-    """Sections of so many rows: `SectionedShard(0, rows)`."""
+    """Sections with these numbers of rows: `SectionedShard(0, rows)`."""
 
     rows: tuple[int, ...]
 
@@ -82,7 +83,8 @@ class Sections:
 
 @record
 class FusedQkv:
-    """Three sections: the heads of Q, of K and of V. `head_dim` rows a head; None: it follows from the rows of a rank.
+    """Three sections: the heads of Q, of K and of V. A head has `head_dim` rows; None: the number follows from the rows
+    of a rank.
 
     >>> fused = FusedQkv(32, 4, 128)
     >>> fused.whole_rows([768] * 8), [section.rows for section in fused.sections(5120)]
@@ -148,7 +150,7 @@ def _head_dim(rows: int, heads: int, head_dim: int | None, what: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NamedPlacement:
-    """A name, its arguments as a plan writes them, its meaning, and the placement that it makes."""
+    """A name, its arguments in the form of a plan, its meaning, and the placement that it makes."""
 
     name: str
     arguments: str
@@ -163,7 +165,7 @@ class NamedPlacement:
 
     @property
     def form(self) -> str:
-        """As a plan writes it."""
+        """The text in the form of a plan."""
         return f"{self.name}({self.arguments})" if self.arguments else self.name
 
 
@@ -179,11 +181,11 @@ NAMED_PLACEMENTS: Mapping[str, NamedPlacement] = {
             lambda rank: Shard(max(rank, 1) - 1),
         ),
         NamedPlacement("embedding", "", "divides the vocabulary: Shard(0)", lambda rank: Shard(0)),
-        NamedPlacement("gate-up", "", "the rows are gate, then up; divides each", lambda rank: GateUp()),
+        NamedPlacement("gate-up", "", "the rows are gate, then up; both are divided", lambda rank: GateUp()),
         NamedPlacement(
             "fused-qkv",
             "heads=32, kv_heads=8, head_dim=128",
-            "the rows are the heads of Q, K and V; divides each, and ranks share a KV head when there are more "
+            "the rows are the heads of Q, K and V; each is divided, and ranks share a KV head if there are more "
             "ranks than KV heads",
             lambda rank, heads, kv_heads, head_dim=None: FusedQkv(heads, kv_heads, head_dim),
             ("heads", "kv_heads", "head_dim"),
@@ -210,10 +212,11 @@ _CALL = re.compile(r"\s*(?P<name>[a-z][a-z-]{0,30})\s*+(?:\((?P<arguments>[^()]{
 
 
 def parse_weight_placement(text: str, rank: int, what: str = "a placement") -> WeightPlacement:
-    """The placement of a weight of `rank` dimensions, from a name of `NAMED_PLACEMENTS` or as Python writes one.
+    """Parse the placement of a weight with `rank` dimensions: a name of `NAMED_PLACEMENTS`, or a placement in Python's
+    notation.
 
     Raises:
-        InvalidValueError: no such name, or other arguments than the name has.
+        InvalidValueError: the name does not exist, or does not take the arguments.
 
     >>> parse_weight_placement("row-parallel", 2), parse_weight_placement("fused-qkv(32, 8)", 2)
     (Shard(dim=1), FusedQkv(heads=32, kv_heads=8, head_dim=None))

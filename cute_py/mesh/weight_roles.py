@@ -1,10 +1,10 @@
-"""Placement that the name of a weight implies, and a check that the shapes agree.
+"""The placement that the name of a weight implies, and a check that the shapes agree.
 
 A row of `ROLES` gives the module's name, the dimensions of its whole weight in the model's sizes, and the divisions
-that tensor parallelism uses for it. The sizes come from the checkpoint: each weight is put together once as the plan
-says and once as its role says, and each way votes for the sizes that it leads to. The value with most votes is known.
+that tensor parallelism uses for it. The sizes come from the checkpoint: each weight is joined once according to the
+plan and once according to its role, and each result votes for its sizes. The value with the most votes counts as known.
 
-    the plan is the role's way                 judged by name; by shape where the sizes are known
+    the plan is the role's way                 judged by name; by shape if the sizes are known
     the plan is another way, and only its      judged by shape: the checkpoint is divided in another way than tensor
         shape fits the sizes                   parallelism does, as FSDP does
     the plan is another way, and only the      a warning, with the placement that fits
@@ -71,7 +71,7 @@ class WeightRole:
 
     @property
     def kind(self) -> str:
-        """Name for texts: the placement, and the name of a module."""
+        """The name in texts: the placement, and the name of a module."""
         return f"a {self.placement.partition('(')[0]} weight ({self.modules[0]})"
 
 
@@ -201,7 +201,7 @@ def role_of(name: str) -> WeightRole | None:
 
 
 def division_of(placement: WeightPlacement, shape: Sequence[int]) -> str:
-    """Which part of a weight of that shape a rank holds: one of the divisions of this module, or another text."""
+    """The part of a weight with this shape that a rank holds: one of the divisions of this module, or another text."""
     if isinstance(placement, Replicate):
         return WHOLE
     if isinstance(placement, GateUp):
@@ -224,11 +224,11 @@ def division_of(placement: WeightPlacement, shape: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """A tensor of the checkpoint, for the judge.
+    """A tensor of the checkpoint, as input of the judgement.
 
-    Attributes: `shape` of the whole, as the plan puts it together; `local` of the shard of device 0; `ranks` of the
-        one mode of the source that divides it, or could, 0: several; `here` and `there`, the divisions of source and
-        destination; `sections`, rows by label, of a fused weight.
+    Attributes: `shape`, the shape of the whole tensor according to the plan; `local`, the shape of the shard of device
+        0; `ranks`, the ranks of the only mode of the source that divides it or could (0: several modes); `here` and
+        `there`, the divisions of source and destination; `sections`, the rows of a fused weight, by label.
     """
 
     name: str
@@ -242,7 +242,7 @@ class Weight:
 
 @dataclass(slots=True)
 class Judgement:
-    """Judgement of one weight from its name and the shapes."""
+    """The judgement of one weight from its name and shape."""
 
     judged: list[str] = field(default_factory=list)
     not_judged: list[str] = field(default_factory=list)

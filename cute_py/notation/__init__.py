@@ -1,4 +1,4 @@
-"""Reading texts: what C++, CuTe DSL, Python and this library print, as objects."""
+"""Read texts that C++, CuTe DSL, Python and this library print, and return objects."""
 
 from cute_py.deprecations import export_public
 from cute_py.notation.parse import parse as parse

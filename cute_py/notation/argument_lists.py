@@ -1,10 +1,10 @@
-"""Lists of arguments in a text: where a bracket closes, and the parts between commas."""
+"""Find argument lists in a text: the closing bracket, and the parts between commas."""
 
 from __future__ import annotations
 
 
 def split_operands(text: str) -> list[str]:
-    """Split at commas outside of brackets and braces.
+    """Split a text at commas outside brackets and braces.
 
     >>> split_operands("[%rd1, {%r1, %r2}], 4")
     ['[%rd1, {%r1, %r2}]', '4']
@@ -25,7 +25,8 @@ def split_operands(text: str) -> list[str]:
 
 
 def matching_bracket(text: str, begin: int, most: int = 4000) -> int:
-    """Where the bracket that is open at `begin` closes, or the end of the text; quotes count as one character.
+    """The index at which the bracket that opens at `begin` closes, or the end of the text. A quoted text counts as one
+    character.
 
     >>> matching_bracket("f(a[1], (2)) + 1", 2)
     11

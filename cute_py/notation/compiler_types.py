@@ -33,7 +33,8 @@ _NAME: Final = re.compile(
 
 
 def spelled_type(spelled: str) -> str:
-    """A C++ type as CuTe prints its value: a static number `_4`, `?` where the number is known at run time.
+    """The text of a C++ type, as CuTe prints its value: a static number is `_4`, and a number that is known only at run
+    time is `?`.
 
     >>> spelled_type("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<cute::_1, cute::_8>>")
     '(_8,?):(_1,_8)'
@@ -115,7 +116,8 @@ def _of_memory(name: str, arguments: list[str]) -> str | None:
 
 
 def bindings(text: str) -> dict[str, str]:
-    """Template arguments after `[with`: name -> type as written; separated by commas (nvcc) or semicolons (g++)."""
+    """The template arguments after `[with`, as a mapping of names to types as written. Commas (nvcc) or semicolons
+    (g++) separate them."""
     found: dict[str, str] = {}
     for head in islice(BINDINGS.finditer(text), 1):
         depth, begin, parts = 0, head.end(), []
@@ -138,7 +140,7 @@ def bindings(text: str) -> dict[str, str]:
 
 
 def type_end(text: str, begin: int) -> int | None:
-    """Behind the `>` that closes the template arguments which begin here."""
+    """The index after the `>` that closes the template arguments that begin here."""
     depth = 1
     for i in range(begin, min(len(text), begin + MOST_TYPES)):
         depth += (text[i] == "<") - (text[i] == ">" and text[i - 1] != "-")

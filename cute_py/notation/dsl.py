@@ -1,12 +1,12 @@
-"""CuTe DSL's printed forms, to and from the objects here.
+"""Convert objects to and from the printed forms of CuTe DSL.
 
     here, and C++                                 CuTe DSL
     ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))         ((4,8),(2,2)):((32,1),(16,8))
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)            S<3,3,3> o 0 o (8,64):(64,1)
     TiledCopy, Tiler_MN: (_32,_64)                Tiled Copy, Tiler MN: (32:1,64:1)
 
-A number that the DSL prints is static; one that it knows at run time only is printed `?`, and so has no text that can
-be read back. The DSL does not print a copy atom's reference layout, nor the sign of integers.
+A number that the DSL prints is static. It prints `?` for a number that is known only at run time, which can't be read
+back. The DSL prints neither a copy atom's reference layout nor the sign of integers.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ _NAMED: Final = re.compile(r"(float|int)([0-9]+)(?:_(\w+))?")
 
 
 def to_dsl(thing: DslObject) -> str:
-    """The text that CuTe DSL prints of the same object.
+    """The text that CuTe DSL prints for the same object.
 
     Args:
-        thing: a layout, a swizzled one (in elements), an atom or a tiled operation, all numbers static.
+        thing: a layout, a swizzled layout (in elements), an atom or a tiled operation, with only static numbers.
     Raises:
-        LayoutError: what the text can't hold: a number known at run time, an unsigned type, a type without a name.
-        InvalidTypeError: no such object.
+        LayoutError: the text can't express a number that is known only at run time, an unsigned type, or a type without
+            a name.
+        InvalidTypeError: the object is of another kind.
 
     >>> print(to_dsl(static(Layout(((4, 8), 2), ((16, 1), 8)))))
     ((4,8),2):((16,1),8)
@@ -54,7 +55,7 @@ def to_dsl(thing: DslObject) -> str:
         return _mma(thing)
     if isinstance(thing, (CopyAtom, TiledCopy)):
         return _copy(thing)
-    raise InvalidTypeError(f"to_dsl takes a layout, an atom or a tiled operation, got {type(thing).__name__}")
+    raise InvalidTypeError(f"to_dsl needs a layout, an atom or a tiled operation, got {type(thing).__name__}")
 
 
 def _layout(layout: Layout | ComposedLayout) -> str:
@@ -105,7 +106,7 @@ def type_name(element: ElementType | None) -> str:
     """The name of an element type in CuTe DSL's texts.
 
     Raises:
-        LayoutError: it has none, or another type has the same.
+        LayoutError: the type has no name, or shares it with another type.
 
     >>> from cute_py.dtypes import as_dtype
     >>> type_name(as_dtype("float8_e4m3fn")), type_name(as_dtype("bfloat16"))
@@ -121,18 +122,19 @@ def type_name(element: ElementType | None) -> str:
         except CuteError:
             pass
     text = f"CuTe DSL has no name for the element type {given(element if element is None else element.name)}"
-    facts = {"integers": "CuTe DSL does not distinguish signs here: int8 and uint8 are both i8"}
+    facts = {"integers": "CuTe DSL does not distinguish signs: int8 and uint8 are both i8"}
     raise LayoutError(text, facts, "use an atom of a type of the same width that has a name")
 
 
 def from_dsl(text: str, *, dtype: DTypeLike | None = None) -> DslObject:
-    """The object of a text that CuTe DSL printed; its numbers are static.
+    """Return the object for a text that CuTe DSL printed; its numbers are static.
 
     Args:
-        dtype: of an MMA's A: the text has no types, so the first MMA of CuTe with its layouts is taken.
+        dtype: the type of A of an MMA. The text has no types, so the default is the first MMA of CuTe with these
+            layouts.
     Raises:
-        ParseError: no such text, or one with `?`.
-        InvalidTypeError: the text is of something else, such as a tensor; `parse` reads it.
+        ParseError: the text has another form, or a `?`.
+        InvalidTypeError: the text describes another object, such as a tensor; use `parse`.
 
     >>> print(from_dsl("S<3,3,3> o 0 o (8,64):(64,1)"))
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)

@@ -1,11 +1,11 @@
-"""Symbolic expressions in texts: what str() of a sympy expression prints, read without eval, in bounded time.
+"""Read symbolic expressions, as str() of a sympy expression prints them, without eval and in bounded time.
 
     2*M + 1     Min(K, 64 // N)     Mod(N, 4)**2     floor(N/8)
 
-Python's own parser makes the tree; this module walks it. Work of sympy that may exceed the size of the text is bounded
-by the size of its result: integers by 2**128, exponents of symbols by `MAX_EXPONENT`, and an operand of `//`, `%`, Min,
-Max, floor and similar functions by its number of terms when expanded, since sympy looks for common factors of operands.
-Min and Max of many terms, or deeply nested, are not evaluated: sympy compares every pair of terms.
+Python's own parser makes the tree, and this module walks it. Work of sympy that may exceed the size of the text is
+bounded by the size of the result: integers by 2**128, exponents of symbols by `MAX_EXPONENT`, and operands of `//`,
+`%`, Min, Max, floor and similar functions by their number of expanded terms, because sympy looks for common factors of
+operands. Min and Max of many terms, or deeply nested, are not evaluated: sympy compares every pair of terms.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class _Read(NamedTuple):
 
 
 def checked_symbols(symbols: Symbols) -> dict[str, sympy.Expr]:
-    """Names and their values, as sympy objects.
+    """Convert the values of names to sympy objects.
 
     Raises:
-        InvalidTypeError, InvalidValueError: no mapping of names to symbols or integers.
+        InvalidTypeError, InvalidValueError: the argument is not a mapping of names to symbols or integers.
     """
     found: dict[str, sympy.Expr] = {}
     for name, value in expect(symbols, Mapping, "symbols").items():  # type: ignore[type-abstract]
@@ -71,10 +71,10 @@ def checked_symbols(symbols: Symbols) -> dict[str, sympy.Expr]:
 
 
 def read_expression(text: str, symbols: Symbols) -> Value:
-    """The integer or sympy expression of a text of at most `MAX_CHARACTERS` characters.
+    """Read an integer or sympy expression from a text of at most `MAX_CHARACTERS` characters.
 
     Raises:
-        InvalidValueError: another text, or one beyond a bound; the headline states which.
+        InvalidValueError: the text is not an expression, or exceeds a bound; the message says which.
 
     >>> read_expression("2*(M + 1) - M", {})
     M + 2
@@ -111,7 +111,7 @@ def _check_depth(expression: sympy.Expr) -> None:
         level = list({part for node in level for part in node.args})
         if not level:
             return
-    raise InvalidValueError(f"the expression nests more than {MAX_DEPTH} levels")
+    raise InvalidValueError(f"the expression has more than {MAX_DEPTH} nested levels")
 
 
 class _Reader:
@@ -164,8 +164,8 @@ class _Reader:
     def chain(
         self, node: ast.expr, kinds: tuple[type, ...], second: type, opposite: Callable[[sympy.Expr], sympy.Expr]
     ) -> list[_Read]:
-        """The parts of a + b - c + ..., or of a * b / c * ..., all at once: one by one their sums would be made anew
-        for each."""
+        """The parts of a + b - c + ..., or of a * b / c * ..., in one step, because adding them one by one would
+        rebuild the sum each time."""
         parts = []
         while isinstance(node, ast.BinOp) and isinstance(node.op, kinds):
             part = self.read(node.right)
@@ -214,7 +214,7 @@ class _Reader:
         return _Read(make(*values), large, levels + 1)
 
     def as_written(self, kind: type[sympy.Expr], values: list[sympy.Expr]) -> sympy.Expr:
-        """Min or Max of these terms; only the numbers among them are compared."""
+        """Min or Max of these terms, in which only the numbers are compared."""
         numbers = [v for v in values if v.is_number]
         others = [v for v in values if not v.is_number]
         return kind(*others, *([kind(*numbers)] if numbers else []), evaluate=False)

@@ -1,4 +1,4 @@
-"""A text as its program printed it: without the marks that terminals, logs, quotations and mail leave in it."""
+"""Restore a text as its program printed it: remove the marks that terminals, logs, quotations and mail add."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PREFIXES: Final = tuple(
 
 
 def as_printed(text: str) -> str:
-    """The text as its program printed it: without colours, a log's prefixes, and how it was quoted or spelled.
+    """The text as its program printed it, without colours, log prefixes, quotation marks and escapes.
 
     >>> as_printed("[rank0]: \\x1b[31mformat\\x1b[0m   9\\n[rank0]: dim      2")
     'format   9\\ndim      2'
@@ -64,7 +64,7 @@ def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:
 
 
 def unwrapped(text: str) -> str:
-    """The text without line breaks where its longest lines end: a terminal's width cut them.
+    """The text without the line breaks at the end of its longest lines, which come from the width of a terminal.
 
     >>> unwrapped("a" * 60 + "\\n" + "b")[58:]
     'aab'

@@ -1,4 +1,4 @@
-"""parse(text): the object whose str() is the text.
+"""`parse(text)`: return the object whose str() is the text.
 
     text    :=  part (' o ' part)*                     two parts: engine o layout; three: outer o offset o inner
     part    :=  tree | tree ':' tree | swizzle | engine
@@ -7,12 +7,12 @@
     swizzle :=  Sw<3,4,3> | S<3,4,3> | SW_3_4_3 | Swizzle<3,4,3>
     engine  :=  gmem_ptr[16b](0x1000) | ptr<f16, gmem, align<16>> | counting_iter(3) | ArithTuple(0,_0) | ...
 
-C++ source spellings are read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...), E<0,1>{}. A number is
+C++ source code is read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_layout(...), E<0,1>{}. A number is
 
     _4, Int<4>{}, C<4>{}, _4{}  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic
 
 with ASCII digits. Pointers of the CuTe DSL, `ptr<f16, smem, align<128>, S<3,4,3>>`, have no address in the text, and
-its integer types no sign (CuTe DSL 4.8): int8 and uint8 are both `i8`.
+its integer types have no sign: int8 and uint8 are both `i8` (CuTe DSL 4.8).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def check_length(text: str) -> None:
 
 
 def failure(text: str, position: int, expected: str) -> ParseError:
-    """The error at a position of a text: what was expected there, and a mark below it."""
+    """Make the error at a position of a text, with the expected form and a mark below the position."""
     begin, end = max(0, position - 30), position + 30
     before, after = "..." if begin else "", "..." if end < len(text) else ""
     window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
@@ -86,10 +86,10 @@ def failure(text: str, position: int, expected: str) -> ParseError:
 
 
 def read_integer(text: str, position: int, digits: str) -> int:
-    """The integer of the digits of a text.
+    """Read an integer from its digits.
 
     Raises:
-        ParseError: it is beyond 2**128 in magnitude; the error shows its first and its last digits.
+        ParseError: the integer is beyond 2**128 in magnitude; the error shows its first and last digits.
     """
     significant = digits.lstrip("-0")
     if len(significant) <= _MOST_DIGITS and int(significant or "0") <= MAX_INTEGER:
@@ -101,7 +101,8 @@ def read_integer(text: str, position: int, digits: str) -> int:
 
 
 def leaf_end(text: str, begin: int) -> int:
-    """The index after a leaf: before a comma, colon, @, closing bracket, a composition ` o `, or the end."""
+    """The end of a leaf: the index of a comma, colon, @, closing bracket or composition ` o `, or the end of the
+    text."""
     depth = 0
     i = begin
     while i < len(text):
@@ -126,10 +127,10 @@ def leaf_end(text: str, begin: int) -> int:
 
 
 def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ratio:
-    """The number in a leaf's text: Int, int, ratio or symbolic.
+    """Read the number of a leaf: Int, int, ratio or symbolic.
 
     Raises:
-        ParseError: a `?` (an unknown of the DSL), a float, an integer beyond 2**128, or no number at all.
+        ParseError: the text is a `?` (an unknown of the DSL), a float, an integer beyond 2**128, or not a number.
     """
     token = text[begin:end].strip()
     shown = shortened(token, _SHOWN)
@@ -148,8 +149,7 @@ def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ra
         raise failure(
             text,
             begin,
-            f"{shown} stands for a number that the DSL knows only at run time; replace it by the "
-            "number, or by a symbol",
+            f"{shown} stands for a number that is known only at run time; replace it by the number or by a symbol",
         )
     if _FLOAT.match(token):
         raise failure(text, begin, f"{shown} is not an integer")
@@ -172,7 +172,7 @@ def dsl_type(name: str) -> DType:
     """The element type of an MLIR name.
 
     Raises:
-        InvalidValueError: an unknown one.
+        InvalidValueError: the name is unknown.
 
     >>> dsl_type("f8E4M3FN"), dsl_type("bf16"), dsl_type("i1")
     (DType('float8_e4m3fn'), DType('bfloat16'), DType('bool'))
@@ -187,7 +187,7 @@ def dsl_type(name: str) -> DType:
 
 
 def dsl_pointer(found: re.Match[str], dtype: DType | None = None) -> Pointer | TmemPointer:
-    """The pointer of a match of `DSL_POINTER`, at address 0; `dtype` in place of the type that is written."""
+    """Make the pointer of a match of `DSL_POINTER`, at address 0; `dtype` replaces the written type."""
     kind = dsl_type(found["type"]) if dtype is None else dtype
     if found["space"] == "smem":
         numbers = [read_integer(found.string, found.start(n), found[n]) for n in ("bits", "base", "shift") if found[n]]
@@ -243,20 +243,20 @@ Parsed: TypeAlias = (
 
 
 def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None = None) -> Parsed:
-    """The layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation of a text.
+    """Parse a text: a layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation.
 
     Args:
-        text: what str() of any of them prints, or the C++ or DSL spelling; a linear layout or encoding of Triton.
-        dtype: element type of pointers, of an MMA's A or of a copy's values; default the unsigned integer of the
-            printed width (a text has only the width), and the first MMA of CuTe with the printed layouts.
-        symbols: name -> sympy symbol or integer; other names become positive integer symbols.
+        text: the str() of one of them, or its C++ or DSL spelling, or a linear layout or encoding of Triton.
+        dtype: the element type of pointers, of A of an MMA, or of a copy's values. The default is the unsigned integer
+            of the printed width (a text has only the width), and the first MMA of CuTe with the printed layouts.
+        symbols: a mapping of names to sympy symbols or integers; other names become positive integer symbols.
     Raises:
-        ParseError: the text has another form; `position` is the first character that was not read. A `?` is refused:
-            its number is not in the text. So are integers beyond 2**128, modes of a basis beyond 4095 (as a tuple it
-            has an entry for every mode up to that one), and more than 64 levels of nesting. The time is in proportion
-            to the length of the text.
-        InvalidTypeError, InvalidValueError: arguments of other types, a text of more than 65,536 characters, or symbols
-            whose values are not integers.
+        ParseError: the text has another form; `position` is the first character that was not read. A `?` is refused,
+            because its number is not in the text. Integers beyond 2**128, modes of a basis beyond 4095 (a tuple has an
+            entry for every lower mode), and more than 64 levels of nesting are refused too. The time is proportional to
+            the length of the text.
+        InvalidTypeError, InvalidValueError: an argument has another type, the text has more than 65,536 characters, or
+            the value of a symbol is not an integer.
 
     >>> parse("((_2,_2),_3):((_24,_2),_8)")
     Layout(((Int(2), Int(2)), Int(3)), ((Int(24), Int(2)), Int(8)))
@@ -318,14 +318,14 @@ class _Reader:
             raise failure(self.text, self.at, f"expected {word!r}")
 
     def number(self, found: re.Match[str], group: int | str) -> int:
-        """The integer that a group of a match has."""
+        """The integer of a group of a match."""
         return read_integer(self.text, found.start(group), found[group])
 
     def deeper(self) -> None:
         """One more level of brackets or compositions."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise failure(self.text, self.at, f"nested deeper than {MAX_DEPTH} levels")
+            raise failure(self.text, self.at, f"brackets are nested deeper than {MAX_DEPTH} levels")
 
     def expression(self) -> Parsed:
         """part (' o ' part)*"""
@@ -363,7 +363,7 @@ class _Reader:
         return self.built(lambda: Layout(shape, stride), begin)  # type: ignore[arg-type]
 
     def built(self, make: Callable[[], Made], begin: int) -> Made:
-        """The result of `make()`; an error in it becomes a parse error at `begin`."""
+        """Call `make()`; an error in it becomes a parse error at `begin`."""
         try:
             return make()
         except ParseError:
@@ -496,7 +496,7 @@ class _Reader:
         return None
 
     def type_of(self, bits: int, begin: int) -> DType:
-        """The unsigned integer of a width, or the first type that has it."""
+        """The unsigned integer type of a width, or the first type of this width."""
         rows = sorted([d for d in DTYPES if d.bits == bits], key=lambda d: d.kind != "uint")
         if not rows:
             raise failure(self.text, begin, f"there is no element type of {bits} bits")

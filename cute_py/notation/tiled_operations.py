@@ -7,7 +7,7 @@
       ...
 
 The text does not name the operation. The result is the first operation of CuTe with these layouts, in the order of its
-headers and the dense ones first, or the first whose A (or whose values) has the given type.
+headers with dense operations first, or the first with the given type of A (or of the values).
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _mma_atoms(key: tuple[str, ...]) -> list[MmaAtom]:
 
 
 def same_layouts(atom: MmaAtom | CopyAtom) -> list[str]:
-    """The names of all operations that print as this one does, in the order in which `parse` looks for them.
+    """The names of all operations with the same printed text, in the order in which `parse` searches them.
 
     >>> same_layouts(mma_atom("SM80_16x8x16_F32BF16BF16F32_TN"))[1:]
     ['SM80_16x8x16_F32F16F16F32_TN', 'SM80_16x8x16_F32BF16BF16F32_TN']
@@ -211,8 +211,8 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
 
 
 def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
-    """A text of CuTe DSL as C++ prints it, line by line (numbers static, the extent `32:1` of a tile `_32`), and the
-    values' type."""
+    """Convert a text of CuTe DSL to the text of C++, line by line, and return the type of the values too. Numbers
+    become static, and the extent `32:1` of a tile becomes `_32`."""
     lines: list[str] = []
     for line in text.split("\n"):
         label, _, value = line.partition(":")
@@ -277,11 +277,11 @@ def _parsed_slice(text: str, head: str, whole: Read, read: Read) -> ThrMma | Thr
 def parse_operation(
     text: str, dtype: DType | None, read: Read, named: Callable[[str], DType], unsigned: Callable[[int], DType]
 ) -> MmaAtom | CopyAtom | TiledMma | TiledCopy | ThrMma | ThrCopy:
-    """The atom, tiled operation or one thread's part of it, of a text of C++ or CuTe DSL.
+    """Parse a text of C++ or CuTe DSL: an atom, a tiled operation, or one thread's part of it.
 
     Args:
-        dtype: of A, or of a copy's values; default the first operation, and the type that the text has, or an unsigned
-            integer of the printed width.
+        dtype: the type of A, or of a copy's values. The default is the first operation, and the type in the text or an
+            unsigned integer of the printed width.
         read: what reads a layout or a tuple. named: a type's name in CuTe DSL -> type. unsigned: width in bits -> type.
     Raises:
         ParseError: a line is missing, or no operation of CuTe has these layouts.
@@ -310,7 +310,7 @@ def parse_operation(
     )
     extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
     if not all(_is_number(n) and n > 0 for n in extents):
-        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers, 1 or more")
+        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers of at least 1")
     layout = _read_field(text, fields, "TiledLayout_TV", read)
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
         raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")

@@ -1,6 +1,6 @@
-"""Triton's linear layouts, to and from CuTe's: the same bits, in another notation.
+"""Convert Triton's linear layouts to and from CuTe's layouts: the same bits in another notation.
 
-A linear layout gives each bit of what comes in a coordinate of the tile, its basis; the coordinate of a register of a
+A linear layout assigns a basis, a coordinate of the tile, to each bit of its inputs. The coordinate of a register of a
 lane of a warp is the XOR of the bases of all set bits. This is the 16x8 accumulator of a warp:
 
      - register=1 -> (0, 1)            thread bits (lane, then warp)   (0,2) (0,4) (1,0) (2,0) (4,0)
@@ -13,10 +13,10 @@ lane of a warp is the XOR of the bases of all set bits. This is the 16x8 accumul
      - warp is a size 1 dimension
     where out dims are: [dim0 (size 16), dim1 (size 8)]
 
-Of a distributed layout, `register` is CuTe's value, `lane` and `warp` together its thread, `block` a third mode. Of a
-shared one, `offset` is what CuTe's layout of coordinates gives: the two are inverse to each other. A swizzle is linear,
-so what is a swizzled layout here is plain bases there. What is not linear (sizes that are not powers of two, padding,
-an addition that carries, a start) has no bases; bases that no layout behind one swizzle has are not a layout here. Both
+In a distributed layout, `register` is CuTe's value, `lane` and `warp` together are its thread, and `block` is a third
+mode. In a shared layout, `offset` is the result of CuTe's layout of coordinates, so the two are inverses. A swizzle is
+linear, so a swizzled layout of CuTe has plain bases in Triton. A function that is not linear (sizes that are not powers
+of two, padding, an addition that carries, a start) has no bases, and some bases equal no layout with one swizzle. Both
 are refused with the reason.
 """
 
@@ -70,10 +70,10 @@ def _bits(size: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TritonLayout:
-    """A linear layout of Triton. `str` is what Triton prints, `parse_triton` reads it back.
+    """A linear layout of Triton. `str` is the text that Triton prints, and `parse_triton` reads it.
 
-    `bases`: (name, the coordinate of each of its bits, lowest bit first) of each dimension that comes in. `out_dims`:
-    (name, size) of each that comes out, sizes powers of two.
+    `bases`: for each in dim, its name and the coordinate of each of its bits, lowest bit first. `out_dims`: for each
+    out dim, its name and its size, a power of two.
 
     >>> layout = TritonLayout((("register", ((0, 1),)), ("lane", ((0, 2), (1, 0)))), (("dim0", 2), ("dim1", 4)))
     >>> print(str(layout).strip())
@@ -112,7 +112,7 @@ class TritonLayout:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """In dim -> its size, a power of two."""
+        """The size of each in dim, a power of two."""
         return {name: 1 << len(own) for name, own in self.bases}
 
     @property
@@ -146,11 +146,12 @@ class TritonLayout:
         return tuple([sum(c << s for c, s in zip(basis, shifts, strict=True)) for basis in chosen])
 
     def to_layout(self) -> Layout | ComposedLayout:
-        """CuTe's layout: (thread, value[, block]) -> index in the tile, or of a shared one coordinate -> offset.
+        """Return CuTe's layout: (thread, value[, block]) -> index in the tile, or for shared memory, coordinate ->
+        offset.
 
         Raises:
-            LayoutError: other in dims; bases that no layout behind one swizzle has; of a shared one, offsets that share
-                an element (padding), or blocks (each has a shared memory of its own).
+            LayoutError: the in dims are others, no layout with one swizzle has the bases, or, for shared memory,
+                offsets share an element (padding) or there are several blocks (each has its own shared memory).
         """
         names = set(self.sizes)
         if names <= set(_SHARED) and "offset" in names:
@@ -169,7 +170,7 @@ class TritonLayout:
         if self.sizes.get("block", 1) > 1:
             facts = {"blocks": self.sizes["block"]}
             raise LayoutError(
-                "CuTe can express the shared memory of one block only; this layout has several blocks", facts
+                "CuTe can express the shared memory of only one block, but this layout has several blocks", facts
             )
         inverse = LinearLayout(self.sizes["offset"], self._columns("offset")).inverse()
         if len(inverse.columns) != _bits(prod(self.shape)):
@@ -178,10 +179,11 @@ class TritonLayout:
         return LinearLayout(self.shape, inverse.columns).to_layout()
 
     def attribute(self, alignment: int = 16) -> str:
-        """As an attribute of Triton's IR: `#ttg.linear<{...}>`, or `#ttg.shared_linear<{...}, alignment = 16>`.
+        """The layout as an attribute of Triton's IR: `#ttg.linear<{...}>`, or `#ttg.shared_linear<{...}, alignment =
+        16>`.
 
         Args:
-            alignment: of shared memory, bytes.
+            alignment: the alignment of shared memory, in bytes.
         """
         names = _SHARED if "offset" in self.sizes else _DISTRIBUTED
         if not set(self.sizes) <= set(names):
@@ -206,11 +208,12 @@ class TritonLayout:
 
     @property
     def reached(self) -> int:
-        """Elements of the tile that some index reaches, a power of two."""
+        """The number of elements of the tile that the layout reaches, a power of two."""
         return 1 << len(independent(self._columns(*self.sizes)))
 
     def facts(self) -> list[str]:
-        """Notable properties of the bits: how often an element is held, by whom, what is contiguous, a swizzle."""
+        """Notable properties of the bits: the number of copies of an element and their holders, contiguous elements, a
+        swizzle."""
         held, tile = prod(self.sizes.values()), prod(self.shape)
         named = [counted(n, _NOUNS.get(name, name)) for name, n in self.sizes.items()]
         lines = [f"{' x '.join(named)} = {held} places"] if named else []
@@ -219,7 +222,7 @@ class TritonLayout:
             if zeros := [i for i, basis in enumerate(own) if not any(basis)]:
                 bits = " and ".join([f"{name} bit {i} (value {1 << i})" for i in zeros])
                 verb = "moves" if len(zeros) == 1 else "move"
-                lines.append(f"{bits} {verb} nowhere: {_NOUNS.get(name, name)}s that differ there hold copies")
+                lines.append(f"{bits} {verb} nowhere, so {_NOUNS.get(name, name)}s that differ only there hold copies")
         if self.reached < held:
             lines.append(f"each element is held {held // self.reached} times")
         elif self.reached == tile:
@@ -239,7 +242,7 @@ class TritonLayout:
         return lines
 
     def explain(self) -> str:
-        """List inputs and outputs, and CuTe's layout, or the reason why there is none."""
+        """Describe inputs and outputs, and CuTe's layout, or the reason why it has none."""
         into = ", ".join(f"{name} {size}" for name, size in self.sizes.items()) or "nothing"
         try:
             layout = str(self.to_layout())
@@ -252,7 +255,7 @@ class TritonLayout:
 
 
 def of_columns(names: Mapping[str, int], columns: tuple[int, ...], tile: tuple[int, ...]) -> TritonLayout:
-    """A layout from the index in the tile of every bit, the in dims (name -> size) one after the other."""
+    """Make a layout from the index in the tile of every bit, for the in dims (name -> size) in order."""
     shifts = [prod(tile[:i]) for i in range(len(tile))]
     own = iter([tuple([c // s % n for s, n in zip(shifts, tile, strict=True)]) for c in columns])
     bases = tuple([(name, tuple([next(own) for _ in range(_bits(size))])) for name, size in names.items()])
@@ -260,17 +263,18 @@ def of_columns(names: Mapping[str, int], columns: tuple[int, ...], tile: tuple[i
 
 
 def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lanes: int = LANES) -> TritonLayout:
-    """Triton's linear layout of a layout of threads and values, or of shared memory.
+    """Convert a layout of threads and values, or of shared memory, to Triton's linear layout.
 
     Args:
-        layout: with a tile, (thread, value[, block]) -> index in it, first mode fastest, as `get_layoutC_TV()` gives
-            it; without one, coordinate -> offset in shared memory, in elements.
+        layout: with a tile, the layout (thread, value[, block]) -> index in the tile, first mode fastest, as
+            `get_layoutC_TV()` returns it; without a tile, the layout coordinate -> offset in shared memory, in
+            elements.
         tile: the shape of the tile, powers of two.
         lanes: threads of a warp.
     Raises:
-        LayoutError: the function is not linear over bits, with the reason; an index beyond the tile; of shared memory,
-            offsets with holes.
-        InvalidTypeError, InvalidValueError: no such arguments.
+        LayoutError: the function is not linear over bits (the text has the reason), an index lies beyond the tile, or
+            offsets of shared memory have holes.
+        InvalidTypeError, InvalidValueError: an argument has a wrong type or value.
 
     >>> from cute_py.layout import Int, Swizzle, static
     >>> print(to_triton(static(Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))), (16, 8)).attribute())
@@ -280,20 +284,23 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
     #ttg.shared_linear<{offset = [[0, 1], [0, 2], [1, 1]]}, alignment = 16>
     """
     if not isinstance(layout, (Layout, ComposedLayout)):
-        raise InvalidTypeError(f"to_triton takes a layout, got {type(layout).__name__} {given(layout)}")
+        raise InvalidTypeError(f"to_triton needs a layout, got {type(layout).__name__} {given(layout)}")
     view = linear(layout)
     if view.origin:
-        text = f"a linear layout maps 0 to 0; this one begins at {view.origin}"
-        raise LayoutError(text, {"layout": layout}, "take the start off the layout, and add it to the pointer")
+        text = f"a linear layout must map 0 to 0, but this layout begins at {view.origin}"
+        raise LayoutError(text, {"layout": layout}, "subtract the start from the layout, and add it to the pointer")
     sizes = expect_integers(modes(product_each(view.shape)), "the layout's sizes", 1)
     if tile is None:
         inverse = LinearLayout(prod(sizes), view.columns).inverse()
         return of_columns({"offset": prod(sizes), "block": 1}, inverse.columns, sizes)
     extents = expect_integers(modes(product_each(tile)), "the tile's extents", 1)
     if any(n & (n - 1) for n in extents):
-        raise LayoutError("the extents of a tile of Triton are powers of two", {"tile": extents})
+        raise LayoutError("the extents of a Triton tile must be powers of two", {"tile": extents})
     if not 2 <= len(sizes) <= 3:
-        text = f"a layout of threads has modes (thread, value) or (thread, value, block); this one has {len(sizes)}"
+        text = (
+            "a layout of threads must have modes (thread, value) or (thread, value, block), but this layout has "
+            f"{len(sizes)}"
+        )
         raise LayoutError(text, {"layout": layout})
     if any(c >= prod(extents) for c in view.columns):
         raise LayoutError("an index lies beyond the tile", {"layout": layout, "tile": extents})
@@ -317,13 +324,14 @@ def is_linear(text: str) -> bool:
 
 
 def parse_triton(text: str) -> TritonLayout:
-    """The linear layout of a text: the bases that Triton prints, `#ttg.linear<...>`, or Gluon's classes.
+    """Parse a linear layout: the bases that Triton prints, `#ttg.linear<...>`, or Gluon's classes.
 
-    The attributes and `SharedLinearLayout` do not say the sizes of the tile: they are the smallest that hold the bases.
+    The attributes and `SharedLinearLayout` do not have the sizes of the tile; the result has the smallest sizes that
+    hold the bases.
 
     Raises:
-        ParseError: no such text, or bases that do not count 1, 2, 4, ...
-        InvalidValueError: bases beyond the sizes of the out dims.
+        ParseError: the text has another form, or the bases are not numbered 1, 2, 4, ...
+        InvalidValueError: bases exceed the sizes of the out dims.
 
     >>> parse_triton("#ttg.linear<{register = [[0, 1]], lane = [[1, 0]], warp = [], block = []}>")(register=1, lane=1)
     (1, 1)
@@ -389,7 +397,7 @@ def _of_lists(text: str) -> TritonLayout:
         raise _failure(text, "expected lists of integers as bases")
     ranks = {len(basis) for basis in rows} | ({len(shape)} if shape is not None else set())
     if len(ranks) != 1:
-        raise _failure(text, "expected bases of one rank" if ranks else "no basis says the rank of the tile")
+        raise _failure(text, "expected bases of one rank" if ranks else "no basis defines the rank of the tile")
     if shape is None:
         shape = [1 << max([basis[i] for basis in rows]).bit_length() for i in range(ranks.pop())]
     sizes = expect_integers(shape, "the shape", 1)
@@ -398,7 +406,7 @@ def _of_lists(text: str) -> TritonLayout:
 
 
 def from_triton(layout: str | TritonLayout) -> Layout | ComposedLayout:
-    """CuTe's layout of a linear layout of Triton, or of its text: `parse_triton(text).to_layout()`.
+    """Convert a linear layout of Triton, or its text, to CuTe's layout: `parse_triton(text).to_layout()`.
 
     >>> print(from_triton("#ttg.linear<{register = [[0, 1]], lane = [[0, 2], [1, 0]], warp = [], block = []}>"))
     ((_2,_2),_2):((_4,_1),_2)

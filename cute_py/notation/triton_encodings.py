@@ -1,15 +1,16 @@
-"""Triton's encodings by their parameters: which thread holds what of a tile, and where an element lies.
+"""Triton's encodings, which define by their parameters the thread that holds each element, or the place of an element
+in memory.
 
     #ttg.blocked          a thread's block, the threads of a warp, the warps; repeated over the tile
     #ttg.nvidia_mma       the accumulator of mma.sync (version 2) and wgmma (version 3)
     #ttg.dot_op           A or B in registers, of an MMA or of blocked FMAs
-    #ttg.slice            a layout without one of its dimensions, as a reduction leaves it
+    #ttg.slice            a layout without one of its dimensions, such as after a reduction
     #ttg.swizzled_shared  rows XORed by vectors of `vec` elements
     #ttg.nvmma_shared     the layouts of wgmma, tcgen05 and TMA: tiles of 8 rows, swizzled by 32, 64 or 128 bytes
 
-An encoding says how a tile of any shape is held: `encoding.linear(shape)` is the linear layout, the same bases that
-Triton computes. A tile that is smaller than what the encoding covers is held more than once; a larger one is covered
-by more registers (offsets).
+An encoding defines the layout of a tile of any shape: `encoding.linear(shape)` is the linear layout, with the bases
+that Triton computes. A tile that is smaller than the encoding's tile is held more than once; a larger tile takes more
+registers (offsets).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class _Bases:
         self.of: dict[str, list[list[int]]] = {name: [] for name in names}
 
     def add(self, name: str, dim: int | None, size: int) -> None:
-        """`size` steps of an in dim along a dimension of the tile; along None they change nothing."""
+        """Add `size` steps of an in dim along a dimension of the tile; along None they change nothing."""
         for _ in range(size.bit_length() - 1):
             basis = [0] * len(self.sizes)
             if dim is not None:
@@ -49,7 +50,7 @@ class _Bases:
             self.of[name].append(basis)
 
     def grow(self, name: str, shape: Sequence[int], order: Sequence[int]) -> None:
-        """More steps of an in dim until the tile has the shape, dimensions in this order."""
+        """Add steps of an in dim until the tile has the shape, along the dimensions in this order."""
         for dim in order:
             self.add(name, dim, shape[dim] // self.sizes[dim])
 
@@ -77,7 +78,7 @@ class _Encoding(abc.ABC):
     @property
     @abc.abstractmethod
     def rank(self) -> int:
-        """Dimensions of the tile."""
+        """The number of dimensions of the tile."""
 
     @abc.abstractmethod
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
@@ -96,15 +97,17 @@ class _Encoding(abc.ABC):
         """The linear layout of a tile.
 
         Args:
-            shape: powers of two, as many as the encoding has dimensions.
+            shape: powers of two, one for each dimension of the encoding.
         Raises:
-            LayoutError: another rank, a size that is not a power of two, or a tile that is too small for the encoding.
+            LayoutError: the rank differs, a size is not a power of two, or the tile is too small for the encoding.
         """
         sizes = list(expect_integers(shape, "the shape", 1, 1 << 62))
         if len(sizes) != self.rank:
-            raise LayoutError(f"the tile has {len(sizes)} dimensions, the encoding {self.rank}", {"encoding": self})
+            raise LayoutError(
+                f"the tile has {len(sizes)} dimensions and the encoding {self.rank}; must be equal", {"encoding": self}
+            )
         if wrong := [n for n in sizes if n & (n - 1)]:
-            raise LayoutError(f"{wrong[0]} is not a power of two; the sizes of a tile of Triton are", {"shape": sizes})
+            raise LayoutError(f"the sizes of a Triton tile must be powers of two, got {wrong[0]}", {"shape": sizes})
         return self._fitted(sizes)
 
     def _fitted(self, sizes: list[int]) -> TritonLayout:
@@ -127,7 +130,7 @@ class _Encoding(abc.ABC):
 
     @classmethod
     def parameter_keys(cls) -> dict[str, str]:
-        """Field -> its key, in the order in which Triton writes them."""
+        """The key of each field, in the order in which Triton writes them."""
         names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         return {name: _key(name) for name in sorted(names, key=lambda name: name in ("instr_shape", "rank"))}
 
@@ -149,7 +152,7 @@ class _Encoding(abc.ABC):
         what = (type(self).__doc__ or "").split("\n")[0]
         lines = [f"  {key:<18} {value}" for key, value in self._parameters().items()]
         lines += ["", *[f"  {line}" for line in self.facts()]]
-        end = "Of a tile: encoding.linear(shape), and .to_layout() of that for CuTe's layout."
+        end = "For a tile, use encoding.linear(shape), and .to_layout() of the result for CuTe's layout."
         return "\n".join([str(self), "", what, "", *lines, "", end])
 
     def _powers(self, *names: str) -> None:
@@ -161,16 +164,16 @@ class _Encoding(abc.ABC):
     def _one_rank(self, *names: str) -> None:
         ranks = {name: len(getattr(self, name)) for name in names}
         if len(set(ranks.values())) > 1 or not 1 <= next(iter(ranks.values())) <= _MOST_RANK:
-            raise InvalidValueError("the parameters of an encoding have one rank, 1 to 8", ranks)
+            raise InvalidValueError("the parameters of an encoding must have the same rank, 1 to 8", ranks)
         self._check_ctas()
 
     def _check_ctas(self) -> None:
         if wrong := [basis for basis in self._ctas if len(basis) != self.rank]:
             raise InvalidValueError(f"a basis of cga_layout is {wrong[0]}; must have {self.rank} entries")
         if len(self._ctas) > 4:
-            raise InvalidValueError(f"cga_layout has {len(self._ctas)} bases; a cluster has at most 16 CTAs")
+            raise InvalidValueError(f"cga_layout has {len(self._ctas)} bases, but a cluster has at most 16 CTAs")
         if any(x < 0 or x & (x - 1) or x > 8 for basis in self._ctas for x in basis):
-            raise InvalidValueError("the entries of cga_layout are 0, or powers of two up to 8", {"is": self._ctas})
+            raise InvalidValueError("the entries of cga_layout must be 0, or powers of two up to 8", {"is": self._ctas})
 
     def _check_order(self) -> None:
         order = getattr(self, "order", ())
@@ -197,7 +200,8 @@ def _written(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BlockedEncoding(_Encoding):
-    """Each thread has a block, the threads of a warp stand side by side, then the warps, dimensions in one order.
+    """Each thread has a block; the blocks of a warp's threads lie side by side, then those of the warps, in one order
+    of dimensions.
 
     >>> encoding = BlockedEncoding((1, 4), (4, 8), (2, 1), (1, 0))
     >>> print(encoding.linear((8, 32)).to_layout())
@@ -252,7 +256,7 @@ def _mma_tile(made: _Bases, rows: int, columns: int, k_width: int, inner: int, o
 
 @dataclass(frozen=True, slots=True)
 class NvidiaMmaEncoding(_Encoding):
-    """The accumulator of mma.sync (version 2) or wgmma (version 3), warps side by side.
+    """The accumulator of mma.sync (version 2) or wgmma (version 3), with warps side by side.
 
     `instr_shape` is (M, N) of mma.sync (16, 8), or (16, N, K) of wgmma: 16 rows for each of the four warps.
 
@@ -322,7 +326,7 @@ class NvidiaMmaEncoding(_Encoding):
 class DotOperandEncoding(_Encoding):
     """A (`op_idx` 0) or B (1) of a dot product in registers, for the encoding of its accumulator.
 
-    `k_width`: elements along K that lie in one 32-bit register or more (0 for blocked FMAs).
+    `k_width`: the number of neighbours along K in a thread, in one or more 32-bit registers (0 for blocked FMAs).
 
     >>> mma = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
     >>> print(DotOperandEncoding(1, mma, 2).linear((16, 8)).to_layout())
@@ -339,7 +343,9 @@ class DotOperandEncoding(_Encoding):
         if self.op_idx not in (0, 1):
             raise InvalidValueError.of_value("opIdx", self.op_idx, "be 0 (A) or 1 (B)")
         if self.parent.rank < 2:
-            raise InvalidValueError("the parent of a dot operand has two dimensions or more", {"parent": self.parent})
+            raise InvalidValueError(
+                "the parent of a dot operand must have at least two dimensions", {"parent": self.parent}
+            )
         if isinstance(self.parent, BlockedEncoding):
             if self.k_width:
                 raise InvalidValueError.of_value("kWidth", self.k_width, "be 0 for a blocked parent")
@@ -357,7 +363,7 @@ class DotOperandEncoding(_Encoding):
     def facts(self) -> list[str]:
         name, other = ("A", "M x K") if self.op_idx == 0 else ("B", "K x N")
         width = f", {counted(self.k_width, 'element')} along K side by side in a thread" if self.k_width else ""
-        return [f"operand {name} ({other}) in registers{width}; of its accumulator:", *self.parent.facts()]
+        return [f"operand {name} ({other}) in registers{width}. Its accumulator:", *self.parent.facts()]
 
     @property
     def _k(self) -> int:
@@ -387,7 +393,7 @@ class DotOperandEncoding(_Encoding):
 
 @dataclass(frozen=True, slots=True)
 class SliceEncoding(_Encoding):
-    """Layout that remains when one dimension of the tile is reduced: threads along it hold the same.
+    """The layout that remains when one dimension of the tile is reduced; threads along it hold the same elements.
 
     >>> parent = BlockedEncoding((1, 4), (8, 4), (4, 1), (1, 0))
     >>> SliceEncoding(0, parent).dim
@@ -410,10 +416,10 @@ class SliceEncoding(_Encoding):
 
     def facts(self) -> list[str]:
         what = f"dimension {self.dim} of its parent is left out, as after a reduction along it"
-        return [f"{what}: threads that differ along it hold copies; of the parent:", *self.parent.facts()]
+        return [f"{what}: threads that differ along it hold copies. The parent:", *self.parent.facts()]
 
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
-        raise LayoutError("a slice is taken of its parent's layout")
+        raise LayoutError("a slice uses the layout of its parent")
 
     def _fitted(self, sizes: list[int]) -> TritonLayout:
         whole = self.parent._fitted([*sizes[: self.dim], 1, *sizes[self.dim :]])
@@ -426,7 +432,7 @@ class SliceEncoding(_Encoding):
 
 @dataclass(frozen=True, slots=True)
 class SwizzledSharedEncoding(_Encoding):
-    """Shared memory, compact in `order`, the vectors of a row XORed by (row / per_phase) % max_phase.
+    """Shared memory, compact in `order`, with the vectors of a row XORed by (row / per_phase) % max_phase.
 
     >>> print(SwizzledSharedEncoding(8, 1, 8, (1, 0)).linear((64, 64)).to_layout())
     Sw<3,3,3> o _0 o (_64,_64):(_64,_1)
@@ -453,7 +459,7 @@ class SwizzledSharedEncoding(_Encoding):
         vec, phase, most = self.vec, self.per_phase, self.max_phase
         if most == 1:
             return [f"max phase 1: no swizzle, dimension {self.order[0]} is contiguous"]
-        step = f"every {phase} rows the unit is XORed with the next number, {most} numbers in all"
+        step = f"every {phase} rows the unit is XORed with the next of {most} numbers"
         lines = [f"units of {vec} elements; {step}: the pattern repeats after {phase * most} rows"]
         bits = 128 // vec
         if bits in (8, 16, 32) and most in (2, 4, 8):
@@ -479,10 +485,10 @@ class SwizzledSharedEncoding(_Encoding):
 
 @dataclass(frozen=True, slots=True)
 class NvmmaSharedEncoding(_Encoding):
-    """Shared memory as wgmma, tcgen05 and TMA have it: tiles of 8 rows of the swizzle's width.
+    """Shared memory for wgmma, tcgen05 and TMA: tiles of 8 rows of the swizzle's width.
 
-    `fp4_padded`: elements are pairs of 4-bit numbers, 8 bytes of 16 are used. The tile is filled in the boxes that one
-    TMA instruction takes, at most 256 in each dimension.
+    `fp4_padded`: elements are pairs of 4-bit numbers, and 8 bytes of 16 are used. The tile is filled in boxes of one
+    TMA instruction, with at most 256 elements in each dimension.
 
     >>> print(NvmmaSharedEncoding(128, False, 16).linear((64, 64)).to_layout())
     Sw<3,3,3> o _0 o (_64,_64):(_64,_1)
@@ -531,7 +537,10 @@ class NvmmaSharedEncoding(_Encoding):
             contiguous = 0 if self.transposed else self.rank - 1
             width = 8 * self.swizzling_byte_width // self.element_bit_width // (2 if self.fp4_padded else 1)
             if box[contiguous] < width:
-                text = f"the tile has {box[contiguous]} elements in its contiguous dimension; the swizzle needs {width}"
+                text = (
+                    f"the tile has {box[contiguous]} elements in its contiguous dimension, but the swizzle needs "
+                    f"{width}"
+                )
                 raise LayoutError(text, {"shape": shape, "encoding": self})
             box[contiguous] = width
         return box
@@ -549,7 +558,7 @@ class NvmmaSharedEncoding(_Encoding):
         turned = [*box[1:], box[0]] if self.transposed else box
         rows, columns = (box[-1], prod(box[:-1])) if self.transposed else (prod(box[:-1]), box[-1])
         if rows < 8:
-            raise LayoutError(f"the tile has {rows} rows; the swizzle needs 8", {"shape": shape, "encoding": self})
+            raise LayoutError(f"the tile has {rows} rows, but the swizzle needs 8", {"shape": shape, "encoding": self})
         flat = self._core(rows, columns)
         for row, column in flat:
             place = row * columns + column

@@ -1,9 +1,9 @@
-"""Texts of Triton's encodings: attributes of its IR of several versions, and Gluon's classes.
+"""The texts of Triton's encodings: attributes of several versions of its IR, and Gluon's classes.
 
     #ttg.blocked<{sizePerThread = [1, 4], ...}>       #triton_gpu.blocked<{...}> in earlier versions
     BlockedLayout(size_per_thread=[1, 4], ...)        the keys may be left out
 
-`hasLeadingOffset = true` of earlier versions is #ttg.nvmma_shared; `CTAsPerCGA` is read where it names one CTA.
+`hasLeadingOffset = true` of earlier versions is #ttg.nvmma_shared; `CTAsPerCGA` is read if it names one CTA.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Reader:
         """The encoding of values as any version writes them."""
         ctas = [values.pop(name, None) for name in _ONE_CTA]
         if ctas[0] and any(n != 1 for n in ctas[0]):
-            raise self.failure("one CTA, or cga_layout: several CTAs as CTAsPerCGA are not read")
+            raise self.failure("one CTA, or cga_layout, because CTAsPerCGA with several CTAs is not supported")
         values = {name: value for name, value in values.items() if value is not None}
         if kind is NvidiaMmaEncoding and "version" in values:
             version = values.pop("version")
@@ -164,10 +164,11 @@ class _Reader:
 
 
 def parse_triton_encoding(text: str) -> TritonEncoding:
-    """The encoding of an attribute of Triton's IR, as its dumps have it, or of a class as Gluon prints it.
+    """Parse an encoding: an attribute of Triton's IR, as in its dumps, or a class as Gluon prints it.
 
     Raises:
-        ParseError: no such attribute; InvalidValueError, InvalidTypeError: parameters that fit no encoding.
+        ParseError: the text is not such an attribute; InvalidValueError, InvalidTypeError: the parameters fit no
+            encoding.
 
     >>> encoding = parse_triton_encoding("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>")
     >>> encoding.vec, print(encoding)
@@ -182,6 +183,6 @@ def parse_triton_encoding(text: str) -> TritonEncoding:
 
 
 def parse_any(text: str) -> TritonLayout | TritonEncoding:
-    """The linear layout or the encoding of a text."""
+    """Parse a linear layout or an encoding."""
     encoded = _OPEN.match(text) or ((found := _OPEN_CLASS.match(text)) and found[1] in _CLASSES)
     return parse_triton_encoding(text) if encoded and not is_linear(text) else parse_triton(text)

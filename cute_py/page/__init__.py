@@ -1,1 +1,1 @@
-"""The answers of the page: one function from what is typed on a tab to sections of HTML, code and a verdict."""
+"""The answers of the page: one function from the input of a tab to sections of HTML, code and a verdict."""

@@ -1,4 +1,4 @@
-"""The tab Layout: a layout, what an operation makes of it, its offsets, and what kind of function it is."""
+"""The tab Layout: a layout, the result of an operation on it, its offsets, and its properties as a function."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def parsed(text: str, numbers: str = "1") -> Any:
         CuteError: as `parse`; InvalidValueError: more than `MOST_ELEMENTS` elements.
     """
     if not text:
-        raise InvalidValueError("is empty; write one such as (4,8):(8,1)")
+        raise InvalidValueError("is empty; write a layout such as (4,8):(8,1)")
     thing: Any = cute.parse(text)
     if hasattr(thing, "engine"):
         thing = thing.layout
@@ -68,14 +68,14 @@ def bounded(thing: Layout | ComposedLayout) -> None:
         return
     count = domain_size(thing)
     if count > MOST_ELEMENTS:
-        raise InvalidValueError(f"a layout of {count} elements; at most {MOST_ELEMENTS} are answered here")
+        raise InvalidValueError(f"the layout has {count} elements; must have at most {MOST_ELEMENTS} on this page")
 
 
 def layout_of(text: str, numbers: str = "1") -> Layout | ComposedLayout:
     """A layout, plain or composed.
 
     Raises:
-        InvalidTypeError: something else; as `parsed`.
+        InvalidTypeError: the text is something other than a layout. All errors of `parsed`.
     """
     thing = parsed(text, numbers)
     if not isinstance(thing, (Layout, ComposedLayout)):
@@ -161,7 +161,7 @@ def _pictures(out: Answer, inputs: dict[str, str], thing: Any, result: Any) -> N
 def function_verdict(layout: Layout | ComposedLayout) -> tuple[str, str]:
     """The verdict about a layout as a function."""
     if not has_known_sizes(layout):
-        return ("unknown", f"{layout}: sizes that are not numbers")
+        return ("unknown", f"{layout}: some sizes are not numbers")
     count = domain_size(layout)
     try:
         reached, once = analysis.footprint(layout), analysis.is_injective(layout)
@@ -170,7 +170,7 @@ def function_verdict(layout: Layout | ComposedLayout) -> tuple[str, str]:
     if not count:
         return ("unknown", "no elements")
     gaps = "without gaps" if not reached.holes else f"{counted(reached.holes, 'gap')} between them"
-    times = "each once" if once else f"{reached.distinct} different ones, some reached more than once"
+    times = "each once" if once else f"{reached.distinct} different offsets, some reached more than once"
     return (
         "good" if once else "unknown",
         f"{counted(count, 'element')} at offsets {reached.lowest} to {reached.highest}: {times}, {gaps}",

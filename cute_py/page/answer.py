@@ -35,7 +35,7 @@ class FieldError(Exception):
 
 @dataclass
 class Answer:
-    """An answer; `as_json` is what the page gets."""
+    """An answer; the page gets its `as_json`."""
 
     verdict: tuple[str, str] = ("good", "")
     """'good', 'bad' or 'unknown'; and a sentence."""
@@ -53,7 +53,7 @@ class Answer:
         self.sections.append({"id": name, "title": title, "html": "".join(parts)})
 
     def panel(self, name: str, text: str | None) -> None:
-        """Add a panel of code, if there is any."""
+        """Add a panel of code if there is code."""
         if text:
             self.code.append({"name": name, "text": text.rstrip("\n")})
 
@@ -83,7 +83,7 @@ class Answer:
 
 
 def read(inputs: Mapping[str, str], name: str, reader: Callable[[str], T]) -> T:
-    """A field through its reader.
+    """Read a field with its reader.
 
     Raises:
         FieldError: the reader refuses it.
@@ -95,7 +95,7 @@ def read(inputs: Mapping[str, str], name: str, reader: Callable[[str], T]) -> T:
 
 
 def closed(text: str) -> str | None:
-    """A text with the brackets that it leaves open; None if it leaves none.
+    """A text with its open brackets closed; None if no bracket is open.
 
     >>> closed("((2,2),4):((1,8),2"), closed("(4)")
     ('((2,2),4):((1,8),2)', None)
@@ -105,19 +105,20 @@ def closed(text: str) -> str | None:
 
 
 def read_question(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
-    """The tab, its fields with defaults, and the part that is asked for.
+    """Read the tab, its fields with defaults, and the requested part.
 
     Raises:
-        InvalidTypeError: no mapping of texts. InvalidValueError: an unknown tab or field, or a text that is too long.
+        InvalidTypeError: the query is not a mapping of texts. InvalidValueError: a tab or field is unknown, or a text
+            is too long.
     """
     if not isinstance(query, Mapping):
-        raise InvalidTypeError(f"a query is a JSON object, got {given(query)}")
+        raise InvalidTypeError(f"a query must be a JSON object, got {given(query)}")
     tab = TABS.get(query.get("tab", "layout")) if isinstance(query.get("tab", "layout"), str) else None
     if tab is None:
         raise InvalidValueError(f"unknown tab {given(query.get('tab'))}", {"known": ", ".join(TABS)})
     inputs = query.get("inputs", {})
     if not isinstance(inputs, Mapping) or not all(isinstance(t, str) for pair in inputs.items() for t in pair):
-        raise InvalidTypeError("inputs are texts by name")
+        raise InvalidTypeError("inputs must be texts by name")
     part = query.get("part", "answer")
     if part not in PARTS:
         raise InvalidValueError(f"unknown part {given(part)}", {"known": ", ".join(PARTS)})
@@ -127,12 +128,12 @@ def read_question(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
     for name, text in inputs.items():
         most = LONGEST_TEXT if name == "text" else LONGEST
         if len(text) > most:
-            raise InvalidValueError(f"{name} has {len(text)} characters; at most {most} are read")
+            raise InvalidValueError(f"{name} has {len(text)} characters; must have at most {most}")
     return tab, {**tab.defaults, **{name: text.strip() for name, text in inputs.items()}}, part
 
 
 def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer to what is typed on a tab, as plain data.
+    """Answer the input of a tab, as plain data.
 
     Args:
         query: `tab`, one of `forms.TABS`; `inputs`, texts by the names of the tab's fields, absent ones with their
@@ -140,7 +141,8 @@ def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         verdict, problems, sections, code, more; see `Answer`.
     Raises:
-        InvalidTypeError, InvalidValueError: no such query. Texts that can't be read are problems of the answer.
+        InvalidTypeError, InvalidValueError: the query is malformed. Texts that can't be read are problems of the
+            answer.
 
     >>> answer_page({"tab": "layout", "inputs": {"layout": "(4,8):(8,1)"}})["verdict"]
     ['good', '32 elements at offsets 0 to 31: each once, without gaps']
@@ -154,7 +156,7 @@ def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
         out.verdict = ("bad", f"{tab.label_of(refused.name)}: {refused.error.headline}")
         out.problem(refused.error, refused.name, _bracket_fix(inputs, refused.name))
     except MissingPackageError as error:
-        out.verdict = ("unknown", "not answered here: numpy is not at hand in this page")
+        out.verdict = ("unknown", "this needs numpy, which this page does not have")
         out.problem(error)
     except CuteError as error:
         out.verdict = ("bad", error.headline)

@@ -1,4 +1,4 @@
-"""The tab Swizzle and banks: which threads of an access meet in which bank, and which swizzle takes them apart."""
+"""The tab Swizzle and banks: the threads of an access that meet in a bank, and the swizzle that separates them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOST_BESIDE: Final = 300
 
 @dataclass(frozen=True)
 class BankAccess:
-    """An access: of what layout, which threads, how wide."""
+    """An access: its layout, its threads, and its width."""
 
     layout: Any
     pattern: Any
@@ -79,7 +79,7 @@ def _width(text: str) -> int | None:
 
 
 def behind_swizzle(layout: Any, swizzle: Swizzle | None, on: str, bits: int) -> Any:
-    """A layout behind a swizzle of bytes or of elements."""
+    """A layout with a swizzle of bytes or of elements."""
     if swizzle is None:
         return layout
     return ComposedLayout(swizzle, smem_ptr_flag(bits) if on == "bytes" else Int(0), layout)
@@ -89,11 +89,13 @@ def fill_banks(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     """Answer the tab."""
     layout = read(inputs, "layout", lambda text: layout_of(text, inputs["static"]))
     if (count := domain_size(layout)) > 8 * MOST_LISTED:
-        error = InvalidValueError(f"a tile of {count} elements; at most {8 * MOST_LISTED} are counted here")
+        error = InvalidValueError(f"the tile has {count} elements; must have at most {8 * MOST_LISTED} on this page")
         raise FieldError("layout", error)
     swizzle = read(inputs, "swizzle", _swizzle)
     if swizzle is not None and isinstance(layout, ComposedLayout):
-        raise FieldError("swizzle", InvalidValueError("the layout has a swizzle itself", hint="leave this field empty"))
+        raise FieldError(
+            "swizzle", InvalidValueError("the layout already has a swizzle", hint="leave this field empty")
+        )
     dtype = read(inputs, "dtype", as_dtype)
     pattern = read(inputs, "access", lambda text: _pattern(text, inputs["static"]))
     access = BankAccess(layout, pattern, dtype, read(inputs, "width", _width))
@@ -146,7 +148,7 @@ def _global(out: Answer, access: BankAccess, whole: Any) -> None:
     cost = unless_refused(lambda: coalescing(whole, access.dtype, access=access.pattern, vector_bits=access.width))
     if cost is not None:
         rows = (("sectors of 32 bytes", str(cost.sectors)), ("lines of 128 bytes", str(cost.lines)),
-                ("bytes asked for", f"{cost.bytes_requested}, {cost.efficiency:.0%} of those moved"))  # fmt: skip
+                ("bytes requested", f"{cost.bytes_requested}, {cost.efficiency:.0%} of the bytes moved"))  # fmt: skip
         out.section("global", "The same access to global memory", pairs(rows))
 
 
@@ -193,7 +195,7 @@ def _phase_picture(access: BankAccess, layout: Any, cost: BankConflicts) -> Pict
         row_axis="phase: wavefronts",
         column_axis="bank",
         notes=notes,
-        legends=(Legend("a cell: words that the bank serves one after the other; 1 is no conflict"),),
+        legends=(Legend("in a cell: how many words the bank serves one after the other; 1 is no conflict"),),
     )
     return Picture("", (shown,), ())
 

@@ -1,8 +1,8 @@
-"""The playground: one page on which layouts, atoms, copies, formats and errors are typed, and answered by this library.
+"""The playground: one page on which users type layouts, atoms, copies, formats and errors, and this library answers.
 
 The page has no logic of layouts. `cute_py.page.answer` answers: through `cute-py serve`, or in the page by Python for
-WebAssembly, which is packed into the file (`interpreter`). The first answer of each tab is in the file as HTML, so
-that it is there before Python has started, and where there is no interpreter.
+WebAssembly, which is packed into the file (`interpreter`). The first answer of each tab is in the file as HTML, so that
+it is visible before Python has started, and without an interpreter.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def web_file(name: str) -> str:
 
 
 def page_address(tab: str, inputs: dict[str, str]) -> str:
-    """The part of the page's address that holds what is typed.
+    """The part of the page's address that holds the input.
 
     >>> page_address("layout", {"layout": "4:1"})
     '#tab=layout&layout=4%3A1'
@@ -85,12 +85,12 @@ def explorer_page(
     """The page as text.
 
     Args:
-        served: the page comes from `cute-py serve` and asks it for answers; otherwise it reaches no network.
+        served: whether the page comes from `cute-py serve`, which answers it; otherwise the page uses no network.
         interpreter: the folder of the npm package `pyodide`, which is packed into the page; None: the page shows its
             examples and answers nothing else.
-        compiled: pack byte code too, if node is at hand.
+        compiled: whether to pack byte code too, if node is installed.
     Raises:
-        FileFormatError: the folder is not that package. InvalidTypeError: not a flag, or not a path.
+        FileFormatError: the folder is not that package. InvalidTypeError: an argument is not a flag or not a path.
 
     >>> page = explorer_page()
     >>> page.startswith("<!doctype html>"), "packed-wasm" in page
@@ -108,12 +108,12 @@ def explorer_page(
         "lock": None,
     }
     parts: list[Html] = []
-    about = ["Answered by cute_py, from the local library." if served else "A page of cute_py; it reaches no network."]
+    about = ["Answered by cute_py, from the local library." if served else "A page of cute_py; it uses no network."]
     if not served:
         held = gzip.compress(json.dumps(prepared_answers()).encode(), 9, mtime=0)
         parts.append(_packed("prepared", base64.b64encode(held).decode()))
         if folder is None:
-            about.append("It has no interpreter and shows its examples alone; 'cute-py serve' answers everything.")
+            about.append("It has no interpreter and shows only its examples; 'cute-py serve' answers everything.")
         else:
             data["lock"] = lock_of(folder)
             about.append(f"Python runs in it: Pyodide {interpreter_version(folder)}, under the {LICENCE}.")

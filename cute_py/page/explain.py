@@ -1,4 +1,4 @@
-"""The tab Explain: the text of `explain` about anything that is pasted."""
+"""The tab Explain: the text of `explain` for any pasted text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def fill_explain(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
         return
     first = str(said).partition("\n\n")[0]
     out.verdict = ("good", first if len(first) <= 400 else f"{first[:400]}…")
-    out.section("said", "What it says", Html(said._repr_html_()))
+    out.section("said", "The explanation", Html(said._repr_html_()))
     if isinstance(thing, (Layout, ComposedLayout)) and has_known_sizes(thing):
         out.section("picture", "Its offsets", drawn(draw_layout(thing), "layout"))
     elif isinstance(thing, Swizzle):

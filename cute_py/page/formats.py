@@ -66,7 +66,9 @@ def fill_formats(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
         f"{count} scales of {form.scale_dtype.name}, one for {block} elements, in the order {form.order}",
     )
     if count > MOST_SCALES:
-        raise FieldError("M", InvalidValueError(f"{count} scales; at most {MOST_SCALES} are drawn here"))
+        raise FieldError(
+            "M", InvalidValueError(f"the format has {count} scales; must have at most {MOST_SCALES} for a picture")
+        )
     out.section("picture", "The scale of each block, and memory", drawn(draw_format(form, (rows, columns)), "scales"))
     told: list[tuple[str, Any]] = [
         ("data", code(form.data_layout(rows, columns))),

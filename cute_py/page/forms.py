@@ -113,7 +113,7 @@ BANKS: Final = Tab(
         Field("swizzle", "Swizzle", "if the layout has none: Sw<3,4,3> or 128B", half=True),
         Field("on", "It moves", "", "choice", True, (("bytes", "bytes (TMA, ldmatrix)"), ("elements", "elements"))),
         Field("dtype", "Element type", "", "list", True, _DTYPES),
-        Field("width", "Bits at once", "of a thread; empty: the widest", half=True),
+        Field("width", "Bits at once", "per thread; empty: the widest", half=True),
         Field("access", "Access", "row, column, ldmatrix, thread, or a thread-value layout", "list",
               choices=_same("row", "column", "ldmatrix", "thread")),
         _NUMBERS,
@@ -217,7 +217,7 @@ EXPLAIN: Final = Tab(
     "explain",
     "Explain",
     "Paste a layout, an atom, a descriptor, PTX, or the error of a compiler, a driver or a framework.",
-    (Field("text", "Text", "anything that CuTe, CUDA, Triton or this library prints", "area"),),
+    (Field("text", "Text", "any text that CuTe, CUDA, Triton or this library prints", "area"),),
     {"text": "CUDA_ERROR_INVALID_VALUE"},
     (
         ("an error of the driver", {"text": "CUDA_ERROR_INVALID_VALUE"}),

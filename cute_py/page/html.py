@@ -1,4 +1,4 @@
-"""HTML that can't be made of a text by accident: every text is escaped, but what this module made.
+"""HTML that can't be made from a text by accident: every text is escaped, except the markup of this module.
 
 tag("td", "a < b")                     <td>a &lt; b</td>
 tag("tr", tag("td", "1"), class_="x")  <tr class="x"><td>1</td></tr>

@@ -1,8 +1,8 @@
 """Python for a page: CPython for WebAssembly of the npm package `pyodide`, packed with this library into texts.
 
-Nothing is fetched: the package is taken from a folder that npm made (`npm install pyodide`). Where node is at hand, the
-modules that the first answer needs are compiled beforehand, so that the page starts sooner. Pyodide is distributed
-under the Mozilla Public License 2.0, CPython under the PSF License 2.
+Nothing is downloaded: the package comes from a folder that npm made (`npm install pyodide`). If node is installed, the
+modules for the first answer are compiled in advance, so that the page starts sooner. Pyodide is distributed under the
+Mozilla Public License 2.0, CPython under the PSF License 2.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ COMPILE_SECONDS: Final = 600
 
 
 def find_interpreter(folder: str | os.PathLike[str] | None = None) -> Path | None:
-    """The folder of the package `pyodide`: the given one, else `CUTE_PY_PYODIDE`, else `node_modules` here or above.
+    """The folder of the package `pyodide`: the given folder, or else `CUTE_PY_PYODIDE`, or else `node_modules` in this
+    folder or above.
 
     Raises:
         FileFormatError: the named folder is not that package. InvalidTypeError: not a path.
@@ -89,7 +90,7 @@ def packed_interpreter(folder: Path, *, compiled: bool = True) -> dict[str, str]
     """The interpreter and this library as texts: gzip, then base64.
 
     Args:
-        folder: of the package. compiled: compile modules beforehand, if node is at hand.
+        folder: the folder of the package. compiled: whether to compile modules in advance, if node is installed.
     """
     library = library_zip()
     if compiled and (node := shutil.which("node")):

@@ -1,7 +1,7 @@
 """Answer a server: `cute-py serve` starts its workers with this module.
 
 It loads the modules of all tabs when it is imported, before a worker says that it is ready. The time limit of an answer
-therefore counts what is computed alone, and the first answer of a tab takes no longer than the next.
+therefore counts only its computation, and the first answer of a tab takes no longer than the next.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ for _tab in TABS.values():
 
 
 def answer_request(query: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer a question of the page, or a form of a copy as `explorer_answer` takes it.
+    """Answer a question of the page, or a form of a copy for `explorer_answer`.
 
     Raises:
-        CuteError: no such question.
+        CuteError: the question is malformed.
     """
     return answer_page(query) if "tab" in query else answer_query(query)

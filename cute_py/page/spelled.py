@@ -61,7 +61,7 @@ def _plain(tree: Any) -> str:
 
 
 def dsl(thing: Any) -> str | None:
-    """CuTe DSL of the same; None of what it has no spelling for.
+    """The CuTe DSL spelling of the same object, or None if it has none.
 
     >>> dsl(Layout((Int(4), 8), (8, Int(1))))
     'cute.make_layout((4, 8), stride=(8, 1))'

@@ -1,4 +1,4 @@
-"""The tab Threads: the thread and the value of each element, of atoms and of what is tiled from them."""
+"""The tab Threads: the thread and the value of each element, for atoms and tiled operations."""
 
 from __future__ import annotations
 
@@ -174,4 +174,6 @@ def _sizes(text: str) -> tuple[int, ...]:
 
 def _bound(name: str, elements: int) -> None:
     if elements > MOST_HELD:
-        raise FieldError(name, InvalidValueError(f"a tile of {elements} elements; at most {MOST_HELD} are drawn here"))
+        raise FieldError(
+            name, InvalidValueError(f"the tile has {elements} elements; must have at most {MOST_HELD} for a picture")
+        )

@@ -1,7 +1,7 @@
 """The tab TMA: the tensor map and the instructions of a copy, every broken rule, and changes that help.
 
-`explorer_answer` has the answer as data; this module makes the sections of the page from it. A change is offered after
-it was tried: it removes the problem and adds none.
+`explorer_answer` has the answer as data; this module makes the sections of the page from it. A change is offered only
+if a trial shows that it removes the problem and adds none.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Change = tuple[str, dict[str, str]]
 
 
 def form_of_copy(inputs: dict[str, str]) -> dict[str, str]:
-    """The form as `explorer_answer` takes it: the address of a tensor that is pasted counts where none is typed."""
+    """The form for `explorer_answer`; if no address is typed, the address of a pasted tensor is used."""
     address = tensor_address(inputs["gmem"])
     if address is not None and inputs["address"] == DEFAULTS["address"]:
         return {**inputs, "address": hex(address)}
@@ -123,7 +123,9 @@ def _sections(out: Answer, found: dict[str, Any], atom: Any, query: dict[str, st
     if found["descriptor"] is not None:
         _descriptor(out, found["descriptor"])
     if found["warnings"]:
-        out.section("warnings", "Legal, and may surprise", html_table(("what", "values", "effect"), found["warnings"]))
+        out.section(
+            "warnings", "Legal, but possibly unintended", html_table(("what", "values", "effect"), found["warnings"])
+        )
 
 
 def _pictures(out: Answer, atom: Any, work: dict[str, Any]) -> None:
@@ -145,7 +147,9 @@ def _instructions(out: Answer, work: dict[str, Any]) -> None:
     ]
     left = work["total"] - len(rows)
     note = _notes(
-        [f"{left} more", *([f"the last one of all tiles: ({','.join(map(str, work['last']))})"])] if left else []
+        [f"{left} more", *([f"the last instruction of all tiles: ({','.join(map(str, work['last']))})"])]
+        if left
+        else []
     )
     out.section(
         "instructions",
@@ -260,9 +264,9 @@ def _candidates(query: dict[str, str]) -> Iterator[Change]:
     if arguments:
         yield from _of_arguments(arguments, query)
     smem = _static_text(query["smem"])
-    yield f"sizes that are known when compiling are written with _: {smem}", {"smem": smem}
+    yield f"sizes that are known at compile time are written with _: {smem}", {"smem": smem}
     if query["tile"]:
-        yield "no tile of its own: the shape of the shared layout", {"tile": ""}
+        yield "leave the tile empty to use the shape of the shared layout", {"tile": ""}
     if query["internal"]:
         yield "count in the tensor's own type", {"internal": ""}
 
@@ -327,7 +331,7 @@ def _of_arguments(arguments: dict[str, Any], query: dict[str, str]) -> Iterator[
     bits = tensor.element_type.bits
     if not any(int(d) == 1 for d in leaves(tensor.layout.stride) if isinstance(d, int)):
         copy = Layout(tensor.layout.shape, LayoutRight)
-        yield f"a contiguous tensor in its place: {copy}", {"gmem": str(copy)}
+        yield f"copy it to a contiguous tensor: {copy}", {"gmem": str(copy)}
     address = int(tensor.engine.address)
     if address % 16:
         up = hex(-(-address // 16) * 16)

@@ -1,4 +1,4 @@
-"""All rows of the instruction table, by name and by opcode, and the instructions that no assembler has."""
+"""All rows of the instruction table, by name and by opcode, and the instructions that no assembler supports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMS: tuple[InstructionForm, ...] = (
 ABSENT: dict[str, str] = {
     "multimem.cp.async.bulk": "ptxas 13.0.88 has no instruction of that name (PTX ISA 9.1 documents it)",
     "multimem.cp.reduce.async.bulk": "ptxas 13.0.88 has no instruction of that name (PTX ISA 9.1 documents it)",
-    "barrier.cluster.sync": "barrier.cluster.sync does not exist: use barrier.cluster.arrive, then "
+    "barrier.cluster.sync": "barrier.cluster.sync does not exist; use barrier.cluster.arrive, then "
     "barrier.cluster.wait",
 }
 """Instruction names that the measured assembler refuses on every architecture, with the reason."""
@@ -48,7 +48,7 @@ _ALIASES = {
 
 
 def forms_named(name: str) -> tuple[InstructionForm, ...]:
-    """The rows that `name` can mean: a row's name, an opcode that several rows share, or a family.
+    """The rows that `name` can mean. It is the name of a row, an opcode that several rows share, or a family.
 
     >>> [form.name for form in forms_named("cp.async.bulk.tensor")]
     ['load', 'store']

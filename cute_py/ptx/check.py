@@ -1,12 +1,13 @@
-"""The verdict on an instruction text: does it assemble, where, from which version, and is it in the ISA's order?
+"""The verdict on the text of an instruction: whether it assembles, for which targets and versions, and whether its
+modifiers are in the ISA's order.
 
-Two questions with two answers. `assembles` is what ptxas says: it takes modifiers in any order, but minds which
-state space comes first, the operands, and the target. `canonical`: the modifiers are in the order of the PTX
-ISA, the only order that this library emits. Acceptance says nothing about run-time legality.
+A verdict has two answers. `assembles` is the answer of ptxas, which accepts modifiers in any order, but checks the
+order of the state spaces, the operands, and the target. `canonical` says whether the modifiers are in the order of the
+PTX ISA, the only order that this library emits. Neither implies that the instruction is legal at run time.
 
-This module refuses spellings outside every grammar, although ptxas accepts some of them (a floating-point or 16-bit
-register as an address, a number without brackets as a barrier, a one-element vector as a mask, a sum outside of
-brackets, a modifier twice or of another instruction). An operand is compared with its row by kind, width, number of
+This module refuses spellings that no grammar allows, although ptxas accepts some of them: a floating-point or 16-bit
+register as an address, a number without brackets as a barrier, a one-element vector as a mask, a sum outside brackets,
+a repeated modifier, or a modifier of another instruction. An operand is compared with its row by kind, width, number of
 elements and value.
 """
 
@@ -135,7 +136,7 @@ def _one(  # noqa: C901 - each rule of a form is a case
             if got.kind is not OperandKind.TENSOR:
                 return mismatch, Targets.ANY
             if got.offset:
-                return f"{got.text}: an address with coordinates takes no offset", Targets.ANY
+                return f"{got.text}: an address with coordinates can't have an offset", Targets.ANY
             error = _elements(operand, got, coordinate_count(chosen), 32, None)
             return (error, Targets.ANY) if error else _address(operand, OperandClass.GLOBAL_ADDRESS, got, symbols)
         case OperandClass.OFFSETS:
@@ -181,7 +182,7 @@ def _one(  # noqa: C901 - each rule of a form is a case
 
 
 def fit(operand: Operand, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]) -> Fit:
-    """The reason why `got` is not what `operand` expects ('' if it is), and the targets that its spelling needs."""
+    """The reason why `got` does not fit `operand` ('' if it fits), and the targets that its spelling needs."""
     answers = [_one(operand, kind, got, chosen, symbols) for kind in operand.kinds]
     return next((answer for answer in answers if not answer[0]), answers[0])
 
@@ -203,7 +204,8 @@ class Requirement:
 class ParsedInstruction:
     """One instruction text matched with its row of the table.
 
-    errors: reasons why no architecture takes it (empty if some does). requirements: what it needs of a target.
+    errors: the reasons why no architecture accepts it (empty if one does). requirements: its requirements on the
+        target.
 
     >>> from cute_py.ptx import examine
     >>> found = examine("mbarrier.init.shared::cta.b64 [a], 1;")
@@ -223,7 +225,7 @@ class ParsedInstruction:
         return f"examine({self.text!r})"
 
     def min_version(self, arch: str) -> Version | None:
-        """The first `.version` with which it assembles for `arch`; None if none does."""
+        """The first `.version` with which the instruction assembles for `arch`, or None."""
         target = architecture(arch)
         if self.errors or target.floor is None:
             return None
@@ -233,12 +235,13 @@ class ParsedInstruction:
 
     @property
     def targets(self) -> Mapping[str, Version]:
-        """Architecture -> the first PTX version with which it assembles there; empty if it assembles for none."""
+        """Maps an architecture to the first PTX version with which the instruction assembles there; empty if it
+        assembles for none."""
         found = {target.name: self.min_version(target.name) for target in ARCHITECTURES}
         return {name: version for name, version in found.items() if version is not None}
 
     def why_not(self, arch: str, version: Version | None = None) -> list[str]:
-        """The list of `reasons`, under its earlier name; None: the newest version."""
+        """An earlier name of `reasons`. If `version` is None, the newest version is used."""
         return list(self.reasons(arch, NEWEST_VERSION if version is None else version))
 
     def reasons(self, arch: str, version: Version = NEWEST_VERSION) -> tuple[str, ...]:
@@ -246,10 +249,10 @@ class ParsedInstruction:
         return tuple([found.text for found in self.check_target(arch, version)])
 
     def check_target(self, arch: str, version: Version = NEWEST_VERSION) -> list[Diagnostic]:
-        """Everything that keeps it from assembling for `arch` at `version`; empty if it assembles.
+        """List the reasons why the instruction does not assemble for `arch` at `version`; empty if it assembles.
 
-        The rules: "instruction" (no architecture takes it), "assembler" (ptxas knows no such architecture any more),
-        "target" (other architectures take it), "version" (a newer PTX version does).
+        The rules are "instruction" (no architecture accepts it), "assembler" (ptxas no longer supports the
+        architecture), "target" (other architectures accept it) and "version" (a newer PTX version accepts it).
         """
         target, version = architecture(arch), expect_version(version)
         if self.errors:
@@ -275,8 +278,9 @@ class ParsedInstruction:
 class Verdict:
     """The answer for one text and one architecture.
 
-    assembles: ptxas takes it. canonical: its modifiers are in the ISA's order. min_version: the first PTX version
-    that takes it on this architecture. reasons: why not, one line each. advice: performance advisories of ptxas.
+    assembles: whether ptxas accepts it. canonical: whether its modifiers are in the ISA's order. min_version: the first
+        PTX version that accepts it on this architecture. reasons: the reasons for a refusal, one line each. advice:
+        performance advisories of ptxas.
 
     >>> from cute_py.ptx import verdict
     >>> verdict("fence.proxy.async.global;", "sm_80").assembles
@@ -294,7 +298,7 @@ class Verdict:
 
     @property
     def why_not(self) -> str | None:
-        """The reasons in one line, None if it assembles."""
+        """The reasons in one line, or None if the instruction assembles."""
         return "; ".join(self.reasons) or None
 
 
@@ -315,7 +319,7 @@ def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str,
         elif f"{chosen.get(slot.name)}.{modifier}" in slot.choices:
             chosen[slot.name] += f".{modifier}"
         elif slot.name in chosen:
-            errors.append(f".{modifier} after .{chosen[slot.name]}: at most one {slot.name} is allowed")
+            errors.append(f".{modifier} follows .{chosen[slot.name]}, but at most one {slot.name} is allowed")
         else:
             chosen[slot.name] = modifier
     for slot in form.slots:
@@ -323,9 +327,9 @@ def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str,
         if got is None and not slot.optional:
             errors.append(f"{form.opcode} ({form.name}) needs one of .{', .'.join(slot.choices)}")
         elif got is not None and got not in slot.choices:
-            errors.append(f"state space .{got}; {form.opcode} ({form.name}) takes .{' or .'.join(slot.choices)}")
+            errors.append(f"the state space is .{got}; {form.opcode} ({form.name}) needs .{' or .'.join(slot.choices)}")
         if slot.after in chosen and got is not None and list(chosen).index(slot.after) > list(chosen).index(slot.name):
-            errors.append(f".{got} before .{chosen[slot.after]}; must be after it")
+            errors.append(f".{got} comes before .{chosen[slot.after]}; must be after it")
     return chosen, errors
 
 
@@ -406,11 +410,11 @@ def _match_form(form: InstructionForm, found: Instruction, symbols: Mapping[str,
 
 
 def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstruction:
-    """An instruction text, matched with the row of the table that fits it best.
+    """Match the text of an instruction with the row of the table that fits it best.
 
     Args:
         text: one instruction, with or without a predicate and the semicolon.
-        symbols: state space of each symbol used as an address ('global', 'shared', 'param').
+        symbols: the state space of each symbol that is used as an address ('global', 'shared', 'param').
     Raises:
         ParseError: the text is not an instruction.
         UnknownFactError: no row covers the instruction.
@@ -434,7 +438,7 @@ def examine(text: str, symbols: Mapping[str, str] | None = None) -> ParsedInstru
     if absent is not None:
         return ParsedInstruction(text, None, {}, False, "", (absent,), ())
     if not forms:
-        raise UnknownFactError(f"the instruction table has no row with the opcode of {name}", {"instruction": text})
+        raise UnknownFactError(f"the instruction table has no row for the opcode of {name}", {"instruction": text})
     best = min((_match_form(form, found, table) for form in forms), key=lambda one: len(one.errors))
     if best.errors and all(form.partial for form in forms):
         facts = {"instruction": text, "row": forms[0].name}
@@ -458,7 +462,7 @@ def _advice(examined: ParsedInstruction, arch: str) -> tuple[str, ...]:
 def verdict(
     text: str, arch: str, version: Version = NEWEST_VERSION, symbols: Mapping[str, str] | None = None
 ) -> Verdict:
-    """Whether ptxas takes `text` for `arch` at `.version version`, and whether it is in canonical order.
+    """Judge whether ptxas accepts `text` for `arch` at `.version version`, and whether it is in canonical order.
 
     >>> v = verdict("prefetch.tensormap [%rd1];", "sm_80")
     >>> v.assembles, v.canonical, v.why_not
@@ -467,7 +471,7 @@ def verdict(
     Raises:
         ParseError: the text is not an instruction.
         UnknownFactError: no row covers it.
-        InvalidValueError: no such architecture.
+        InvalidValueError: the architecture is unknown.
     """
     examined = examine(text, symbols)
     reasons = examined.reasons(arch, version)
@@ -476,7 +480,7 @@ def verdict(
 
 
 def why_not_instruction(text: str, arch: str, version: Version | None = None) -> list[str]:
-    """Every reason why ptxas refuses `text` for `arch`; empty if it takes it. `verdict` has the same and more.
+    """The reasons why ptxas refuses `text` for `arch`; empty if it accepts it. `verdict` includes them.
 
     >>> why_not_instruction("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", "sm_100a")
     []
@@ -489,6 +493,6 @@ def why_not_instruction(text: str, arch: str, version: Version | None = None) ->
     Raises:
         ParseError: the text is not an instruction.
         UnknownFactError: no row covers it.
-        InvalidValueError: no such architecture, or no such version.
+        InvalidValueError: the architecture or the version is unknown.
     """
     return examine(text).why_not(arch, version)

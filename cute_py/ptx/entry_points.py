@@ -1,4 +1,4 @@
-"""CuTe's rank-suffixed entry points: `SM90_TMA_STORE_3D.copy(desc, smem, crd0, crd1, crd2)` gives the instruction.
+"""CuTe's rank-suffixed entry points: `SM90_TMA_STORE_3D.copy(desc, smem, crd0, crd1, crd2)` returns the instruction.
 
 Parameters are in CuTe's order: a load has desc, mbar, (mask,) cache hint, smem, coordinates, (im2col offsets); a
 store or reduction has desc, smem, coordinates. Arguments are texts (registers) or numbers; coordinates innermost first.
@@ -37,12 +37,12 @@ class EntryPoint:
             raise InvalidValueError(f"{given(self.name)} has no parameter {missing[0]}")
 
     def copy(self, *arguments: str | int) -> str:
-        """The instruction with these arguments.
+        """Return the instruction with these arguments.
 
-        `cache_hint` may be 0: then the instruction has no policy operand (CuTe passes 0 for "none").
+        If `cache_hint` is 0, the instruction has no policy operand (CuTe passes 0 for "none").
 
         Raises:
-            EmissionError: a wrong number of arguments, or a mask that names no CTA or one beyond 16.
+            EmissionError: the number of arguments is wrong, or the mask is empty or names a CTA beyond 16.
         """
         if len(arguments) != len(self.parameters):
             text = f"{self.name}::copy takes {len(self.parameters)} arguments; got {len(arguments)}"
@@ -133,7 +133,7 @@ def entry_point(name: str) -> EntryPoint:
     'cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%rd1, {%r2, %r3, %r4}], [%r1];'
 
     Raises:
-        InvalidValueError: no such entry point.
+        InvalidValueError: the entry point does not exist.
     """
     expect(name, str, "a name")
     if name not in _BY_NAME:

@@ -1,4 +1,5 @@
-"""One function of a PTX module as the rules of several instructions see it: judged instructions, paths, notes."""
+"""One function of a PTX module, in the form that the rules about several instructions use: judged instructions, paths,
+notes."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class Known:
 
     @property
     def place(self) -> Place:
-        """The number of its block, and its number in the block."""
+        """The number of the block, and the position in the block."""
         return self.event.block, self.event.index
 
     @property
@@ -53,7 +54,7 @@ class Known:
         return self.event.statement.line
 
     def value(self, name: str) -> Value | None:
-        """The value of the operand of that name; None: unknown, or there is no such operand."""
+        """The value of the operand of that name; None if it is unknown or does not exist."""
         return self.event.values[self.names[name]] if name in self.names else None
 
     def constant(self, name: str) -> int | None:
@@ -75,7 +76,7 @@ def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str
 
 
 def lines_text(lines: Iterable[int], sources: Mapping[int, str] | None = None) -> str:
-    """Line numbers in order, each once, with the lines of the source; the first ones of a long list.
+    """Line numbers in order, each once, with the lines of the source; a long list is cut.
 
     >>> lines_text([188, 120, 120]), lines_text([7]), lines_text(range(1, 12))
     ('lines 120, 188', 'line 7', 'lines 1, 2, 3, 4, 5, 6, 7, 8 and 3 more')
@@ -95,12 +96,12 @@ def places_text(ones: Iterable[Known]) -> str:
 
 
 def also_at(ones: Sequence[Known]) -> str:
-    """The end of a message that holds for several instructions and is said at the first."""
+    """The end of a message that is printed for the first of several instructions, with the places of the others."""
     return f" (also at {places_text(ones[1:])})" if len(ones) > 1 else ""
 
 
 def line_facts(ones: Sequence[Known]) -> dict[str, object]:
-    """The lines of a finding that holds for several instructions."""
+    """The lines of a finding that applies to several instructions."""
     return {"lines": sorted({one.line for one in ones})} if len(ones) > 1 else {}
 
 
@@ -131,14 +132,14 @@ class Tally:
 
         Args:
             noun: its kind, in the singular ('barrier'). reason: why; `{lines}` is replaced by the line numbers.
-            lines: where it is used. count: how many; None: one a line.
+            lines: the lines where it is used. count: the number; None: one per line.
         """
         listed = list(lines)
         self._count[noun, reason] += len(listed) if count is None else count
         self._lines[noun, reason] += listed
 
     def not_judged(self, nouns: Sequence[str] | None = None) -> tuple[str, ...]:
-        """A text for each kind and reason, in alphabetic order; of these kinds alone, if they are given."""
+        """A text for each kind and reason, in alphabetic order; only of these kinds, if they are given."""
         listed = []
         for (noun, reason), count in sorted(self._count.items()):
             if count and (nouns is None or noun in nouns):
@@ -153,7 +154,7 @@ class Flow:
     """One function: its judged instructions, the paths between them, and the counts of the rules.
 
     symbols: the state space of each symbol. alignments: bytes that the declaration of a symbol aligns it to.
-    maps: number of a parameter -> the map that is passed there. target: the architecture.
+    maps: the map that is passed to each parameter, by its number. target: the architecture.
     """
 
     function: Function
@@ -178,7 +179,7 @@ class Flow:
         self.tally.leave(noun, reason, [one.line for one in ones], count)
 
     def reached(self, block: int) -> frozenset[int]:
-        """The blocks that a path from the end of a block comes to."""
+        """The blocks that a path from the end of a block reaches."""
         if block not in self._reached:
             seen: set[int] = set()
             todo = list(self.function.blocks[block].after)
@@ -206,14 +207,14 @@ class Flow:
         return bisect.bisect_left(self._writes[number].get(predicate.lstrip("@! "), []), index)
 
     def ends(self, block: int) -> bool:
-        """Whether the function may end with this block, other than by a trap."""
+        """Whether the function may end with this block without a trap."""
         statements = self.function.blocks[block].statements
         opcode = statements[-1].opcode.partition(".")[0] if statements else ""
         return opcode in ("ret", "exit") or (not self.function.blocks[block].after and opcode != "trap")
 
     def avoiding(self, marks: Iterable[Known]) -> Callable[[Place], bool]:
-        """Whether a path from an instruction to the end of the function meets none of `marks`, as a function of its
-        place. A mark with a predicate counts as met."""
+        """A function of an instruction's place: whether a path from it to the end of the function avoids all of
+        `marks`. A mark with a predicate counts as met."""
         last: dict[int, int] = {}
         for mark in marks:
             number, index = mark.place
@@ -244,7 +245,7 @@ class Flow:
         warning: bool = False,
         facts: Mapping[str, object] | None = None,
     ) -> Diagnostic:
-        """A finding at an instruction."""
+        """Make a finding at an instruction."""
         at = one.event.statement
         name = self.function.name
         return Diagnostic(
@@ -257,7 +258,7 @@ class Flow:
         )
 
     def map_of(self, one: Known) -> tuple[TensorMap | None, str]:
-        """The map that a tensor copy goes through, and without one the reason why it is not known."""
+        """The map that a tensor copy uses, or the reason why it is not known."""
         tensor = one.value("tensor")
         names = frozenset() if tensor is None else self.values.symbols(tensor)
         places = [i for i, name in enumerate(self.function.parameters) if name in names]
@@ -271,7 +272,7 @@ class Flow:
         return self.maps[places[0]], ""
 
     def bytes_of(self, one: Known) -> tuple[int | None, str]:
-        """The bytes that one load brings, or the reason why they are not known."""
+        """The bytes that one load delivers, or the reason why they are not known."""
         if one.row == "bulk.load":
             size = one.constant("size")
             return size, "" if size is not None else "the number of bytes is known only at run time"
@@ -281,7 +282,7 @@ class Flow:
         mode = one.chosen.get("mode") or "tile"
         size = unless_refused(transaction_bytes, passed) if mode in _MEASURED_MODES else None
         return size, "" if size is not None else (
-            "it was not measured how many bytes a load in this mode, or with this map, delivers"
+            "the bytes that a load in this mode, or with this map, delivers have not been measured"
         )
 
 

@@ -1,13 +1,13 @@
 """The mbarrier instructions, and fences between memory orders and between proxies.
 
 An mbarrier is a 64-bit barrier in shared memory that counts arrivals and transaction bytes. A phase ends when the
-pending arrivals are zero and the transaction bytes are zero; `expect_tx` raises the bytes, the copies lower them. The
-state space decides how the address is read: `.shared{::cta}` is a 32-bit address, `.shared::cluster` one of a peer's
-barrier (from mapa), without one the address is generic.
+pending arrivals are zero and the transaction bytes are zero; `expect_tx` raises the bytes, and the copies lower them.
+The state space decides how the address is read: `.shared{::cta}` is a 32-bit address, `.shared::cluster` is the address
+of a peer's barrier (from mapa), and without a state space the address is generic.
 
 The instructions on a tensor map itself come last: replace one field, copy it with a fence, fence it, prefetch it. The
-replace instruction is for tiled maps only: the assembler knows no `.im2col` mode, though the PTX ISA's grammar has had
-one. It exists on the a and f variants only, unlike the other three.
+replace instruction only supports tiled maps: the assembler has no `.im2col` mode, though an earlier grammar of the PTX
+ISA did. It exists only on the a and f variants, unlike the other three.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _SPACE_RULES = (needs(since=(7, 8), spaces="shared::cta"),)
 _CLUSTER_RULES = (*_SPACE_RULES, needs(Targets.FROM_90, (8, 0), spaces="shared::cluster"))
 _RELAXED_LATE = needs(Targets.FROM_90, (8, 6), sem="relaxed")
 _SINK_RULE = forbid(
-    "an arrival on the barrier of another CTA returns no state: write the sink _",
+    "an arrival on the barrier of another CTA returns no state, so write the sink _",
     given=("state",),
     spaces="shared::cluster",
 )

@@ -1,13 +1,14 @@
 """Instructions as CUDA inline assembly: operand numbers, constraint letters, the statement text.
 
-Numbers follow the emission catalogue of the TMA Atoms reference pages. A load is `%0` destination, `%1` tensor map,
-`%2` barrier, then the coordinates, the im2col offsets, the mask, the policy; so
+Numbers follow the emission catalogue of the TMA Atoms reference pages. In a load, `%0` is the destination, `%1` the
+tensor map and `%2` the barrier; the coordinates, the im2col offsets, the mask and the policy follow. So
 
     mcast_opnum = rank + 3 + im2col_count
     ch_opnum    = mcast_opnum + (1 if there is a mask else 0)
 
-A store or reduction is `%0` tensor map, `%1` source, then the coordinates and the policy. Constraint letters: `l` for
-64-bit pointers and policies, `r` for coordinates and shared addresses, `h` for 16-bit masks and offsets.
+In a store or reduction, `%0` is the tensor map and `%1` the source; the coordinates and the policy follow. Constraint
+letters: `l` for 64-bit pointers and policies, `r` for coordinates and shared addresses, `h` for 16-bit masks and
+offsets.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def mcast_opnum(rank: int, im2col_count: int) -> int:
     """Operand number of the multicast mask of a load: rank + 3 + im2col_count.
 
     Raises:
-        InvalidValueError: no load has this rank (1 to 5) or this many im2col offsets (0 to 3).
+        InvalidValueError: the rank is not 1 to 5, or the number of im2col offsets is not 0 to 3.
 
     >>> mcast_opnum(4, 2)
     9
@@ -39,7 +40,7 @@ def mcast_opnum(rank: int, im2col_count: int) -> int:
 
 
 def ch_opnum(rank: int, im2col_count: int, multicast: bool) -> int:
-    """Operand number of the cache policy of a load: one more than the mask's if there is a mask, else the mask's.
+    """Operand number of the cache policy of a load: one more than the mask's if there is a mask, otherwise the mask's.
 
     >>> ch_opnum(2, 0, True), ch_opnum(2, 0, False)
     (6, 5)

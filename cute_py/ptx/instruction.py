@@ -1,16 +1,17 @@
-"""The shape of one row of the instruction table: modifiers in slots, operands with classes, rules between them.
+"""The structure of a row of the instruction table: modifiers in slots, operands with classes, and the rules between
+them.
 
 A form is one instruction with all its optional modifiers. Its slots follow the order of the PTX ISA; a slot
 holds at most one choice. Rules list the choices that exclude each other, and the architecture and PTX version that a
 combination needs. `check` computes the verdicts from these rows.
 
-The slots of a row are one line of text, near to the ISA's syntax line:
+The slots of a row are one line of text, similar to the ISA's syntax line:
 
     dim=1d|2d spaces=global.shared::cta mode?=(tile)|tile::scatter4 completion=bulk_group restrict~=weak
 
-`name=` has exactly one of its choices, `name?=` at most one; the choice in parentheses is what `ptx()` writes when
-nothing is said; `name~=` is an optional slot that ptxas tolerates and the ISA does not list; `name>other?=` is a slot
-that ptxas wants after the slot `other`.
+`name=` takes exactly one of its choices, and `name?=` at most one. `ptx()` writes the choice in parentheses by default.
+`name~=` is an optional slot that ptxas accepts although the ISA does not list it. `name>other?=` is a slot that ptxas
+requires after the slot `other`.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class OperandClass(NamedEnum):
 
 
 class Narrow(NamedEnum):
-    """Effect of ptxas on a 32-bit register in place of a 64-bit address. Source: ptxas 13.0.88."""
+    """How ptxas treats a 32-bit register in place of a 64-bit address. Source: ptxas 13.0.88."""
 
     TAKEN = "taken"
     NOT_CONSUMER = "refused on sm_120 and sm_121"
@@ -89,14 +90,14 @@ class Narrow(NamedEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One operand; present if `condition` holds; `optional` ones may be left out.
+    """One operand. It is present if `condition` holds, and may be omitted if it is `optional`.
 
-    kinds: its possible kinds; `ptx()` emits the first. values: the numbers that an immediate may be.
+    kinds: its possible kinds; `ptx()` emits the first. values: the allowed numbers of an immediate.
     step: an immediate must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand
     that is its highest. written: it is a result. symbol: a variable may be named here, of the space of the slot
     `spaces` (shared memory without one).
-    narrow: what ptxas does with a 32-bit register as a 64-bit address. bare: it also takes it without brackets.
-    register: a number is refused.
+    narrow: how ptxas treats a 32-bit register as a 64-bit address. bare: whether ptxas also accepts the operand without
+        brackets. register: whether a number is refused.
     """
 
     name: str
@@ -117,11 +118,11 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One place for a modifier; `choices` without the leading dot. An optional slot may stay empty.
+    """A position for one modifier; `choices` have no leading dot. An optional slot may stay empty.
 
     `default` is the choice of `ptx()` if none is given (an optional slot without one stays empty). `tolerated`:
-    ptxas takes the modifier here though the ISA does not list it; the canonical text leaves it out. `after`: the slot
-    that ptxas wants before this one (it takes all others in any order).
+    ptxas accepts the modifier here although the ISA does not list it; the canonical text omits it. `after`: the slot
+    that ptxas requires before this one (it accepts all others in any order).
     """
 
     name: str
@@ -151,7 +152,8 @@ def slots_of(text: str) -> tuple[Slot, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FormRule:
-    """If `condition` holds, the form needs `targets` and PTX `since`; with `forbid` it does not exist, and why.
+    """If `condition` holds, the form needs `targets` and PTX `since`; with `forbid`, the form does not exist; `forbid`
+    is the reason.
 
     `given` names operands: the rule then applies only if all of them are written (and, with `values`, if the first
     is one of these immediates; with `predicate`, if it is a predicate).
@@ -180,7 +182,7 @@ def needs(
 
 
 def forbid(why: str, *, given: tuple[str, ...] = (), **slots: str | tuple[str, ...]) -> FormRule:
-    """With these choices in these slots the form does not exist, and why."""
+    """With these choices in these slots the form does not exist; the text is the reason."""
     return FormRule(when(**slots), forbid=why, given=given)
 
 
@@ -188,9 +190,9 @@ def forbid(why: str, *, given: tuple[str, ...] = (), **slots: str | tuple[str, .
 class InstructionForm:
     """One row of the instruction table.
 
-    name: the key that `ptx()` takes. family: the group that it is counted in. opcode: the text before the
-    modifiers. slots, operands: in the ISA's order. targets, since: where the plain form exists. section: heading
-    of the PTX ISA 9.0. assembled, executed: the evidence. partial: the opcode has modifiers that the row leaves out.
+    name: the key for `ptx()`. family: the group of the form. opcode: the text before the modifiers. slots, operands: in
+    the ISA's order. targets, since: the targets and the PTX version that have the plain form. section: the heading in
+    the PTX ISA 9.0. assembled, executed: the evidence. partial: whether the opcode has modifiers that the row omits.
 
     >>> from cute_py.ptx.catalog import FORMS
     >>> [form.name for form in FORMS][:2]
@@ -219,7 +221,7 @@ class InstructionForm:
         return next((slot for slot in self.slots if slot.name == name), None)
 
     def expected(self, chosen: Mapping[str, str]) -> tuple[Operand, ...]:
-        """The operands that these modifiers call for, optional ones included."""
+        """The operands that these modifiers require, including optional ones."""
         for modifier in expect(chosen, dict, "the modifiers").values():
             expect(modifier, str, "a modifier")
         return tuple(operand for operand in self.operands if holds(operand.condition, chosen))
@@ -281,7 +283,7 @@ def operand(
 
 
 def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.TAKEN) -> tuple[Operand, ...]:
-    """An address, of the kind that the state space gives; without one ('') it is generic, with `narrow`."""
+    """An address of the kind that the state space gives. Without a state space ('') it is generic, with `narrow`."""
     found = []
     for space in spaces:
         kind = "generic" if space == "" else space if space in ("global", "param", "const") else "shared"
@@ -300,8 +302,8 @@ def coordinate_count(chosen: Mapping[str, str]) -> int:
 
 
 def offset_count(chosen: Mapping[str, str]) -> int:
-    """Number of im2col offsets that follow: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes, else
-    0."""
+    """Number of im2col offsets that follow: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes,
+    otherwise 0."""
     mode = chosen.get("mode", "")
     if mode == "im2col":
         return max(0, coordinate_count(chosen) - 2)

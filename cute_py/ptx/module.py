@@ -1,4 +1,4 @@
-"""A kernel around instructions, which is what an assembler takes; ptxas; and the machine code of what it gives back."""
+"""Wrap instructions in a kernel, assemble it with ptxas, and disassemble the result."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def ptx_module(
     """A PTX module of one kernel.
 
     Args:
-        body: its lines, declarations of registers first. parameters: type and name of each, '.u64 p_base'.
+        body: the lines of the kernel, declarations of registers first. parameters: the type and name of each, such as
+            '.u64 p_base'.
         symbols: lines before the kernel. directives: lines between its parameters and its body.
 
     >>> print(ptx_module("nothing", ["ret;"], "sm_90a", parameters=[".u64 p_base"]), end="")
@@ -51,7 +52,7 @@ def ptx_module(
 
 
 def find_in_wheels(tool: str) -> Path | None:
-    """A program in the bin folder of one of CUDA's wheels; None if no installed one has it."""
+    """Find a program in the bin folder of one of CUDA's wheels; None if no installed wheel has it."""
     spec = importlib.util.find_spec("nvidia")
     folders = (spec.submodule_search_locations or ()) if spec is not None else ()
     return next((found for folder in folders for found in sorted(Path(folder).glob(f"*/bin/{tool}"))), None)
@@ -59,7 +60,7 @@ def find_in_wheels(tool: str) -> Path | None:
 
 @functools.cache
 def find_ptxas() -> Path | None:
-    """The assembler: `ptxas` on PATH, else in the nvidia-cuda-nvcc wheel; None if there is none."""
+    """Find the assembler: `ptxas` on PATH, or in the nvidia-cuda-nvcc wheel; None if there is neither."""
     on_path = shutil.which("ptxas")
     if on_path is not None:
         return Path(on_path)
@@ -98,7 +99,7 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
-    """Assemble one PTX module: (accepted, ptxas's messages, the cubin or b'').
+    """Assemble one PTX module; return (whether it was accepted, the messages of ptxas, the cubin or b'').
 
     Raises:
         DeviceError: there is no ptxas.
@@ -112,7 +113,8 @@ def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
 
 
 def assembles(source: str, arch: str) -> bool | None:
-    """Whether ptxas takes a PTX module; None: there is no ptxas to ask. A call that does not end counts as refused.
+    """Whether ptxas accepts a PTX module; None if there is no ptxas. A call that does not finish in time counts as
+    refused.
 
     >>> assembles(ptx_module("nothing", ["ret;"], "sm_90a"), "sm_90a") in (True, None)
     True
@@ -125,7 +127,7 @@ def assembles(source: str, arch: str) -> bool | None:
 
 @functools.cache
 def find_disassembler() -> str | None:
-    """nvdisasm, else cuobjdump: on PATH, else in CUDA's usual folder; else nvdisasm of its wheel; None without any."""
+    """Find nvdisasm or cuobjdump on PATH or in CUDA's usual folder, or nvdisasm in its wheel; None if there is none."""
     tools = (
         shutil.which(f"{place}{tool}") for tool in ("nvdisasm", "cuobjdump") for place in ("", "/usr/local/cuda/bin/")
     )
@@ -137,7 +139,7 @@ def disassemble(cubin: bytes) -> str:
     """The machine code of a cubin, SASS.
 
     Raises:
-        MissingPackageError: there is no disassembler. DeviceError: it refuses the cubin.
+        MissingPackageError: there is no disassembler. DeviceError: the disassembler refuses the cubin.
     """
     tool = find_disassembler()
     if tool is None:
@@ -164,7 +166,7 @@ _SECTION: Final = re.compile(r"^(?:[^\S\n]*+\.section\s+)?\.text\.([\w$]+)[,:]",
 
 
 def copy_engine_code(sass: str) -> dict[str, tuple[str, ...]]:
-    """Kernel -> its machine instructions of TMA, bulk copies, barriers, clusters and proxy fences, in order.
+    """Maps a kernel to its machine instructions of TMA, bulk copies, barriers, clusters and proxy fences, in order.
 
     Args:
         sass: as `disassemble` returns it.

@@ -1,14 +1,14 @@
-"""Judge a PTX module: each instruction by the table, and what must come before or after it.
+"""Judge a PTX module: each instruction by the table, and the instructions that must come before or after it.
 
-The rules that need more than one instruction hold on every path through the blocks of one function:
+The rules about several instructions apply to every path through the blocks of one function:
 
-- transaction bytes that a barrier expects are those of the copies that complete on it (`cute_py.ptx.phases`), where all
-  are constants (those of a tensor copy are in its map, which may be given);
-- barriers, and the shared memory of bulk copies, are aligned, where the text says how;
+- the transaction bytes that a barrier expects equal the bytes of the copies that complete on it (`cute_py.ptx.phases`),
+  if all are constants (the map of a tensor copy, which may be given, has its bytes);
+- barriers, and the shared memory of bulk copies, are aligned, if the text shows their alignment;
 - shared memory written by this thread is fenced (fence.proxy.async) before a bulk store reads it;
 - a bulk store is committed to a group and waited for before the kernel ends;
-- a barrier that a multicast load of another CTA completes on is initialised for the whole cluster;
-- a tensor map that the kernel changes is released, and acquired before it is used.
+- a barrier is initialised for the whole cluster if a multicast load of another CTA completes on it;
+- a tensor map that the kernel changes is released, and is acquired before its use.
 
 Properties that depend on other threads, other kernels or the contents of tensor maps are not judged. The scope of the
 report counts judged properties, and lists the others with the reason and the lines.
@@ -77,11 +77,12 @@ _MAP_USES: Final = ("load", "store", "reduce", "prefetch", "prefetch.tensormap")
 
 @record
 class ProgramReport:
-    """Contents of a PTX module, and its errors.
+    """The contents of a PTX module, and its errors.
 
-    found: every broken rule; severity 'warning' where the text leaves a doubt. counts: the instructions that were
-    judged by themselves, by their row of the table. scope: what the rules judged, and what they left with the reason.
-    sources: line of the text -> line of the source, such as 'ring.cu:21', where a `.loc` says it.
+    found: every broken rule, with severity 'warning' if the text leaves a doubt. counts: the number of judged
+        instructions for each row of the table. scope: what the rules judged, and what they did not judge, with the
+        reason.
+    sources: the line of the source for a line of the text, such as 'ring.cu:21', if a `.loc` gives it.
 
     >>> from cute_py.ptx import check_program
     >>> report = check_program(".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }")
@@ -155,7 +156,10 @@ def _alignments(flow: Flow) -> Iterator[Diagnostic]:
             fix = f"place the {name} at a multiple of {need} bytes"
             yield flow.broken("alignment", ones[0], text, source, fix=fix, facts=line_facts(ones))
         flow.tally.judge("shared-memory address", "alignment", len(flow.of(row)) - len(unknown))
-        why = f"alignment: declarations and constants do not say whether the {name} is a multiple of {need} bytes"
+        why = (
+            f"alignment: declarations and constants do not show whether the address of the {name} is a multiple "
+            f"of {need} bytes"
+        )
         flow.leave("shared-memory address", why, unknown)
 
 
@@ -289,11 +293,12 @@ def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnost
     found = sure or doubtful
     if not found:
         lines = [write.statement.line for write in unknown]
-        flow.tally.leave("write", "proxy fence: a bulk store without a fence before it may read what it writes", lines)
+        flow.tally.leave("write", "proxy fence: a bulk store that no fence precedes may read the written bytes", lines)
         return
     text = (
-        f"{read.event.statement.opcode} reads shared memory through the async proxy; {found[-1].statement.where} "
-        f"({found[-1].statement.opcode}) wrote it through the generic one, and no fence.proxy.async is between"
+        f"{read.event.statement.opcode} reads shared memory through the async proxy, but {found[-1].statement.where} "
+        f"({found[-1].statement.opcode}) wrote it through the generic proxy, and "
+        "there is no fence.proxy.async between them"
     )
     fix = "fence.proxy.async.shared::cta after the last write, by the thread that wrote, before the barrier"
     yield flow.broken("proxy_fence", read, text, "membar / fence: fence.proxy", fix=fix, warning=not sure)
@@ -373,7 +378,7 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
         ]
         if not ready:
             text = (
-                f"{one.event.statement.opcode} completes on barriers of other CTAs; after mbarrier.init ("
+                f"{one.event.statement.opcode} completes on barriers of other CTAs, but after mbarrier.init ("
                 f"{before[0].event.statement.where}) no path to it waits for the cluster (barrier.cluster)"
             )
             fix = "fence.mbarrier_init.release.cluster, then barrier.cluster.arrive and .wait, after mbarrier.init"
@@ -394,7 +399,7 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
         if relaxed and not fenced:
             text = (
                 f"mbarrier.init ({before[0].event.statement.where}) is not released to the cluster: "
-                "barrier.cluster.arrive.relaxed orders nothing, and no fence of cluster scope is between"
+                "barrier.cluster.arrive.relaxed orders nothing, and no fence of cluster scope is between them"
             )
             fix = "fence.mbarrier_init.release.cluster after mbarrier.init"
             yield flow.broken("multicast_scope", one, text, "fence.mbarrier_init", fix=fix)
@@ -412,7 +417,8 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
     for one in replaced:
         if not flow.calls and not any(flow.comes_to(one.place, r.place) for r in releases):
             text = (
-                "the map that tensormap.replace changes is never released: no path from it has a fence.proxy.tensormap"
+                "the map that tensormap.replace changes is never released, because no path from the change has a "
+                "fence.proxy.tensormap"
             )
             fix = "tensormap.cp_fenceproxy (from shared memory), or fence.proxy.tensormap::generic.release"
             yield flow.broken("tensormap_release", one, text, "membar / fence: fence.proxy.tensormap", fix=fix)
@@ -430,7 +436,7 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
             flow.tally.judge("tensor map use", "acquire")
             continue
         if not any(mine & other for other in roots):
-            flow.leave("tensor map use", "changed maps: whether its map is one that the kernel changes", [one])
+            flow.leave("tensor map use", "changed maps: it is not known whether the kernel changes its map", [one])
             continue
         before = [a for a in acquires if flow.comes_to(a.place, one.place)]
         held = [a.value("map") for a in before]
@@ -448,7 +454,7 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
         flow.tally.judge("tensor map use", "acquire")
         text = (
             f"{one.event.statement.opcode} uses a map that the kernel changes ("
-            f"{(copies or replaced)[0].event.statement.where}); no path to it acquires that map"
+            f"{(copies or replaced)[0].event.statement.where}), but no path to it acquires that map"
         )
         fix = "fence.proxy.tensormap::generic.acquire.gpu [map], 128 before the use, by the thread that uses it"
         yield flow.broken("tensormap_acquire", one, text, "membar / fence: fence.proxy.tensormap", fix=fix)
@@ -489,15 +495,17 @@ def check_program(
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
     Args:
-        text: the module. arch: the architecture to judge for; None: the one of its `.target`.
-        maps: number of a kernel's parameter -> the tensor map (or atom) that is passed there, for the bytes of loads.
-        assemble: offer a changed line (the fact `change` of a finding) only if ptxas takes the module with it. A change
-            that was not assembled is listed in the scope.
-        launched: `run_ptx` judges a launch of the module too. The scope then leaves out what a run shows: bytes,
-            phases, arrivals, order, and fences of the memory that it executes.
+        text: the module. arch: the architecture to judge for; None: the architecture of its `.target`.
+        maps: the tensor map (or atom) that is passed to each parameter of a kernel, by its number; it gives the bytes
+            of loads.
+        assemble: offer a changed line (the fact `change` of a finding) only if ptxas accepts the module with it. The
+            scope lists changes that were not assembled.
+        launched: whether `run_ptx` judges a launch of the module too. Then the scope omits the properties that a run
+            shows: bytes, phases, arrivals, order, and the fences of memory.
     Raises:
-        ParseError: not a PTX module.
-        InvalidValueError: no such architecture. InvalidTypeError: not numbers, or not maps.
+        ParseError: the text is not a PTX module.
+        InvalidValueError: the architecture is unknown. InvalidTypeError: `maps` has a key that is not a number, or a
+            value that is not a map.
 
     >>> report = check_program('''.version 8.0
     ... .target sm_90a
@@ -512,7 +520,7 @@ def check_program(
     ['proxy_fence', 'wait']
     """
     if not isinstance(maps, Mapping | None):
-        raise InvalidTypeError(f"maps are given by the number of their parameter, got {given(maps)}")
+        raise InvalidTypeError(f"maps must map the number of a parameter to a tensor map, got {given(maps)}")
     made = {expect_integer(i, "the number of a parameter", 0): request_of(one) for i, one in (maps or {}).items()}
     expect(assemble, bool, "assemble")
     expect(launched, bool, "launched")
@@ -574,7 +582,7 @@ def _with_change(
     if tried and len(change) == len(edits) and _mends(one, changed, judged, maps):
         taken = assembles(changed, judged.target) if assemble else None
         if taken is None:
-            why = "no ptxas on PATH" if assemble else "assemble=True was not asked for"
+            why = "no ptxas on PATH" if assemble else "assemble=True was not requested"
             judged.tally.leave("change", f"not assembled: {why}", change, 1)
         if taken is not False:
             facts["change"] = {number: line.strip() for number, line in change.items()}
@@ -589,7 +597,7 @@ def _mends(one: Diagnostic, changed: str, judged: _Judged, maps: Mapping[int, Te
     return left == before
 
 
-_ORDER: Final = "order of threads: what other threads and CTAs do between two instructions of a thread"
+_ORDER: Final = "order of threads: the actions of other threads and CTAs between two instructions of a thread"
 _WAITS: Final = tuple(f"mbarrier.{name}_wait{parity}" for name in ("test", "try") for parity in ("", ".parity"))
 _TENSOR_COPIES: Final = ("load", "store", "reduce")
 
@@ -598,9 +606,9 @@ def _run_time(flow: Flow) -> Iterator[Diagnostic]:
     """List properties that the text does not show: threads, phases of waits, and the size of the contents of memory."""
     inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
     barriers = len({one.value("barrier") for one in inits})
-    flow.leave("barrier", "arrival count: how many threads arrive is known at run time", inits, barriers)
-    flow.leave("wait", "parity: the phase that a wait means depends on the phases before it", waits)
-    flow.leave("transfer", "extent: whether the box fits into its buffer in shared memory", copies)
+    flow.leave("barrier", "arrival count: the number of arriving threads is known only at run time", inits, barriers)
+    flow.leave("wait", "parity: the phase that a wait waits for depends on the earlier phases", waits)
+    flow.leave("transfer", "extent: it is not known whether the box fits in its buffer in shared memory", copies)
     yield from ()
 
 

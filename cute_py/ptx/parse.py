@@ -1,6 +1,6 @@
-"""Instruction text -> opcode, modifiers in the order written, operands with their kinds.
+"""Parse the text of an instruction: opcode, modifiers in their written order, operands with their kinds.
 
-Registers are known by the names that compilers use: `%q` and `%rq` 128 bits, `%rd` 64, `%r` 32, `%h` and `%rs` 16,
+Registers are recognised by the names that compilers use: `%q` and `%rq` 128 bits, `%rd` 64, `%r` 32, `%h` and `%rs` 16,
 `%p` predicates, `%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes from `symbols`.
 """
 
@@ -22,7 +22,7 @@ STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "
 
 
 class OperandKind(NamedEnum):
-    """How an operand is written."""
+    """The written form of an operand."""
 
     ADDRESS = "address"
     TENSOR = "address with coordinates"
@@ -36,8 +36,9 @@ class OperandKind(NamedEnum):
 
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
-    """One operand as written. base: the register, symbol or number of it; offset: `+n` inside the bracket;
-    elements: of a vector, or the coordinates. `value` is the number of an immediate, `added` that of the offset."""
+    """One operand as written. base: its register, symbol or number; offset: `+n` inside the bracket; elements: the
+    elements of a vector, or the coordinates. `value` is the number of an immediate, and `added` the number of the
+    offset."""
 
     text: str
     kind: OperandKind
@@ -113,7 +114,7 @@ def register_bits(name: str) -> int | None:
 def immediate(text: str) -> int | None:
     """The number that `text` writes (decimal, octal, hex, binary, or an expression of these), or None.
 
-    None too for a number that 64 bits do not hold.
+    A number that does not fit in 64 bits gives None too.
 
     >>> immediate("0x10"), immediate("16*(1 + 2)"), immediate("017"), immediate("09"), immediate("%r1")
     (16, 48, 15, None, None)
@@ -210,7 +211,7 @@ def read_operand(text: str) -> WrittenOperand:
     """One operand of an instruction, blanks single.
 
     Raises:
-        ParseError: it can't be read.
+        ParseError: the operand can't be read.
 
     >>> read_operand("[%rd1+16]").added, read_operand("{%r1, %r2}").elements
     (16, ('%r1', '%r2'))
@@ -219,7 +220,7 @@ def read_operand(text: str) -> WrittenOperand:
 
 
 def parse_instruction(text: str) -> Instruction:
-    """Read one instruction; the semicolon may be left out.
+    """Read one instruction; the semicolon may be omitted.
 
     Raises:
         ParseError: the text is not an instruction (an operand that can't be read, unbalanced brackets).

@@ -1,13 +1,15 @@
-"""Barriers that wait for bytes: the bytes that they expect against those that their copies bring, on every path.
+"""Barriers that wait for bytes: compare the bytes that they expect with the bytes that their copies deliver, on every
+path.
 
-A phase completes when as many bytes landed as were expected, so over all threads, phases and barriers the bytes that
-instructions expect are those that copies bring. The instructions of one function are divided into sets: two are in one
-set if they may name one barrier. Each block of a set has a balance, the bytes that it expects less those that it
-brings. A finding is an error that no order of the blocks and no number of threads can correct:
+A phase completes when the expected number of bytes has arrived. So over all threads, phases and barriers, the bytes
+that instructions expect equal the bytes that copies deliver. The instructions of one function are divided into sets:
+two are in the same set if they may name the same barrier. Each block of a set has a balance, the bytes that it expects
+minus the bytes that it delivers. A finding is an error that no order of the blocks and no number of threads can
+correct:
 
 - no block of the set has a balance of the other sign;
 - every path through the function that meets the set ends with a balance of one sign;
-- the barriers count one arrival, so that a phase has one expectation, and no number of loads brings its bytes.
+- the barriers count one arrival, so that a phase has one expectation, and no number of loads delivers its bytes.
 
 A set is sound if each barrier is balanced in each block, or if it has one barrier that is balanced before every
 expectation and at the end of the function. Any other set is listed as not judged.
@@ -35,7 +37,7 @@ _MOST_UPDATES: Final = 12
 
 
 def check_expected_bytes(flow: Flow) -> Iterator[Diagnostic]:
-    """A barrier that waits for more or fewer bytes than the copies bring, and one that can't count them."""
+    """Find barriers that wait for more or fewer bytes than the copies deliver, and barriers that can't count them."""
     members = flow.of(*EXPECTS, *LOADS, *_OTHERS)
     for one in members:
         count = one.constant("bytes")
@@ -254,13 +256,13 @@ class _Bounds(NamedTuple):
         return self.low <= self.high
 
     def step(self, balance: int, optional: bool) -> _Bounds:
-        """After instructions of the set, which a predicate may leave out."""
+        """The bounds after instructions of the set, which a predicate may skip."""
         lows = [self.low + balance, *((balance,) if self.plain else ()), *((self.low,) if optional else ())]
         highs = [self.high + balance, *((balance,) if self.plain else ()), *((self.high,) if optional else ())]
         return _Bounds(self.plain and optional, min(lows), max(highs), self.updates)
 
     def joined(self, other: _Bounds) -> _Bounds:
-        """Bounds that hold on either of two paths; bounds that go on changing become infinite."""
+        """Bounds that hold on both of two paths; bounds that keep changing become infinite."""
         low, high, plain = min(self.low, other.low), max(self.high, other.high), self.plain or other.plain
         if (plain, low, high) == self[:3]:
             return self
@@ -367,10 +369,11 @@ _MOST_WAITS: Final = 64
 
 
 def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:
-    """A first wait for parity 1 on a barrier that expects the bytes of its first phase: it passes at once.
+    """Find a first wait for parity 1 on a barrier that expects the bytes of its first phase. Such a wait returns at
+    once.
 
-    A wait is judged if one expectation on its barrier comes before it, no other wait on the barrier does, and the
-    address and the parity are constants when the wait runs first.
+    A wait is judged if one expectation and no other wait on its barrier come before it, and if the address and the
+    parity are constants when the wait first runs.
     """
     waits, expects = flow.of(*_PARITY_WAITS), flow.of(*EXPECTS)
     if not waits or not expects:

@@ -1,8 +1,8 @@
 """A PTX module as functions, straight-line blocks and the edges between them.
 
 A block ends at a branch and begins at a label, so that a thread that runs its first instruction runs all of them.
-Inline assembly declares registers of its own in braces (`.reg .pred P1;`); they are renamed after their type, to
-`%p_P1_7` in scope 7, so that a register's width can be read from its name as everywhere in this package.
+Inline assembly declares registers of its own in braces (`.reg .pred P1;`); they are renamed after their type, for
+example to `%p_P1_7` in scope 7, so that the name of a register shows its width, as everywhere in this package.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Statement:
 
 @dataclass(slots=True)
 class Block:
-    """Statements that run together; `after` and `before` are numbers of blocks."""
+    """Statements that run together; `after` and `before` are the numbers of other blocks."""
 
     statements: list[Statement] = field(default_factory=list)
     after: list[int] = field(default_factory=list)
@@ -96,8 +96,8 @@ class Function:
 
 @record
 class Program:
-    """A module: `.version`, `.target`, the state space of each symbol, its functions, and the bytes that declarations
-    align symbols to."""
+    """A module: `.version`, `.target`, the state space of each symbol, its functions, and the alignment of symbols in
+    bytes."""
 
     version: Version
     target: str
@@ -112,7 +112,7 @@ class Program:
 
 
 def typed_name(name: str, kind: str, scope: int, prefix: bool) -> str:
-    """A register's name if it says the width of its type, else one that does; a variable's own name.
+    """The name of a register if it shows the width of its type, otherwise a name that does. A variable keeps its name.
 
     >>> typed_name("P1", "pred", 7, False), typed_name("t", "b32", 7, True), typed_name("%rd4", "b64", 7, False)
     ('%p_P1_7', '%r_t_7_', '%rd4')
@@ -127,8 +127,8 @@ def parse_program(text: str) -> Program:
     """Read a PTX module.
 
     Raises:
-        ParseError: not PTX (no `.version` and `.target`), unbalanced braces, a branch without its label, or longer
-            than `source.MAX_BYTES`.
+        ParseError: the text is not PTX (no `.version` and `.target`), braces are unbalanced, a branch lacks its label,
+            or the text is longer than `source.MAX_BYTES`.
 
     >>> program = parse_program('''.version 9.0
     ... .target sm_90a

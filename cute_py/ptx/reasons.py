@@ -1,7 +1,7 @@
-"""Which instruction exists on which architecture: from which PTX version, or what it needs instead.
+"""Capabilities: for each instruction and architecture, the first PTX version that has it, or the reason why none has.
 
-A variant is a form with the modifiers that decide about it. `CAPABILITIES[variant][architecture]` is computed from
-the rows of the instruction table, as `examine` of the variant's text gives it; `check_target` takes other names too.
+A variant is a form with the modifiers that decide where it exists. `CAPABILITIES[variant][architecture]` is computed
+from the rows of the instruction table by `examine` of the variant's text; `check_target` accepts other names too.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Variant:
 
 @record
 class Capability:
-    """accepted_from: the first PTX version that takes the variant on this architecture, or None and `why_not`.
+    """accepted_from: the first PTX version that accepts the variant on this architecture. It is None if none does;
+    `why_not` is the reason.
 
     >>> from cute_py.ptx import capability
     >>> capability("mbarrier.init", "sm_80")
@@ -181,7 +182,7 @@ def capability(variant: str, arch: str) -> Capability:
     'tensormap.replace needs an a or f variant of sm_90 or newer; got sm_90'
 
     Raises:
-        InvalidValueError: no such variant or architecture.
+        InvalidValueError: the variant or architecture is unknown.
     """
     architecture(arch)
     if expect(variant, str, "a variant") not in CAPABILITIES:
@@ -207,12 +208,12 @@ MODE_NAMES: Final[dict[str, str]] = {
 
 
 def check_target(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: Modifier) -> list[Diagnostic]:
-    """Everything that keeps `arch` from taking this instruction; empty if it takes it.
+    """List the reasons why `arch` does not accept this instruction; empty if it does.
 
     Args:
         form: a variant of `CAPABILITIES`; a mode ("tile::gather4"); an opcode ("cp.async.bulk.tensor": its first
-            variant); the name of a row, with `modifiers` as for `ptx` (those that a row must have and that are not
-            given get their first choice); the text of an instruction; or a mnemonic, which gets default operands.
+            variant); the name of a row, with `modifiers` as for `ptx` (a required modifier that is not given gets its
+            first choice); the text of an instruction; or a mnemonic, which gets default operands.
 
     >>> check_target("load", "sm_80")
     [Diagnostic(rule='target', text='cp.async.bulk.tensor needs sm_90 or newer; got sm_80')]
@@ -220,8 +221,8 @@ def check_target(form: str, arch: str, version: Version = NEWEST_VERSION, **modi
     True
 
     Raises:
-        InvalidValueError: no such architecture.
-        ParseError, UnknownFactError: the text is not an instruction, or none that a row covers.
+        InvalidValueError: the architecture is unknown.
+        ParseError, UnknownFactError: the text is not an instruction, or no row covers it.
     """
     expect(form, str, "a form")
     check_modifiers(modifiers)
@@ -250,7 +251,7 @@ def _text_of(form: str, modifiers: dict[str, Modifier]) -> str:
 
 
 def why_not(form: str, arch: str, version: Version = NEWEST_VERSION, **modifiers: Modifier) -> str | None:
-    """The messages of `check_target` in one line, None if there are none: its earlier form.
+    """The messages of `check_target` in one line, or None; an earlier form of it.
 
     >>> why_not("load", "sm_80")
     'cp.async.bulk.tensor needs sm_90 or newer; got sm_80'

@@ -1,4 +1,4 @@
-"""Write an instruction from its form: modifiers in the ISA's order, operands given or by default registers.
+"""Write an instruction from its form: modifiers in the ISA's order, operands as given or default registers.
 
 `ptx("load", dim=2, multicast=True)` is the text; the table's rules are checked before the assembler runs:
 unknown modifiers, numbers of coordinates and offsets, mask bits beyond the cluster, and with `arch` the target.
@@ -47,10 +47,10 @@ _SLOT_ALIASES = {"rank": "dim", "space": "spaces", "red_kind": "op", "kind": "op
 
 
 def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
-    """Modifiers are texts, integers, booleans or None.
+    """Refuse modifiers that are not texts, integers, booleans or None.
 
     Raises:
-        InvalidTypeError: one is anything else.
+        InvalidTypeError: a modifier has another type.
     """
     for name, value in modifiers.items():
         if is_integer(value):
@@ -60,10 +60,10 @@ def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
 
 
 def operand_text(value: Value, what: str) -> str:
-    """Text of an operand: a text unchanged, an integer in decimal.
+    """The text of an operand: a text stays unchanged, and an integer is written in decimal.
 
     Raises:
-        InvalidTypeError: neither.
+        InvalidTypeError: the operand is neither.
 
     >>> operand_text("%r1", "cta"), operand_text(4, "cta")
     ('%r1', '4')
@@ -82,7 +82,7 @@ def _choice(form: InstructionForm, slot: Slot, value: Modifier) -> str:
     if value is True:
         if len(slot.choices) == 1:
             return slot.choices[0]
-        text = "True; a slot with several choices needs the name of one"
+        text = "True, but a slot with several choices needs the name of one"
     else:
         text = operand_text(value, slot.name).removeprefix(".")
         for candidate in (text, f"{text}d" if slot.name == "dim" else "", f"{slot.name}::{text}"):
@@ -146,7 +146,7 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
 
 
 def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
-    """The reasons why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
+    """The reasons why a multicast mask does not fit a cluster of `cluster_size` CTAs (None: any size up to 16).
 
     >>> print(*check_cluster_mask(0b10011, cluster_size=4))
     the multicast mask 0x13 names CTA 4, but the cluster has 4 CTAs
@@ -230,20 +230,20 @@ def ptx(
     canonical: bool = True,
     **modifiers: Modifier,
 ) -> str:
-    """The text of one instruction, in the ISA's modifier order.
+    """Return the text of one instruction, with its modifiers in the ISA's order.
 
     Args:
         form: the name of a row (`catalog.FORMS`): "load", "store", "reduce", "tensormap.replace", "mbarrier.init"; or a
-            TMA atom, an operation or a descriptor of the reference pages: its instruction, of a `TmaOperation` all that
-            it is lowered to; or
-            an opcode or family ("cp.async.bulk.tensor"): the first of its rows that the modifiers fit.
-        operands: text or number for an operand by its name; a tensor operand is `tensor` (the address) and
-            `coords` (innermost first). What is not given gets a default register.
+            TMA atom, an operation or a descriptor of the reference pages, for its instruction (for a `TmaOperation`,
+            all instructions that it is lowered to); or an opcode or family such as "cp.async.bulk.tensor", for the
+            first of its rows that the modifiers fit.
+        operands: a text or number for each operand, by its name; a tensor operand is `tensor` (the address) and
+            `coords` (innermost first). An operand that is not given gets a default register.
         predicate: such as "@%p1".
         cluster_size: CTAs in the cluster, 1 to 16, for the check of a literal multicast mask.
-        arch, version: if given, a text that this target does not take is refused.
-        canonical: False writes a tensor copy as the templates of the TMA emission page have it: the mode behind the
-            completion (gather4 and scatter4 behind the rank), and no `.tile`. An assembler takes both orders.
+        arch, version: if given, a text that this target does not accept is refused.
+        canonical: False writes a tensor copy in the form of the templates on the TMA emission page: the mode after the
+            completion (gather4 and scatter4 after the rank), and no `.tile`. An assembler accepts both orders.
         modifiers: slot name = choice; True for a slot with one choice; `dim=2` for .2d; `dst`, `src` for the spaces.
 
     >>> ptx("load", dim=2, multicast=True)[:80]
@@ -254,11 +254,11 @@ def ptx(
     'cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.im2col [%'
 
     Raises:
-        InvalidValueError: no such form.
-        InvalidTypeError: a modifier or an operand is neither text nor integer.
-        EmissionError: no such modifier or value, a wrong number of coordinates or offsets, a mask bit beyond the
-            cluster, a cluster of more than 16 CTAs, a number beyond its register, a combination that no target has,
-            or (with `arch`) that this target does not have.
+        InvalidValueError: the form does not exist.
+        InvalidTypeError: a modifier or operand is neither a text nor an integer.
+        EmissionError: a modifier or value does not exist, the number of coordinates or offsets is wrong, a mask bit
+            lies beyond the cluster, the cluster has more than 16 CTAs, a number does not fit in its register, no target
+            has the combination, or (with `arch`) this target does not have it.
     """
     if not isinstance(form, str):
         if has(form, "ptx"):
@@ -286,13 +286,13 @@ def ptx(
 
 
 def mnemonic(name: str, **modifiers: str) -> str:
-    """The dotted name of an instruction, its modifiers in the order of the PTX ISA.
+    """The dotted name of an instruction, with its modifiers in the order of the PTX ISA.
 
     Args:
         name: a row of the table, such as "tcgen05.cp".
-        modifiers: slot -> modifier; slots with one choice that are required may be left out.
+        modifiers: a modifier for each slot; a required slot with only one choice may be omitted.
     Raises:
-        EmissionError: no such row, slot or modifier, or the combination does not exist.
+        EmissionError: the row, slot, modifier or combination does not exist.
 
     >>> mnemonic("tcgen05.cp", cta_group="cta_group::1", shape="32x128b", multicast="warpx4")
     'tcgen05.cp.cta_group::1.32x128b.warpx4'
@@ -355,7 +355,7 @@ def _write(
 
 
 def complete(mnemonic: str) -> str:
-    """A mnemonic with the default operands of its row behind it.
+    """A mnemonic followed by the default operands of its row.
 
     >>> complete("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group")
     'cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r10, %r11}], [%r1];'

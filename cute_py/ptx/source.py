@@ -4,15 +4,13 @@
     module.functions["k"].instructions[0].opcode        'ld.param.u64'
     module.functions["k"].instructions[0].loc           (1, 46): file 1, line 46, of the last `.loc`
 
-Names that a pair of braces declares hide those outside of it. Such a register, variable or label gets a name of its own
-here (`done` in the third pair becomes `done$3`), so that a name means one thing in a whole function. A reader with
-another naming gives names by another rule (`program.py` names registers after their types).
+Names that a pair of braces declares hide those outside of it. This module gives such a register, variable or label a
+unique name (`done` in the third pair becomes `done$3`), so that a name has one meaning in a whole function. A reader
+with another `naming` uses another rule (`program.py` names registers after their types).
+Operands are read on first use. `read_module` reads all of them, and refuses a module with an operand that can't be
+read. A tolerant reader skips unknown declarations, and leaves the check of each instruction to its user.
 
-Operands are read when they are first asked for. `read_module` asks for all of them, and refuses a module with one that
-can't be read; a tolerant reader passes over declarations that it does not know, and leaves each instruction to its
-user.
-
-The scan looks at each character a constant number of times: the text of a module may come from anywhere.
+The scan reads each character a constant number of times, because a text may come from an untrusted source.
 
 Source: PTX ISA 9.0, chapters 4 (syntax), 5 (state spaces, types, and variables), 7 (abstracting the ABI) and 11
 (directives).
@@ -77,7 +75,7 @@ name is a prefix that numbers follow -> the name that it gets."""
 
 
 def scoped_name(name: str, kind: str, scope: int, prefix: bool) -> str:
-    """A name that no other pair of braces gives.
+    """A name that is unique to a pair of braces.
 
     >>> scoped_name("done", "pred", 3, False), scoped_name("t", "b32", 3, True), scoped_name("done", "pred", 0, False)
     ('done$3', 't$3$', 'done')
@@ -88,8 +86,9 @@ def scoped_name(name: str, kind: str, scope: int, prefix: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable or a parameter. count: elements, 0 of an array without a size; initial: what its declaration says,
-    each a number, a constant's text, or (symbol, bytes added, whether its generic address is meant)."""
+    """A variable or a parameter. count: the number of elements, 0 for an array without a size; initial: the initial
+    values of its declaration, each a number, the text of a constant, or (symbol, bytes added, whether its generic
+    address is meant)."""
 
     name: str
     space: str
@@ -116,11 +115,11 @@ class SourceInstruction:
     """One instruction of a function.
 
     Attributes:
-        line: of the text, from 1. loc: the `Location` that the `.loc` before it gives; None without one.
-        predicate: (register, whether it is negated); None without one.
-        opcode: with its modifiers. tail: the text of its operands, names made unique.
+        line: the line of the text, from 1. loc: the `Location` of the preceding `.loc`, or None.
+        predicate: (register, whether it is negated), or None.
+        opcode: the opcode with its modifiers. tail: the text of its operands, with unique names.
         targets: numbers of the instructions that a branch may go to.
-        text: as it is written, in one line.
+        text: the instruction as written, in one line.
     """
 
     line: int
@@ -133,10 +132,10 @@ class SourceInstruction:
 
     @functools.cached_property
     def operands(self) -> tuple[WrittenOperand, ...]:
-        """The operands as written, names made unique.
+        """The operands as written, with unique names.
 
         Raises:
-            ParseError: one can't be read.
+            ParseError: an operand can't be read.
         """
         try:
             return _operands(self.tail)
@@ -148,7 +147,7 @@ class SourceInstruction:
 @dataclass(frozen=True, slots=True)
 class SourceFunction:
     """An entry or a function. registers: name -> type; ranges: prefix -> (type, count); labels: name -> number of the
-    instruction behind it; defined: it has a body."""
+    instruction after the label; defined: whether it has a body."""
 
     name: str
     line: int
@@ -165,7 +164,7 @@ class SourceFunction:
     defined: bool = False
 
     def register_type(self, name: str) -> str | None:
-        """The type that a register was declared with; None: no declaration has the name.
+        """The declared type of a register, or None if no declaration has the name.
 
         >>> text = ".version 9.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; .reg .pred p; ret; }"
         >>> kernel = read_module(text).functions["k"]
@@ -181,7 +180,7 @@ class SourceFunction:
         return found
 
     def triple(self, directive: str) -> tuple[int, int, int] | None:
-        """The up to three numbers of a directive such as `.reqntid`; None without it."""
+        """Up to three numbers of a directive such as `.reqntid`, or None if the directive is missing."""
         if directive not in self.directives:
             return None
         numbers = [immediate(part) or 0 for part in self.directives[directive].split(",")]
@@ -210,7 +209,7 @@ def read_module(text: str) -> Module:
     """Read a PTX module.
 
     Raises:
-        ParseError: not PTX, with the line and what is wrong there.
+        ParseError: the text is not PTX; the message has the line and the error.
 
     >>> module = read_module('''.version 8.7
     ... .target sm_90a
@@ -226,13 +225,13 @@ def read_module(text: str) -> Module:
 
 
 def read_tolerantly(text: str, naming: Naming, *, tolerant: bool = True) -> Module:
-    """Read a PTX module, its operands when they are asked for.
+    """Read a PTX module; operands are read on first use.
 
     Args:
         naming: the names that registers and variables get.
-        tolerant: pass over declarations that are not known; an instruction that has no name is read as one.
+        tolerant: skip unknown declarations; an instruction without a name is read as an instruction.
     Raises:
-        ParseError: as `read_module`, without what a tolerant reader passes over.
+        ParseError: the errors of `read_module`, except those that a tolerant reader skips.
     """
     if len(expect(text, str, "the text of a PTX module")) > MAX_BYTES:
         raise ParseError(f"the PTX module has {len(text)} characters; must have at most {MAX_BYTES}")
@@ -240,10 +239,10 @@ def read_tolerantly(text: str, naming: Naming, *, tolerant: bool = True) -> Modu
 
 
 def read_body(text: str) -> SourceFunction:
-    """Read instructions and declarations that stand alone, as inline assembly does, as the body of a function.
+    """Read instructions and declarations without a function, as in inline assembly, as the body of a function.
 
     Raises:
-        ParseError: no PTX.
+        ParseError: the text is not PTX.
     """
     if len(expect(text, str, "PTX")) > MAX_BYTES:
         raise ParseError(f"the PTX has {len(text)} characters; must have at most {MAX_BYTES}")
@@ -286,7 +285,7 @@ class _Body:
         self.ranges.pop()
 
     def named(self, name: str, kind: str = "", *, prefix: bool = False) -> str:
-        """The name that a declaration in the innermost braces gets."""
+        """The name for a declaration in the innermost braces."""
         made = self.naming(name, kind, self.scopes[-1], prefix)
         if made != name:
             (self.ranges if prefix else self.hidden)[-1][name] = made
@@ -323,7 +322,7 @@ class _Body:
         for scope in reversed(scopes):
             if (scope, name) in self.labels:
                 return self.labels[scope, name]
-        raise ParseError(f"line {line}: branch to {given(name)}, but the function has no such label")
+        raise ParseError(f"line {line}: the branch goes to {given(name)}, but the function has no such label")
 
     def finished(self, *, tolerant: bool) -> SourceFunction:
         made = []
@@ -382,7 +381,7 @@ def _operands(tail: str) -> tuple[WrittenOperand, ...]:
 
 @functools.lru_cache(maxsize=16384)
 def operand_of(text: str) -> WrittenOperand:
-    """One operand of an instruction of a module: also `!p` of any name, and a list of parameters of a call.
+    """Read one operand of an instruction of a module, including `!p` for any name and the parameter list of a call.
 
     Raises:
         ParseError: it can't be read.
@@ -425,7 +424,7 @@ class _Reader:
         return ParseError(f"line {self.line(position)}: {text}")
 
     def doubt(self, position: int, text: str) -> None:
-        """Refuse something that a tolerant reader passes over."""
+        """Refuse a construct that a tolerant reader skips."""
         if not self.tolerant:
             raise self.error(position, text)
 
@@ -551,7 +550,7 @@ class _Reader:
             self.address_size = 32 if said == "32" else 64
 
     def section(self, start: int) -> None:
-        """A section of the debugger: its braces and all between them are left out."""
+        """Skip a debug section with its braces."""
         found = _SECTION.match(self.text, start)
         self.at = len(self.text) if found is None else found.end()
         depth = 0
@@ -669,10 +668,12 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
             raise ParseError(f"line {line}: {given(size)} is not the size of an array")
         count *= number
     if count * max(_TYPES[kind] // 8, 1) > MAX_VARIABLE_BYTES:
-        raise ParseError(f"line {line}: a variable of {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes")
+        raise ParseError(
+            f"line {line}: the variable has {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes"
+        )
     natural = max(_TYPES[kind] // 8, 1) * vector
     if align and (align & align - 1 or align > 1 << 20):
-        raise ParseError(f"line {line}: .align {align}; must be a power of 2")
+        raise ParseError(f"line {line}: the alignment is {align}; must be a power of 2")
     initial = () if value is None else _initial(value, line)
     if initial and count == 0:
         count = len(initial)

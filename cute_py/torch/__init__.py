@@ -1,9 +1,9 @@
-"""Formats in PyTorch: operators that torch.compile takes, and ScaledTensor to and from torchao's tensors.
+"""Formats in PyTorch: operators for torch.compile, and conversions between ScaledTensor and torchao's tensors.
 
     import torch, cute_py.torch            registers torch.ops.cute_py.quantize and the others
     from cute_py.torch import quantize     the same, as functions
 
-Nothing here imports torch before the user does, or asks for one of these names.
+This package imports torch only when the user imports it or uses one of these names.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""Tensors of PyTorch as numpy arrays, and the reverse: the same memory, no copy, every type that formats have.
+"""Convert PyTorch tensors to numpy arrays and back, without a copy, for every type of the formats.
 
 torch.float8_e4m3fn         ml_dtypes.float8_e4m3fn
 torch.float8_e8m0fnu        ml_dtypes.float8_e8m0fnu
@@ -27,7 +27,7 @@ def torch_module(feature: str) -> Any:
     """The module torch.
 
     Raises:
-        MissingPackageError: it is not installed.
+        MissingPackageError: PyTorch is not installed.
     """
     return imported("torch", feature, "torch", INSTALL)
 
@@ -47,14 +47,15 @@ def torch_dtype(name: DTypeLike) -> torch.dtype:
 
 
 def as_numpy(tensor: torch.Tensor) -> NDArray[Any]:
-    """A tensor in host memory as a numpy array of the same memory.
+    """View a tensor in host memory as a numpy array of the same memory.
 
     Raises:
-        InvalidTypeError: not a tensor, or elements that numpy does not hold. InvalidValueError: it is on a device.
+        InvalidTypeError: the object is not a tensor, or numpy can't hold its elements. InvalidValueError: the tensor is
+            on a device.
     """
     torch = torch_module("as_numpy")
     if not isinstance(tensor, torch.Tensor):
-        raise InvalidTypeError(f"as_numpy takes a tensor of PyTorch, got {given(tensor)}")
+        raise InvalidTypeError(f"as_numpy needs a PyTorch tensor, got {given(tensor)}")
     if tensor.device.type != "cpu":
         raise InvalidValueError(f"the tensor is on {tensor.device}; must be in host memory", hint="tensor.cpu()")
     name = str(tensor.dtype).removeprefix("torch.")
@@ -69,17 +70,17 @@ def as_numpy(tensor: torch.Tensor) -> NDArray[Any]:
 
 
 def as_torch(array: NDArray[Any], dtype: DTypeLike | None = None) -> torch.Tensor:
-    """A numpy array as a tensor of the same memory.
+    """View a numpy array as a tensor of the same memory.
 
     Args:
-        dtype: the type of its elements, of the same size: 'float4_e2m1fn' of bytes with two elements each.
+        dtype: the type of the elements, of the same size: 'float4_e2m1fn' for bytes with two elements each.
     """
     torch = torch_module("as_torch")
     if not isinstance(array, np.ndarray):
-        raise InvalidTypeError(f"as_torch takes a numpy array, got {given(array)}")
+        raise InvalidTypeError(f"as_torch needs a numpy array, got {given(array)}")
     wanted = torch_dtype(array.dtype if dtype is None else dtype)
     if wanted.itemsize != array.dtype.itemsize:
-        raise InvalidTypeError(f"elements of {array.dtype} are not of the size of {wanted}")
+        raise InvalidTypeError(f"elements of {array.dtype} don't have the size of {wanted}")
     try:
         made = torch.from_numpy(array)
     except TypeError:

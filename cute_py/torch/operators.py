@@ -4,12 +4,12 @@
     dequantize(data, scales, tensor_scale, "mxfp8()", shape, dtype)  -> x
     convert(data, scales, tensor_scale, "mxfp8()", "mxfp8(scales='8x4')", shape)  -> (data, scales, tensor_scale)
     gather_rows(x, index, fill)                     -> rows; -1 gives a row of `fill`
-    scatter_rows_(destination, rows, index)         writes into the destination, which its schema says
+    scatter_rows_(destination, rows, index)         writes into the destination, as its schema declares
     relayout(x, source, destination)                -> memory in another layout
 
-A format is a text: graphs hold texts, and no objects. Each has a fake implementation, so that torch.compile traces it
-without a break. On a GPU the kernels of `cute.copy` run on PyTorch's current stream, in memory of its allocator.
-No operator has a gradient.
+A format is given as a text, because graphs can hold texts but not objects. Each operator has a fake implementation, so
+that torch.compile traces it without a break. On a GPU the kernels of `cute.copy` run on PyTorch's current stream, in
+memory of its allocator. No operator has a gradient.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def parsed_layout(text: str) -> Layout | ComposedLayout:
     """The layout of a text.
 
     Raises:
-        InvalidValueError: the text is something else.
+        InvalidValueError: the text is not a layout.
     """
     made = parse(text)
     if not isinstance(made, (Layout, ComposedLayout)):
@@ -78,7 +78,8 @@ def _kinds(form: Format) -> tuple[Any, Any]:
 
 
 def operands_of(scaled: ScaledTensor) -> Triple:
-    """(data, scales, tensor scale) of a ScaledTensor as tensors of the same memory; a scale of 1 where it has none."""
+    """Return (data, scales, tensor scale) of a ScaledTensor as tensors of the same memory; the tensor scale is 1 if it
+    has none."""
     torch = torch_module("operands_of")
     data, scales = _kinds(scaled.format)
     total = 1.0 if scaled.tensor_scale is None else float(scaled.tensor_scale)
@@ -99,10 +100,10 @@ def scaled_of(
     format: Format | str,
     shape: Sequence[int],
 ) -> ScaledTensor:
-    """The ScaledTensor of tensors in host memory: the same memory where they are contiguous.
+    """Make a ScaledTensor of tensors in host memory; it shares their memory if they are contiguous.
 
     Raises:
-        InvalidValueError: sizes that do not fit the format.
+        InvalidValueError: the sizes do not fit the format.
     """
     total = None if tensor_scale is None else float(tensor_scale)
     return scaled_of_bits(as_numpy(data.contiguous()), as_numpy(scales.contiguous()), total, as_format(format), shape)
@@ -211,7 +212,7 @@ def _host_scale(total: torch.Tensor | None, form: Format) -> float | None:
     if total is None or not form.tensor_scale:
         return None
     if total.device.type != "cpu" and _capturing():
-        text = "the tensor scale is on the device, and the host can't read it while a CUDA graph is captured"
+        text = "the tensor scale is on the device, but the host can't read it during the capture of a CUDA graph"
         raise InvalidValueError(text, hint="pass a tensor_scale in host memory").of_rule("capture")
     return float(total)
 
@@ -322,7 +323,7 @@ _BODIES: Final[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
 
 @functools.cache
 def register() -> None:
-    """Make the operators known to PyTorch; a second call does nothing."""
+    """Register the operators with PyTorch; a second call does nothing."""
     torch = torch_module("operators of cute_py")
     for name, (schema, written) in OPERATORS.items():
         body, fake = _BODIES[name]
@@ -338,7 +339,8 @@ def _text(format: Format | str) -> str:
 
 
 def quantize(x: torch.Tensor, format: Format | str, tensor_scale: torch.Tensor | None = None) -> Triple:
-    """(data, scales, tensor scale) of a tensor in a format; the tensor scale is 1 where the format has none."""
+    """Quantise a tensor to a format: return (data, scales, tensor scale). The tensor scale is 1 if the format has
+    none."""
     made: Triple = torch_module("quantize").ops.cute_py.quantize(x, _text(format), tensor_scale)
     return made
 
@@ -351,7 +353,7 @@ def dequantize(
     shape: Sequence[int],
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """The numbers of a tensor in a format, rounded once to a type."""
+    """Dequantise a tensor in a format: return its numbers, rounded once to a type."""
     ops = torch_module("dequantize").ops.cute_py
     return ops.dequantize(data, scales, tensor_scale, _text(format), shape, dtype)
 
@@ -364,7 +366,7 @@ def convert_scaled(
     destination: Format | str,
     shape: Sequence[int],
 ) -> Triple:
-    """Return the same tensor in another format: only its scales move where that is enough."""
+    """Convert a tensor to another format; if only the order of the scales differs, only the scales move."""
     ops = torch_module("convert_scaled").ops.cute_py
     made: Triple = ops.convert(data, scales, tensor_scale, _text(source), _text(destination), shape)
     return made
@@ -376,10 +378,11 @@ def gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torc
 
 
 def scatter_rows_(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
-    """Write rows where an index says; -1 leaves one out."""
+    """Write rows to the places that an index names; -1 skips a row."""
     torch_module("scatter_rows_").ops.cute_py.scatter_rows_(destination, rows, index)
 
 
 def relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
-    """Memory in another layout: x's memory has the layout `source`; the result, flat, the layout `destination`."""
+    """Copy memory to another layout: x's memory has the layout `source`, and the flat result has the layout
+    `destination`."""
     return torch_module("relayout").ops.cute_py.relayout(x, source, destination)

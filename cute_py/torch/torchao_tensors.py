@@ -1,4 +1,4 @@
-"""ScaledTensor to and from torchao's MXTensor and NVFP4Tensor, and the operands of torch._scaled_mm."""
+"""Convert a ScaledTensor to and from torchao's MXTensor and NVFP4Tensor, and make the operands of torch._scaled_mm."""
 
 from __future__ import annotations
 
@@ -30,17 +30,19 @@ def _torchao(name: str) -> Any:
 
 
 def to_torchao(scaled: ScaledTensor, dtype: str = "bfloat16") -> torch.Tensor:
-    """torchao's tensor of a ScaledTensor, of the same memory: an NVFP4Tensor or an MXTensor.
+    """Convert a ScaledTensor to torchao's NVFP4Tensor or MXTensor of the same memory.
 
     Args:
         dtype: the type of number that the tensor stands for (`orig_dtype`).
     Raises:
-        InvalidValueError: a format that torchao does not have: other blocks, other orders than linear and 32_4_4.
+        InvalidValueError: torchao does not have the format: other blocks, or an order other than linear and 32_4_4.
     """
     torch = torch_module("to_torchao")
     form = scaled.format
     if form.element in ("e2m3", "e3m2"):
-        raise InvalidValueError(f"{form} as a tensor of torchao; its MXTensor is tried with e4m3, e5m2 and e2m1 here")
+        raise InvalidValueError(
+            f"{form} can't become a tensor of torchao; only e4m3, e5m2 and e2m1 were tested with its MXTensor"
+        )
     row = (
         convention_row("torchao", form)
         if form.element != "e5m2"
@@ -63,17 +65,20 @@ def to_torchao(scaled: ScaledTensor, dtype: str = "bfloat16") -> torch.Tensor:
 
 
 def from_torchao(tensor: torch.Tensor) -> ScaledTensor:
-    """The ScaledTensor of torchao's MXTensor or NVFP4Tensor in host memory, of the same memory.
+    """Convert torchao's MXTensor or NVFP4Tensor in host memory to a ScaledTensor of the same memory.
 
     Raises:
-        InvalidTypeError: another class. InvalidValueError: a transposed tensor, or another block size.
+        InvalidTypeError: the tensor has another class. InvalidValueError: the tensor is transposed, or has another
+            block size.
     """
     kind = type(tensor).__name__
     if kind not in MODULES:
         raise InvalidTypeError(f"{kind} is none of torchao's {' and '.join(MODULES)}")
     ao: Any = tensor
     if not ao.qdata.is_contiguous():
-        raise InvalidValueError(f"the {kind} is transposed: its data is not contiguous", hint="tensor.t() goes back")
+        raise InvalidValueError(
+            f"the {kind} is transposed, so its data is not contiguous", hint="tensor.t() reverts the transposition"
+        )
     order = "32_4_4" if ao.is_swizzled_scales else "linear"
     total = None
     if kind == "NVFP4Tensor":
@@ -84,7 +89,9 @@ def from_torchao(tensor: torch.Tensor) -> ScaledTensor:
     else:
         form = _mx(ao.elem_dtype, order)
     if ao.block_size != form.block[1]:
-        raise InvalidValueError(f"blocks of {ao.block_size} elements; {form} has {form.block[1]}")
+        raise InvalidValueError(
+            f"the tensor has blocks of {ao.block_size} elements; must have {form.block[1]}, like {form}"
+        )
     return scaled_of(ao.qdata, ao.scale, total, form, tuple(tensor.shape))
 
 
@@ -98,23 +105,28 @@ def _mx(element: Any, order: str) -> Format:
 
 
 def scaled_mm_operands(scaled: ScaledTensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """(data, scale) as torch._scaled_mm takes them for `scaled @ other`; transpose both of the second operand.
+    """Return (data, scale) for torch._scaled_mm, for the product `scaled @ other`. Transpose both for the second
+    operand.
 
-    fp8 with one float32 scale a tensor, (1, 1); a row, (M, 1); MXFP8, MXFP4 and NVFP4 with scales in 32_4_4. Data of
-    e2m1 is float4_e2m1fn_x2. A tensor scale is not in the pair: multiply the product by it.
+    The supported formats are fp8 with one float32 scale per tensor, (1, 1), or per row, (M, 1), and MXFP8, MXFP4 and
+    NVFP4 with scales in 32_4_4. Data of e2m1 is float4_e2m1fn_x2. The pair does not include a tensor scale: multiply
+    the product by it.
 
     Raises:
-        InvalidValueError: a format that torch._scaled_mm does not take.
+        InvalidValueError: torch._scaled_mm does not support the format.
     """
     form = scaled.format
     data, scales, _ = operands_of(scaled)
     block_scaled = form.scale in ("ue8m0", "ue4m3") and form.block[0] == 1
     if form.transposed or len(scaled.shape) != 2 or form.packing == "dense":
-        raise InvalidValueError(f"{form} of shape {scaled.shape}; must be (M, K), not transposed, not dense")
+        raise InvalidValueError(
+            f"the operand is {form} of shape {scaled.shape}; must be (M, K), not transposed and not dense"
+        )
     if block_scaled:
         if str(form.order) != "32_4_4":
             raise InvalidValueError(
-                f"scales in the order {form.order}; torch._scaled_mm takes 32_4_4", hint="cute.copy(scaled, format)"
+                f"the scales have the order {form.order}; must be 32_4_4 for torch._scaled_mm",
+                hint="cute.copy(scaled, format)",
             )
         if form.element == "e2m1":
             data = data.view(torch_dtype("float4_e2m1fn"))
@@ -127,4 +139,4 @@ def scaled_mm_operands(scaled: ScaledTensor) -> tuple[torch.Tensor, torch.Tensor
         grid = as_torch(np.ascontiguousarray(scaled.scale_grid()))
         grid = grid.reshape(-(-scaled.shape[0] // rows), -(-scaled.shape[1] // columns))
         return data, grid.t().contiguous().t() if rows == 1 else grid  # cuBLAS reads 1 x 128 scales along M
-    raise InvalidValueError(f"torch._scaled_mm does not take {form}")
+    raise InvalidValueError(f"torch._scaled_mm does not support {form}")

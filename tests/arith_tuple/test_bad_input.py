@@ -24,7 +24,7 @@ REFUSED: list[Refusal] = [
     ("origin", lambda: ArrayEngine(np.zeros(4), b"x"), InvalidTypeError, "the index of offset 0 must be an integer"),
     ("huge table", lambda: cute.format_layout(HUGE), InvalidValueError, "cells; must be at most 1048576"),
     ("huge picture", lambda: cute.format_latex(HUGE), InvalidValueError, "cells; must be at most 1048576"),
-    ("huge tile", lambda: cute.format_latex_tv(TV, (2**40, 2**30)), InvalidValueError, "cells; must be at most 1048576"),
+    ("huge tile", lambda: cute.format_latex_tv(TV, (2**40, 2**30)), InvalidValueError, "cells; must be at most"),
     ("symbolic table", lambda: cute.format_layout(Layout((N, 4))), InvalidTypeError, "got the symbol N"),
     ("symbolic picture", lambda: cute.format_latex(Layout(N)), InvalidTypeError, "got the symbol N"),
     ("one mode", lambda: cute.format_latex_tv(TV, 7), InvalidTypeError, "tile_mn must be (M, N), got 1 modes"),
@@ -36,7 +36,7 @@ REFUSED: list[Refusal] = [
     ("ratio", lambda: Ratio(0, np.array([1, 2])), InvalidTypeError, "the denominator of a ratio must be an integer"),
     ("mode", lambda: E(int), InvalidTypeError, "item 0 of the basis element's modes must be an integer, got type"),
     ("mode after a bad one", lambda: E(-1, (1, 2)), InvalidValueError, "modes is -1; must be 0 to 4095"),
-    ("array as text", lambda: cute.text(np.array([1, 2])), InvalidTypeError, "print accepts only one element, got an array of"),
+    ("array as text", lambda: cute.text(np.array([1, 2])), InvalidTypeError, "print accepts only one element, got an"),
     ("date as text", lambda: cute.text(np.datetime64("2020")), InvalidTypeError, "expected a number to print, got"),
 ]  # fmt: skip
 

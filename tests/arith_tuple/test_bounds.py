@@ -156,11 +156,11 @@ def test_digits_are_those_of_ascii(text: str) -> None:
 
 
 REFUSED: list[Refusal] = [
-    ("nested tensors", lambda: cute.parse("tensor<" * 1500), ParseError, "nested deeper than 64 levels"),
+    ("nested tensors", lambda: cute.parse("tensor<" * 1500), ParseError, "brackets are nested deeper than 64 levels"),
     ("compositions", lambda: cute.parse("4:1 o 0 o " * 99 + "4:1"), ParseError, "nested deeper than 64 levels"),
     ("mode of a basis", lambda: cute.parse("_1@9999999"), ParseError, "modes is 9999999; must be 0 to 4095"),
     ("mode of E", lambda: E(4096), InvalidValueError, "modes is 4096; must be 0 to 4095"),
-    ("modes of E", lambda: E(*[0] * 65), InvalidValueError, "a basis element has 65 nested modes; must have at most 64"),
+    ("modes of E", lambda: E(*[0] * 65), InvalidValueError, "a basis element has 65 nested modes; must have at most"),
     ("explained mode", lambda: cute.explain("_1@1000000"), InvalidTypeError, "must be 0 to 4095"),
     ("column of tensor memory", lambda: cute.parse("tmem_[32b](0x0.10000)"), ParseError, "does not fit into 16 bits"),
     ("bit in whole bytes", lambda: cute.parse("gmem_ptr[16b](0x10.3)"), ParseError, "must be 0 to 0"),
@@ -177,7 +177,7 @@ REFUSED: list[Refusal] = [
     ("empty slabs", lambda: cute.format_tensor(counted(2, 0, 10**8)), InvalidValueError, "2 x 0 x 100000000"),
     ("on a stream", lambda: cute.format_tensor(counted(10**8), style="ostream"), InvalidValueError, "at most 262144"),
     ("coordinates", lambda: cute.print_tensor(cute.make_identity_tensor((513, 512))), InvalidValueError, "most 262144"),
-    ("empty rows", lambda: cute.format_layout(Layout((10**9, 0))), InvalidValueError, "layout : (1000000000,0):(_1,1000000000)"),
+    ("empty rows", lambda: cute.format_layout(Layout((10**9, 0))), InvalidValueError, "1000000000 x 0 cells"),
     ("empty columns", lambda: cute.format_latex(Layout((0, 10**9))), InvalidValueError, "print one tile:"),
     ("empty pairs", lambda: cute.format_latex_tv(Layout((0, 10**9), (E(0), E(1))), (2, 2)), InvalidValueError, "most"),
     ("symbolic strides", lambda: cute.format_latex(Layout(4, N)), InvalidTypeError, "an unknown value: N"),

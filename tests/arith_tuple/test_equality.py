@@ -132,13 +132,13 @@ def test_what_is_no_operand(value: Any, other: Any) -> None:
 
 
 REFUSED: list[Refusal] = [
-    ("basis and exception", lambda: E(0) + Exception(), InvalidTypeError, "only coordinates can be added to an arithmetic tuple"),
-    ("scaled number", lambda: ScaledBasis(3) + None, InvalidTypeError, "only numbers and basis elements can be added to 3, got"),
-    ("scaled number and tuple", lambda: ScaledBasis(3).__add__((1,)), LayoutError, "is the only number that can be added"),
+    ("basis and exception", lambda: E(0) + Exception(), InvalidTypeError, "only coordinates can be added to an"),
+    ("scaled number", lambda: ScaledBasis(3) + None, InvalidTypeError, "only numbers and basis elements can be added"),
+    ("scaled number and tuple", lambda: ScaledBasis(3).__add__((1,)), LayoutError, "is the only number that can be"),
     ("ratio", lambda: Ratio(1, 2) + None, InvalidTypeError, "_1/_2 + NoneType None is not defined; the other operand"),
     ("ratio times", lambda: Ratio(1, 2) * "x", InvalidTypeError, "_1/_2 * str 'x'"),
     ("ratio minus", lambda: Ratio(1, 2) - 1.5, InvalidTypeError, "_1/_2 - float 1.5"),
-    ("quotient of a ratio", lambda: (Ratio(1, 2) * E(0)) // 2, InvalidTypeError, "safe_div needs an integer scale, but _1/_2@0 has"),
+    ("quotient of a ratio", lambda: (Ratio(1, 2) * E(0)) // 2, InvalidTypeError, "safe_div needs an integer scale,"),
     ("huge ratio", lambda: Ratio(10**5000, 3), InvalidValueError, "(16610 bits); must be at most 2**128"),
     ("mode of a tuple", lambda: ArithTuple(1, 2)["x"], InvalidTypeError, "a mode must be an integer, got str 'x'"),
     ("position", lambda: E(1).at(3, 1), InvalidTypeError, "modes must be a sequence of integers"),  # type: ignore[arg-type]

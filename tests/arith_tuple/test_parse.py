@@ -80,8 +80,8 @@ SPELLINGS = {
 
 REFUSED: dict[str, tuple[int, str]] = {
     "": (0, "found nothing"),
-    "(4,8):(1,?)": (9, "stands for a number that the DSL knows only at run time;"),
-    "?{div=4}": (0, "knows only at run time"),
+    "(4,8):(1,?)": (9, "stands for a number that is known only at run time;"),
+    "?{div=4}": (0, "known only at run time"),
     "(4,8": (4, "expected ',' or ')'"),
     "4:": (2, "found nothing"),
     "(4,8):(1)": (0, "congruent"),

@@ -107,7 +107,7 @@ def test_atoms_are_found_by_what_they_are(wanted: dict[str, Any], names: list[st
             InvalidValueError,
             "CuTe has no MMA operation for 'sm91'\n  architectures : any,",
         ),
-        (lambda: find_mma_atoms(m=0), InvalidValueError, "an extent of an MMA = 0; must be at least 1"),
+        (lambda: find_mma_atoms(m=0), InvalidValueError, "an extent of an MMA is 0; must be at least 1"),
         (
             lambda: mma_atom(f"{UMMA}<half,half,float,96,64,K,K>"),
             StaticAssertError,

@@ -126,7 +126,7 @@ def test_refusals() -> None:
         gemm(make_tiled_mma("SM80_16x8x32_S32S8S8S32_TN"), np.zeros((16, 32)), np.zeros((8, 32)))
     with pytest.raises(InvalidValueError, match="int8 holds only -128 to 127"):
         gemm(make_tiled_mma("SM80_16x8x32_S32S8S8S32_TN"), np.full((16, 32), 128), np.zeros((8, 32), int))
-    with pytest.raises(InvalidTypeError, match="needs its metadata"):
+    with pytest.raises(InvalidTypeError, match="needs the metadata"):
         gemm(make_tiled_mma(SPARSE), np.zeros((64, 16)), np.zeros((8, 32)))
     with pytest.raises(
         InvalidTypeError, match="SM80_16x8x16_F32F16F16F32_TN takes a dense A, so gemm takes no metadata"

@@ -228,7 +228,7 @@ def test_maps_on_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch:
     for data in (b"", b"\xff\xfe", bytes(17)):
         stdin(monkeypatch, data)
         refused(capsys, "desc", "decode", "-")
-    assert "no such file" in refused(capsys, "desc", "decode", "nope.bin")
+    assert "neither a file nor the text of a tensor map" in refused(capsys, "desc", "decode", "nope.bin")
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,12 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_launch_shows_what_the_text_does_not(capsys: pytest.CaptureFixture[str]) -> None:
     """One arrival of two comes: no reading of the text knows how many threads arrive."""
     assert main(["check", "late.ptx"]) == 0
-    assert "arrival count: how many threads arrive is known at run time" in capsys.readouterr().out
+    assert "arrival count: the number of arriving threads is known only at run time" in capsys.readouterr().out
     assert main(["check", "late.ptx", *LAUNCH]) == 1
     said = capsys.readouterr().out
     assert "hang: arrival count" in said and "with this change the run does not have this error" in said
     assert "no broken rule found in what was judged" in said
-    assert "how many threads arrive" not in said
+    assert "the number of arriving threads" not in said
     assert "not judged: the rest of the run, which an error ended" in said
     assert "no thread executed them in this launch; lines 13, 14" in said
 
@@ -79,7 +79,7 @@ def test_a_kernel_that_the_machine_can_not_run_is_judged_by_its_text(capsys: pyt
     assert main(["check", "load.ptx", *LAUNCH]) == 0
     said = capsys.readouterr().out
     assert "not judged: the launch: line 14: vote.wide.u32" in said
-    assert "how many threads arrive is known at run time" in said
+    assert "the number of arriving threads is known only at run time" in said
 
 
 def test_the_compiler_that_was_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

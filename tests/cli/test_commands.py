@@ -61,7 +61,7 @@ def test_print_of_symbols(capsys: pytest.CaptureFixture[str]) -> None:
     assert shell(capsys, "print", "(4,8):(n,_1)")[1].startswith("(4,8):(n,_1)\nsize 32, cosize ")
     assert shell(capsys, "print", "ArithTuple(0,0) o (m,n):(_1@0,_1@1)")[::2] == (
         2,
-        "cute-py: error: m*n elements; must be a known number, as elements can be printed\n",
+        "cute-py: error: the size is m*n; must be a known number\n",
     )
 
 
@@ -169,11 +169,11 @@ def test_tma_tells_how_static_sizes_are_written(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("gmem", "smem", "words"),
     [
-        ("Sw<3,4,3>", "(_128,_64):(_64,_1)", "the global tensor 'Sw<3,4,3>'; must be a layout"),
+        ("Sw<3,4,3>", "(_128,_64):(_64,_1)", "the global tensor is 'Sw<3,4,3>'; must be a layout"),
         ("(4,5):(_1@0,_1@1)", "(_4,_8):(_8,_1)", "must be a layout such as (1024,512):(512,_1)"),
         ("ArithTuple(0,0) o (4,5):(_1@0,_1@1)", "(_4,_8):(_8,_1)", "the global tensor"),
-        ("(1024,512):(512,_1)", "5", "the shared tile '5'; must be a layout"),
-        ("(1024,512):(512,_1)", "(5,5)", "the shared tile '(5,5)'; must be a layout"),
+        ("(1024,512):(512,_1)", "5", "the shared tile is '5'; must be a layout"),
+        ("(1024,512):(512,_1)", "(5,5)", "the shared tile is '(5,5)'; must be a layout"),
     ],
 )
 def test_tma_refuses_other_operands(capsys: pytest.CaptureFixture[str], gmem: str, smem: str, words: str) -> None:

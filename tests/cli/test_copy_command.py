@@ -143,7 +143,7 @@ def test_swizzle_is_refused_with_boxes_that_work(tmp_path: Path, capsys: pytest.
         ("(8, 4)", ""),
         ("(_8,_4)", ""),
         ("((8),4)", "must be sizes joined by x"),
-        ("4x4x4", "the tile has 3 modes; must have at most those of the array, shape (16, 16)"),
+        ("4x4x4", "the tile has 3 modes; must have at most as many as the array, of shape (16, 16)"),
         ("1x1x1x1x1x1", "at most 5"),
         ("fourxfour", "must be sizes joined by x"),
         ("", "must be sizes joined by x"),

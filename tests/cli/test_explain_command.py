@@ -54,7 +54,7 @@ def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize("name", ["build.log", "/nowhere/error.txt", "./nvcc.out"])
 def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main(["explain", name]) == 2
-    assert f"{name}: no such file" in capsys.readouterr().err
+    assert f"{name}: the file does not exist" in capsys.readouterr().err
 
 
 def test_lines_that_were_not_recognised_are_counted(capsys: pytest.CaptureFixture[str]) -> None:

@@ -110,12 +110,12 @@ def test_what_the_page_alone_does_not_answer(port: int) -> None:
         ("gmem=8:_1", "no field 'smem'"),
         ("gmem=8:_1&smem=_8:_1&colour=red", "unknown field 'colour'"),
         ("gmem=8:_1&gmem=8:_1&smem=_8:_1", "field 'gmem' is given 2 times"),
-        ("gmem", "not a query string: bad query field: 'gmem'"),
+        ("gmem", "this is not a query string: bad query field: 'gmem'"),
         (
             "gmem=%ff&smem=_8:_1",
-            "not a query string: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+            "this is not a query string: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
         ),
-        ("&".join(f"f{i}=1" for i in range(40)), "not a query string: Max number of fields exceeded"),
+        ("&".join(f"f{i}=1" for i in range(40)), "this is not a query string: Max number of fields exceeded"),
     ],
 )
 def test_bad_queries_are_refused_with_a_typed_error(port: int, query: str, message: str) -> None:
@@ -127,7 +127,7 @@ def test_bad_queries_are_refused_with_a_typed_error(port: int, query: str, messa
 
 def test_other_addresses_and_methods(port: int) -> None:
     reply, body = get(port, "/etc/passwd")
-    assert (reply.status, json.loads(body)["error"]["message"]) == (404, "no page '/etc/passwd'")
+    assert (reply.status, json.loads(body)["error"]["message"]) == (404, "the page '/etc/passwd' does not exist")
     assert get(port, "/answer", "PUT")[0].status == 501
 
 
@@ -154,16 +154,16 @@ def test_questions_of_the_page(port: int, name: str) -> None:
         ({"inputs": {}}, {}, "/answer", 400, "the question must be a JSON object with a tab and its inputs"),
         ({"tab": "x"}, {}, "/answer", 400, "unknown tab 'x'"),
         ({"tab": "tma", "inputs": {"colour": "red"}}, {}, "/answer", 400, "unknown field 'colour'"),
-        ({"tab": "tma", "inputs": {"gmem": 8}}, {}, "/answer", 400, "inputs are texts by name"),
+        ({"tab": "tma", "inputs": {"gmem": 8}}, {}, "/answer", 400, "inputs must be texts by name"),
         ({"tab": "tma", "part": "all"}, {}, "/answer", 400, "unknown part 'all'"),
         ({"tab": "layout", "inputs": {"layout": "1" * 2001}}, {}, "/answer", 400, "layout has 2001 characters"),
-        ({"tab": "layout"}, {}, "/", 404, "no page '/'"),
+        ({"tab": "layout"}, {}, "/", 404, "the page '/' does not exist"),
         ({"tab": "layout"}, {"Content-Type": "text/plain"}, "/answer", 415, "must be JSON"),
         ({"tab": "layout"}, {"Content-Length": "9" * 30}, "/answer", 413, "a question must have at most"),
         ({"tab": "layout"}, {"Content-Length": "-1"}, "/answer", 413, "a question must have at most"),
-        ({"tab": "layout"}, {"Host": "example.com"}, "/answer", 403, "Host 'example.com'"),
-        ({"tab": "layout"}, {"Origin": "http://example.com"}, "/answer", 403, "Origin 'http://example.com'"),
-        ({"tab": "layout"}, {"Sec-Fetch-Site": "cross-site"}, "/answer", 403, "a request from another page"),
+        ({"tab": "layout"}, {"Host": "example.com"}, "/answer", 403, "Host is 'example.com'"),
+        ({"tab": "layout"}, {"Origin": "http://example.com"}, "/answer", 403, "Origin is 'http://example.com'"),
+        ({"tab": "layout"}, {"Sec-Fetch-Site": "cross-site"}, "/answer", 403, "the request comes from another page"),
     ],
 )
 def test_questions_that_are_refused(
@@ -281,9 +281,9 @@ def test_who_may_ask(port: int, headers: dict[str, str], status: int) -> None:
 @pytest.mark.parametrize(
     ("request_", "status", "words"),
     [
-        (b"GET http://[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 400, "not an address: 'http://[/x'"),
-        (b"GET //[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 404, "no page"),
-        (b"GET http://example.com/ HTTP/1.0\r\nHost: {host}\r\n\r\n", 403, "Host 'example.com'"),
+        (b"GET http://[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 400, "'http://[/x' is not an address"),
+        (b"GET //[/x HTTP/1.0\r\nHost: {host}\r\n\r\n", 404, "does not exist"),
+        (b"GET http://example.com/ HTTP/1.0\r\nHost: {host}\r\n\r\n", 403, "Host is 'example.com'"),
         (b"GET / HTTP/1.0\r\n\r\n", 400, "0 Host headers"),
         (b"GET / HTTP/1.0\r\nHost: {host}\r\nHost: {host}\r\n\r\n", 400, "2 Host headers"),
         (b"GET / HTTP/9.9\r\n\r\n", 505, "Invalid HTTP version"),

@@ -105,7 +105,7 @@ def test_it_can_be_read_once(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     stdin(monkeypatch, GMEM.encode())
-    assert "2 arguments are -; standard input can be read only once" in refused(capsys, *arguments)
+    assert "2 arguments are -, but standard input can be read only once" in refused(capsys, *arguments)
 
 
 @pytest.mark.parametrize(

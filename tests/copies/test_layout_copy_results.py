@@ -155,18 +155,18 @@ def test_a_copy_of_one_element_by_the_emulator_is_made_by_threads() -> None:
 @pytest.mark.parametrize(
     ("arrays", "text"),
     [
-        ((random_bytes(4096)[1:4000], on_a_boundary(3999)), "threads make a part of this copy (realigned)"),
+        ((random_bytes(4096)[1:4000], on_a_boundary(3999)), "a part of this copy needs threads (realigned)"),
         (
             (random_bytes(64 * 64).reshape(64, 64).T, on_a_boundary(64 * 64).reshape(64, 64)),
-            "threads make a part of this copy (transposed)",
+            "a part of this copy needs threads (transposed)",
         ),
         (
             (random_bytes(65 * 63).reshape(65, 63).T, on_a_boundary(63 * 65).reshape(63, 65)),
-            "threads make this copy (runs)",
+            "this copy needs threads (runs)",
         ),
         (
             ((random_bytes(60), Layout((6, 10), (10, 1))), (on_a_boundary(60), Layout((4, 15), (15, 1)))),
-            "threads make this copy (runs)",
+            "this copy needs threads (runs)",
         ),
     ],
 )
@@ -219,7 +219,7 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
     gaps = np.zeros((4, 6), np.float32)[:, ::2]
     value, kind = InvalidValueError, InvalidTypeError
     at = int(x.__array_interface__["data"][0])
-    twelve = f"its memory at {at:#x} has 0 to 11, in elements of 4 bytes"
+    twelve = f"its memory at {at:#x} has only 0 to 11, in elements of 4 bytes"
     return {
         "dtype of an array": (
             lambda: cute.copy(x, y, dtype="int8"),
@@ -241,17 +241,17 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str]]:
         "reach": (
             lambda: cute.copy((x, Layout(12, 2)), y),
             value,
-            f"the source layout reaches the offsets 0 to 22; {twelve}",
+            f"the source layout has the offsets 0 to 22, but {twelve}",
         ),
         "reach below": (
             lambda: cute.copy((x, Layout(12, -1)), y),
             value,
-            f"the source layout reaches the offsets -11 to 0; {twelve}",
+            f"the source layout has the offsets -11 to 0, but {twelve}",
         ),
         "one too many": (
             lambda: cute.copy((x, Layout((2, 6), (7, 1))), y),
             value,
-            f"the source layout reaches the offsets 0 to 12; {twelve}",
+            f"the source layout has the offsets 0 to 12, but {twelve}",
         ),
         "overlap": (
             lambda: cute.copy(memory[:12], memory[11:23]),
@@ -342,9 +342,9 @@ def test_layouts_of_four_bits_stay_in_their_memory() -> None:
     assert cute.copy((memory, Layout(8)), (there, Layout(8)), dtype="int4").equal
     with pytest.raises(InvalidValueError) as caught:
         cute.copy((memory, Layout((2, 4), (1, 3))), (there, Layout(8)), dtype="int4")
-    assert "reaches the offsets 0 to 10; " in caught.value.headline
-    assert caught.value.headline.endswith("has 0 to 7, in elements of 4 bits")
-    with pytest.raises(InvalidValueError, match="reaches the offsets 0 to 9; "):
+    assert "has the offsets 0 to 10, " in caught.value.headline
+    assert caught.value.headline.endswith("has only 0 to 7, in elements of 4 bits")
+    with pytest.raises(InvalidValueError, match="has the offsets 0 to 9, "):
         cute.copy((memory, Layout(10)), (there, Layout(10)), dtype="int4")
 
 

@@ -188,7 +188,7 @@ def test_sixteen_modes_are_copied_and_seventeen_refused() -> None:
             Layout(12),
             Layout((3, 5)),
             InvalidValueError,
-            "the source has 12 elements, the destination 15",
+            "the source has 12 elements and the destination 15",
         ),
         (Layout(6), Layout((3, 2), (1, 2)), InvalidValueError, "the destination overlaps itself"),
         (Layout(6), Layout((3, 2), (1, 0)), InvalidValueError, "the destination overlaps itself"),
@@ -198,7 +198,7 @@ def test_sixteen_modes_are_copied_and_seventeen_refused() -> None:
             InvalidValueError,
             "the source layout has offsets beyond 2**60 elements",
         ),
-        (Layout(4), Layout((2, 2), (1, -(1 << 60))), InvalidValueError, "the destination layout reaches beyond"),
+        (Layout(4), Layout((2, 2), (1, -(1 << 60))), InvalidValueError, "the destination layout has offsets beyond"),
         ("4:1", Layout(4), InvalidTypeError, "the source must be a layout, got str '4:1'"),
         (Layout(4), 4, InvalidTypeError, "the destination must be a layout, got int 4"),
         (
@@ -306,8 +306,8 @@ def test_pairings_of_four_bits(nibbles: tuple[str, str], flips: tuple[int, int],
 @pytest.mark.parametrize(
     ("nibbles", "error", "text"),
     [
-        (("low",), InvalidValueError, "must be a pair, for the source and the destination"),
-        (("low", "low", "low"), InvalidValueError, "must be a pair, for the source and the destination"),
+        (("low",), InvalidValueError, "must be a pair for (source, destination)"),
+        (("low", "low", "low"), InvalidValueError, "must be a pair for (source, destination)"),
         (("low", "up"), InvalidValueError, "an order of nibbles is 'up'; must be one of 'low', 'high'"),
         (("low", 1), InvalidTypeError, "an order of nibbles"),
         ("low", InvalidTypeError, "nibbles"),
@@ -321,5 +321,5 @@ def test_orders_of_nibbles_that_are_none(nibbles: Any, error: type[Exception], t
 
 @pytest.mark.parametrize(("dtype", "bits"), [("float6_e2m3fn", 6), ("uint1", 1), ("int2", 2)])
 def test_widths_that_no_copy_moves(dtype: str, bits: int) -> None:
-    with pytest.raises(InvalidValueError, match=f"has {bits} bits per element; a copy moves 4 bits, or 1, 2"):
+    with pytest.raises(InvalidValueError, match=f"has {bits} bits per element; must have 4 bits, or 1, 2"):
         pair_elements(Layout(8), Layout(8), dtype)

@@ -88,7 +88,7 @@ def test_what_is_refused() -> None:
         cute.copy(x, x.copy(), dtype="int4")
     with pytest.raises(
         InvalidValueError,
-        match=r"reaches the offsets 0 to 16; its memory at 0x[0-9a-f]+ has 0 to 15, in elements of 4 bits",
+        match=r"has the offsets 0 to 16, but its memory at 0x[0-9a-f]+ has only 0 to 15, in elements of 4 bits",
     ):
         cute.copy((x, Layout(17)), (np.zeros(9, np.uint8), Layout(17)), dtype="int4")
     with pytest.raises(
@@ -96,7 +96,7 @@ def test_what_is_refused() -> None:
     ):
         cute.copy((x[:6], Layout(1)), (x[:6].copy(), Layout(1)), dtype="float32")
     for few in ((), ("low",), ("low", "low", "high")):
-        with pytest.raises(InvalidValueError, match="must be a pair, for the source and the destination"):
+        with pytest.raises(InvalidValueError, match="must be a pair for "):
             cute.plan_copy(Layout(8), Layout(8), "int4", nibbles=few)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="an order of nibbles"):
         cute.plan_copy(Layout(4), Layout(4), "int4", nibbles=("low", "big"))

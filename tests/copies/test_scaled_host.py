@@ -311,27 +311,30 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         "rows of blocks": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(axis=0)), form, "host", rows=[0]),
             value,
-            "rows can't index a ScaledTensor with blocks of 32 rows; must be (M, K) with one row per block, not transposed",
+            "rows can't index a ScaledTensor with blocks of 32 rows; "
+            "must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of a transposed one": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(transposed=True)), form, "host", rows=[0]),
             value,
-            "rows can't index a ScaledTensor with blocks of 1 rows; must be (M, K) with one row per block, not transposed",
+            "rows can't index a ScaledTensor with blocks of 1 rows; "
+            "must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of a batch": (
             lambda: scaled_copy(cute.copy(numbers((2, 40, 96)), form), form, "host", rows=[0]),
             value,
-            "rows can't index a ScaledTensor with blocks of 1 rows; must be (M, K) with one row per block, not transposed",
+            "rows can't index a ScaledTensor with blocks of 1 rows; "
+            "must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "rows of an order of its size": (
             lambda: scaled_copy(cute.copy(x, formats.mxfp8(scales="ragged((0, 40))")), form, "host", rows=[0]),
             *(
                 value,
-                "the scales are stored in the order ragged(cu_seqlens=(0, 40)), "
-                "which has no rows of a fixed size; must be an order of any size",
+                "the order of the scales, ragged(cu_seqlens=(0, 40)), "
+                "has no rows of a fixed size; must be an order for any size",
                 None,
                 None,
             ),
@@ -339,7 +342,8 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         "into rows of blocks": (
             lambda: scaled_copy(x, cute.copy(x, formats.mxfp8(axis=0)), "host", into_rows=[0]),
             value,
-            "into_rows can't index a ScaledTensor with blocks of 32 rows; must be (M, K) with one row per block, not transposed",
+            "into_rows can't index a ScaledTensor with blocks of 32 rows; "
+            "must be (M, K) with one row per block, not transposed",
             *(None, None),
         ),
         "shape": (

@@ -257,8 +257,8 @@ def test_copies_are_what_numpy_makes(shape: tuple[int, int], tile: tuple[int, in
     if spill:
         assert result.warnings[0] == (
             f"rows of {shape[1] * x.itemsize} bytes are not a multiple of 16, "
-            f"and stores write up to {spill} bytes behind "
-            "each row; copied through a padded buffer"
+            f"and stores write up to {spill} bytes after "
+            "each row, so the copy uses a padded buffer"
         )
 
 
@@ -401,7 +401,7 @@ def test_a_tile_by_index_by_coordinate_and_by_default() -> None:
         (
             lambda: copy(make_tma_copy("SM90_TMA_STORE", X, make_smem_layout("K", "128B", "uint16", (32, 64))), X),
             InvalidValueError,
-            "copy takes an atom of a tile load, got ",
+            "copy needs an atom of a tile load, got ",
         ),
         (lambda: copy(None, X), CuteError, ""),
     ],

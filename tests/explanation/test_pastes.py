@@ -175,7 +175,7 @@ def test_encodings_of_other_gpus_and_tiles_that_do_not_fit() -> None:
     assert "an encoding for other GPUs" in other and "\nWrong" not in other
     shared = "#s = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>\n"
     small = cute.explain(f"{shared}%0 = ttg.local_alloc : () -> !ttg.memdesc<3x4x64xf16, #s, #smem, mutable>")
-    assert "Wrong\n  a tile of 4 x 64: the tile has 4 rows; the swizzle needs 8" in small
+    assert "Wrong\n  a tile of 4 x 64: the tile has 4 rows, but the swizzle needs 8" in small
     fitting = cute.explain(f"{shared}%0 = ttg.local_alloc : () -> !ttg.memdesc<3x8x64xf16, #s, #smem, mutable>")
     assert "for a tile of 8 x 64, as CuTe writes it: Sw<3,3,3> o _0 o (_8,_64):(_64,_1)" in fitting
 

@@ -272,7 +272,7 @@ def _refusals() -> list[tuple[str, Any]]:
         ("must be a numpy array", lambda: cute.copy([[1.0]], formats.mxfp8())),
         ("each at least 1", lambda: cute.copy(np.zeros((0, 4), np.float32), formats.mxfp8())),
         ("backend", lambda: cute.copy(x, formats.mxfp8(), backend="emulator")),
-        ("both given", lambda: cute.copy(x, formats.mxfp8(), rows=[0], pages=[0])),
+        ("can't be combined", lambda: cute.copy(x, formats.mxfp8(), rows=[0], pages=[0])),
         ("tensor scale", lambda: cute.copy(cute.copy(x, formats.nvfp4()), cute.copy(2 * x, formats.nvfp4()))),
         ("has the shape", lambda: cute.copy(x[:5], scaled)),
         ("data has the shape", lambda: ScaledTensor(scaled.data[:, :64], scaled.scales, scaled.format, None, (40, 96))),
@@ -286,7 +286,7 @@ def _refusals() -> list[tuple[str, Any]]:
         ("packing", lambda: formats.mxfp4(packing="dense")),
         ("M = 0", lambda: formats.mxfp8().scale_layout(0, 32)),
         ("M must be a size", lambda: formats.mxfp8().scale_layout(1.5, 32)),
-        ("has no 'element'", lambda: formats.nvfp4().with_(element="e4m3")),
+        ("has no option 'element'", lambda: formats.nvfp4().with_(element="e4m3")),
     ]
 
 

@@ -132,7 +132,7 @@ def test_nan_scales_are_named() -> None:
     made = cute.copy(x, formats.mxfp8())
     found = formats.check(made.data, made.scales, made.format, (64, 64))
     assert [d.rule for d in found] == ["nan_scale"]
-    assert "row and block (3, 1)" in found[0].message
+    assert "(row, block) (3, 1)" in found[0].message
 
 
 def test_padding_of_the_data() -> None:

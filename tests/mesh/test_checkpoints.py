@@ -221,7 +221,7 @@ def test_every_tensor_without_a_pattern_is_listed(tmp_path: Path) -> None:
         names = ("a.q_proj.weight", "a.down_proj.weight", "a.other")
         shard = {name: np.full((2, 2), rank, np.float32) for name in names}
         safetensors.save_file(shard, tmp_path / "eight" / f"{rank}.safetensors")
-    with pytest.raises(InvalidValueError, match="no pattern matches these tensors; nothing is written") as caught:
+    with pytest.raises(InvalidValueError, match="no pattern matches these tensors, so nothing is written") as caught:
         reshard(read_plan(path))
     assert [one.fixes for one in vars(caught.value)["diagnostics"]] == [
         ('"a.down_proj.weight" = "row-parallel"',),

@@ -84,7 +84,7 @@ def test_pieces_of_all_parts_are_each_index_once(seed: int) -> None:
         (lambda: SectionedShard(0, (4, -1)).pieces(3, 2, 1), r"sections[1] = -1; must be at least 0"),
         (
             lambda: SectionedShard(0, (4, 1)).pieces(6, 2, 1),
-            "the sections have 5 elements; must have 6, as the dimension",
+            "the sections have 5 elements; must have 6, like the dimension",
         ),
         (
             lambda: BlockCyclic(0, 1).pieces(((1 << 22) + 1) * 2, 2, 1),
@@ -340,7 +340,7 @@ def test_explanations_list_devices() -> None:
         (
             lambda: distribute(8, 2, [Shard(0)]).holders((8,)),
             InvalidValueError,
-            "the coordinate[0] = 8; must be below 8",
+            "coordinate[0] = 8; must be below 8",
         ),
         (lambda: distribute(8, 2, [Shard(0)]).local_shape(2), InvalidValueError, "the device is 2; must be 0 to 1"),
         (
@@ -351,7 +351,7 @@ def test_explanations_list_devices() -> None:
         (
             lambda: ShardedLayout(Layout((1 << 24) + 1, E(1)), 1),
             InvalidValueError,
-            "the dimension has 16777217 elements in arbitrary order; at most 16777216 can be looked up",
+            "the dimension has 16777217 elements in arbitrary order; must have at most 16777216 for a lookup",
         ),
         (
             lambda: ShardedLayout(Layout(4, E(2)), 4),

@@ -106,7 +106,7 @@ def test_one_process_gives_its_own_parts_alone() -> None:
     assert said({0: sources()[0]}, {0: goals()[0]}, only=0) == []
     assert said({}, {2: goals()[2]}, only=2) == []  # the source has no device 2
     assert said({}, {0: goals()[0]}, only=0) == [("mesh-device", "sources[0] is missing; its part has 12 elements")]
-    text = "sources has an array for device 1; this process is rank 0, and passes only its own"
+    text = "sources has an array for device 1, but this process is rank 0, and must pass only its own"
     assert said(sources(), {0: goals()[0]}, only=0) == [("mesh-device", text)]
 
 
@@ -156,7 +156,7 @@ def test_layouts_that_put_two_elements_at_one_place() -> None:
     memory = {d: np.zeros(elements_of(same, d), np.int32) for d in range(3)}
     found = check_memory(NumpyElements(plan.dtype), plan, sources(), memory, None)
     assert [one.message for one in found] == [
-        f"destinations[{d}]: its local layout (4,2):(1,3) maps two elements to one offset" for d in range(3)
+        f"the local layout of destinations[{d}], (4,2):(1,3), maps two elements to one offset" for d in range(3)
     ]
     back = redistribute(same, PLAN.source, "int32")  # a source is only read
     assert check_memory(NumpyElements(plan.dtype), back, memory, sources(), None) == []

@@ -255,7 +255,7 @@ def test_layouts_that_are_no_memory() -> None:
         redistribute(plain, backwards, "int32").run(values)
     same = distribute(4, 1, [Replicate()], local=Layout(4, 0))
     with pytest.raises(
-        InvalidValueError, match=r"destinations\[0\]: its local layout 4:0 maps two elements to one offset"
+        InvalidValueError, match=r"the local layout of destinations\[0\], 4:0, maps two elements to one offset"
     ):
         redistribute(plain, same, "int32").run(values)
     assert redistribute(same, plain, "int32").run({0: np.full(1, 7, np.int32)})[0].tolist() == [7] * 4
@@ -274,7 +274,7 @@ def test_groups_are_of_devices() -> None:
 
 
 def test_what_has_no_plan() -> None:
-    with pytest.raises(LayoutError, match="the source and the destination are tensors of different shapes"):
+    with pytest.raises(LayoutError, match="the source and the destination have different shapes"):
         redistribute(distribute(4, 2, [Shard(0)]), distribute(5, 2, [Shard(0)]), "f32")
     with pytest.raises(LayoutError, match="holds sums, not summands"):
         redistribute(distribute(4, 2, [Shard(0)]), distribute(4, 2, [Partial()]), "f32")

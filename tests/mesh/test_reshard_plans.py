@@ -182,7 +182,7 @@ def test_rows_of_fused_weights() -> None:
     assert KvHeads(8).whole_rows([16] * 4) == 64
     assert KvHeads(4).sections(32) == (Section("kv", 32, 4, True),)
     for call, text in (
-        (lambda: Sections((4, 2)).sections(7), "the sections have 6 elements; must have 7, as the dimension"),
+        (lambda: Sections((4, 2)).sections(7), "the sections have 6 elements; must have 7, like the dimension"),
         (lambda: qkv.whole_rows([47] * 8), "the weight has 47 rows; must have 4 + 2 x 1 heads of a rank, of one size"),
         (
             lambda: FusedQkv(32, 4, 4).whole_rows([48] * 8),
@@ -245,7 +245,7 @@ def test_parts_of_a_tensor() -> None:
             ("SectionedShard(0, (4, 8))", "gate-up"),
             "two modes of the mesh divide the rows, but only SectionedShard may be",
         ),
-        (("SectionedShard(0, (4, 9))", "Shard(1)"), "the sections have 13 elements; must have 12, as the dimension"),
+        (("SectionedShard(0, (4, 9))", "Shard(1)"), "the sections have 13 elements; must have 12, like the dimension"),
     ):
         with pytest.raises(InvalidValueError) as caught:
             side((2, 2), *texts).parts("x", (12, 8))

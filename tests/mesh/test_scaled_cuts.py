@@ -61,7 +61,7 @@ def test_parts_of_any_division_join_again() -> None:
         assert again.data.tobytes() == whole.data.tobytes() and again.scales.tobytes() == whole.scales.tobytes()
         if len(holds) > 1 and not isinstance(placements[-1], Replicate):
             del parts[holds[-1]]
-            with pytest.raises(InvalidValueError, match=f"device {holds[-1]} has no part, but it holds"):
+            with pytest.raises(InvalidValueError, match=f"the part of device {holds[-1]} is missing"):
                 cut.join(parts)
 
 
@@ -82,8 +82,8 @@ def test_parts_of_another_format_shape_or_scale_are_refused() -> None:
     plain = cute.copy(X[:32], formats.mxfp8(scales="linear"))
     with pytest.raises(InvalidValueError) as caught:
         cut.join({0: plain, 1: parts[1]})
-    assert caught.value.headline == f"a tensor of shape (32, 256) in {plain.format}; must be (32, 256) in {form}"
-    with pytest.raises(InvalidValueError, match=r"a tensor of shape \(64, 256\)"):
+    assert caught.value.headline == f"the tensor has shape (32, 256) in {plain.format}; must have (32, 256) in {form}"
+    with pytest.raises(InvalidValueError, match=r"the tensor has shape \(64, 256\)"):
         cut.redistribute({0: whole, 1: parts[1]}, cut)
     rule = formats.mxfp8(scales="linear", rule="ceil")
     cute_rule = ScaledSharding(distribute((64, 256), 2, [Shard(0)]), formats.mxfp8(scales="linear"))
@@ -222,7 +222,7 @@ def test_cuts_of_every_device_are_listed() -> None:
         (
             distribute((64, 64), 2, [Partial()]),
             formats.mxfp8(),
-            "Partial is not supported: the devices hold summands, but a block has one scale, that of its sum",
+            "Partial is not supported, because the devices hold summands, and a block has only one scale, for the sum",
         ),
     ],
 )

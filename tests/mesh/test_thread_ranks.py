@@ -206,7 +206,7 @@ def test_what_any_rank_finds_all_raise() -> None:
         assert [d.message for d in one.diagnostics] == [
             f"rank {r}: sources[{r}] must be a numpy array, got list" for r in (1, 2)
         ]
-        assert one.headline.startswith("2 problems on 3 ranks; no data was moved")
+        assert one.headline.startswith("there are 2 problems on 3 ranks, so no data was moved")
 
 
 def test_a_rank_with_another_plan_is_named_by_all() -> None:

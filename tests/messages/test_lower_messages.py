@@ -292,7 +292,7 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "cp.async.bulk.tensor.2d.global.shared::cluster.bulk_group [%rd1, {%r10, %r11}], [%r1];",
             "sm_90a",
-            "state space .global.shared::cluster; cp.async.bulk.tensor (store) takes .global.shared::cta",
+            "the state space is .global.shared::cluster; cp.async.bulk.tensor (store) needs .global.shared::cta",
         ),
         (
             "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r10}], [%r2];",
@@ -308,7 +308,7 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "mbarrier.arrive.shared::cluster.b64 %rd2, [%r1];",
             "sm_90a",
-            "an arrival on the barrier of another CTA returns no state: write the sink _",
+            "an arrival on the barrier of another CTA returns no state, so write the sink _",
         ),
         (
             "multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;",
@@ -323,7 +323,7 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         (
             "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group.bulk_group [%rd1, {%r10}], [%r1];",
             "sm_90",
-            ".bulk_group after .bulk_group: at most one completion is allowed",
+            ".bulk_group follows .bulk_group, but at most one completion is allowed",
         ),
     ],
 )

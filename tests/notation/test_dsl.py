@@ -59,7 +59,7 @@ def test_copy_atoms_come_back_with_their_reference() -> None:
     [
         (lambda: to_dsl(Layout((4, 2))), LayoutError, "CuTe DSL prints ? for a number that is known only at run"),
         (lambda: to_dsl(cute.copy_atom("DefaultCopy", "uint8")), LayoutError, "no name for"),
-        (lambda: to_dsl(4), InvalidTypeError, "to_dsl takes"),  # type: ignore[arg-type]
+        (lambda: to_dsl(4), InvalidTypeError, "to_dsl needs"),  # type: ignore[arg-type]
         (lambda: from_dsl("(?,8):(8,1)"), ParseError, "position"),
         (lambda: from_dsl("4"), InvalidTypeError, "from_dsl reads"),
         (lambda: from_dsl("Tiled Copy\n  Tiler MN: (8:1)\n"), ParseError, "expected a line"),
@@ -84,7 +84,7 @@ MMA_ATOM = to_dsl(cute.mma_atom("SM80_16x8x16_F32F16F16F32_TN"))
         (COPY_ATOM.replace("Dst", "Dist"), "", "expected a line TV Layout Dst:"),
         (MMA_ATOM[: MMA_ATOM.index("  TV Layout C")], "", "expected a line TV Layout C:"),
         ("\n" + MMA_ATOM.replace("32:1", "32:2"), "32:2", "CuTe has no MMA atom with these layouts"),
-        (f"Tiled MMA\n  Thr Layout VMNK: (32,1,?\n{MMA_ATOM}", "(32,1,?", "knows only at run time"),
+        (f"Tiled MMA\n  Thr Layout VMNK: (32,1,?\n{MMA_ATOM}", "(32,1,?", "known only at run time"),
     ],
 )
 def test_errors_are_at_their_place(text: str, begin: str, expected: str) -> None:

@@ -130,7 +130,7 @@ def test_a_thread_of_a_tiled_operation_reads_back() -> None:
 @pytest.mark.parametrize("encoding", [BLOCKED, parse_triton_encoding(SHARED)], ids=["blocked", "shared"])
 @pytest.mark.parametrize("shape", [(64,), (64, 64, 64)])
 def test_a_tile_has_the_dimensions_of_its_encoding(encoding: Any, shape: tuple[int, ...]) -> None:
-    with pytest.raises(LayoutError, match=f"^the tile has {len(shape)} dimensions, the encoding 2"):
+    with pytest.raises(LayoutError, match=f"^the tile has {len(shape)} dimensions and the encoding 2; must be equal"):
         encoding.linear(shape)
 
 
@@ -181,7 +181,7 @@ def test_one_shared_memory_is_a_layout_and_several_are_none() -> None:
 
     assert made(()).to_layout() == static(Layout((4,)))
     with pytest.raises(
-        LayoutError, match="CuTe can express the shared memory of one block only; this layout has several blocks"
+        LayoutError, match="CuTe can express the shared memory of only one block, but this layout has several blocks"
     ):
         made(((4,),)).to_layout()
 

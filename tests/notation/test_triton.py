@@ -226,11 +226,11 @@ def test_explain_and_parse_find_them() -> None:
         (Layout((4, 2), (1, 2)), (4, 2), LayoutError, "share a bit"),
         (Layout((4, 2)), (2, 2), LayoutError, "an index lies beyond the tile"),
         (Layout((4, 2)), (3, 4), LayoutError, "powers of two"),
-        (Layout((2, 2, 2, 2)), (16,), LayoutError, "has modes (thread, value)"),
-        (ComposedLayout(Swizzle(0, 4, 3), Int(8), Layout((4, 2))), (4, 4), LayoutError, "maps 0 to 0"),
+        (Layout((2, 2, 2, 2)), (16,), LayoutError, "must have modes (thread, value)"),
+        (ComposedLayout(Swizzle(0, 4, 3), Int(8), Layout((4, 2))), (4, 4), LayoutError, "must map 0 to 0"),
         (Layout((8, 8), (16, 1)), None, LayoutError, "not a bijection"),
         (Layout((4, 2)), "tile", InvalidTypeError, "tile"),
-        ("(4,2):(1,4)", (4, 2), InvalidTypeError, "takes a layout"),
+        ("(4,2):(1,4)", (4, 2), InvalidTypeError, "needs a layout"),
     ],
 )
 def test_what_has_no_bases(layout: object, tile: object, error: type[CuteError], text: str) -> None:
@@ -245,7 +245,7 @@ def test_what_has_no_bases(layout: object, tile: object, error: type[CuteError],
         ((("offset", ((1, 0), (0, 0))),), "not a bijection"),
         (
             (("offset", ((1, 0), (0, 1))), ("block", ((0, 0),))),
-            "CuTe can express the shared memory of one block only; this layout has several blocks",
+            "CuTe can express the shared memory of only one block, but this layout has several blocks",
         ),
         (
             (("register", ((1, 0),)), ("column", ((0, 1),))),

@@ -89,7 +89,7 @@ def test_the_first_answers_are_in_the_page() -> None:
 
 FIXED = [
     ("gmem_ptr[16b](0x2000) o (1024,512):(512,_1)", "gmem", None),
-    ("64x64", "tile", "no tile of its own"),
+    ("64x64", "tile", "leave the tile empty"),
     ("Sw<3,4,3> o (_128,_64):(_64,_1)", "smem", "with its offset: Sw<3,4,3> o smem_ptr[16b](unset) o (_128,"),
     ("((2,2),4):((1,8),2)", "smem", "a tile of 4x8"),
     ("fp8", "dtype", "float8_e4m3fn"),
@@ -152,14 +152,14 @@ def test_what_is_too_large_is_refused_with_its_bound(tab: str, inputs: dict[str,
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ([], "a query is a JSON object"),
+        ([], "a query must be a JSON object"),
         ({"tab": "x"}, "unknown tab 'x'"),
         ({"tab": 1}, "unknown tab 1"),
-        ({"inputs": []}, "inputs are texts by name"),
-        ({"inputs": {"layout": 1}}, "inputs are texts by name"),
+        ({"inputs": []}, "inputs must be texts by name"),
+        ({"inputs": {"layout": 1}}, "inputs must be texts by name"),
         ({"inputs": {"x": ""}}, "unknown field 'x'"),
         ({"part": "x"}, "unknown part 'x'"),
-        ({"inputs": {"layout": "1" * 2001}}, "layout has 2001 characters; at most 2000 are read"),
+        ({"inputs": {"layout": "1" * 2001}}, "layout has 2001 characters; must have at most 2000"),
     ],
 )
 def test_queries_that_are_none(query: Any, words: str) -> None:
@@ -207,7 +207,7 @@ def test_the_command_writes_the_page(capsys: pytest.CaptureFixture[str], tmp_pat
     assert main(["draw", "--html", "--interpreter", "-", "--out", str(tmp_path / "a.svg")]) == 2
     assert "the name of a page must end in .html" in capsys.readouterr().err
     assert main(["draw", "4:1", "--interpreter", "-"]) == 2
-    assert "--interpreter is for --html without a text" in capsys.readouterr().err
+    assert "--interpreter needs --html without a text" in capsys.readouterr().err
 
 
 def test_html_of_a_picture_is_still_a_page_of_pictures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -231,8 +231,8 @@ def test_the_report_says_what_it_did_not_judge() -> None:
         "not judged: 1 instruction: mbarrier.bogus.b64: no row of the instruction table covers it; line 15",
         "not judged: 1 multicast load: mask: known at run time; line 14",
         "not judged: 1 multicast load: scope: the barrier may be initialised in another function; line 14",
-        "not judged: 1 transfer: extent: whether the box fits into its buffer in shared memory; line 14",
-        "not judged: order of threads: what other threads and CTAs do between two instructions of a thread",
+        "not judged: 1 transfer: extent: it is not known whether the box fits in its buffer in shared memory; line 14",
+        "not judged: order of threads: the actions of other threads and CTAs between two instructions of a thread",
     ]
     assert str(check_program(kernel())) == (
         "sm_90a: 0 instructions of the rules\nnothing to judge: no instruction that the rules are about\n"

@@ -94,7 +94,7 @@ def test_words_of_an_unrolled_ring() -> None:
     ]
     assert [line for line in said if "(bytes)" in line or "change" in line] == [
         "judged: 27 instructions, 5 barriers (bytes), 13 shared-memory addresses (alignment)",
-        "not judged: 1 change: not assembled: assemble=True was not asked for; "
+        "not judged: 1 change: not assembled: assemble=True was not requested; "
         "lines 62, 72, 81, 90, 142, 175, 209, 243 and 1 more",
     ]
 
@@ -184,15 +184,15 @@ def test_two_threads_may_expect_what_one_loads() -> None:
             (EXPECT, LOAD.replace("2048", "%r9")),
             "1 barrier: copies at line 15 complete on it; the number of bytes is known only at run time",
         ),
-        ((INIT,), "1 barrier: arrival count: how many threads arrive is known at run time; line 14"),
+        ((INIT,), "1 barrier: arrival count: the number of arriving threads is known only at run time; line 14"),
         (
             ("mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], %r9;",),
-            "1 wait: parity: the phase that a wait means depends on the phases before it; line 14",
+            "1 wait: parity: the phase that a wait waits for depends on the earlier phases; line 14",
         ),
         (
             ("ld.shared.u32 %r9, [%r2];", LOAD.replace("[%r1]", "[%r9]")),
-            "1 shared-memory address: alignment: declarations and constants do not say whether the destination is a "
-            "multiple of 16 bytes; line 15",
+            "1 shared-memory address: alignment: declarations and constants do not show whether "
+            "the address of the destination is a multiple of 16 bytes; line 15",
         ),
         (
             (STORE, "@%p1 bra L;", COMMIT, WAIT, "L:"),

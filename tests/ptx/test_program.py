@@ -53,7 +53,7 @@ def test_what_the_machine_refuses_is_passed_over(body: str) -> None:
     ("text", "said"),
     [
         (f"{HEAD}.entry k() {{ ret }} .entry l() {{ ret; }}", "line 3: 'ret' has no semicolon"),
-        (f"{HEAD}.entry k() {{ bra NOWHERE; }}", "line 3: branch to 'NOWHERE'"),
+        (f"{HEAD}.entry k() {{ bra NOWHERE; }}", "line 3: the branch goes to 'NOWHERE'"),
         (f"{HEAD}.entry k() {{", "never closed"),
         ("nothing of PTX", "not a PTX module: the .version line is missing"),
         (".version 9.0\nret;", "not a PTX module: the .target line is missing"),

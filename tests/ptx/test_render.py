@@ -108,7 +108,7 @@ def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
         ("load", {"dim": 2, "mode": "im2col"}, {}, "the im2col modes require 3d to 5d"),
         ("load", {"dim": 3, "mode": "tile::gather4"}, {}, "tile::gather4 and tile::scatter4 require 2d"),
         ("load", {"dim": 6}, {}, "load: dim = 6"),
-        ("load", {"dim": 2, "cta_group": True}, {}, "True; a slot with several choices needs the name of one"),
+        ("load", {"dim": 2, "cta_group": True}, {}, "True, but a slot with several choices needs the name of one"),
         (
             "load",
             {"dim": 2, "dst": "shared::cta", "multicast": True},

@@ -89,9 +89,9 @@ def test_a_cover_says_what_it_counted() -> None:
     found = coverage(atom, [0, 0])
     assert str(found) == (
         "2048 of 4096 elements are missing, the first at (0, 32)\n2048 of 4096 elements are repeated, the first "
-        "at (0, 0)\njudged: 2 tiles, 2 loads, 4096 elements\nnot judged: order: when and by which CTA each tile "
-        "is loaded, and what waits for it\nnot judged: shared memory: where each tile lies, and whether it is "
-        "read before the next one overwrites it"
+        "at (0, 0)\njudged: 2 tiles, 2 loads, 4096 elements\nnot judged: order: when each tile is loaded, by "
+        "which CTA, and what waits for it\nnot judged: shared memory: the position of each tile, and whether it is "
+        "read before the next tile overwrites it"
     )
     assert str(coverage(atom)).startswith("4096 elements, each loaded once\njudged: 2 tiles, 2 loads, 4096 elements\n")
     assert found.check().scope == found.scope and not coverage(atom).check().scope.complete

@@ -138,7 +138,7 @@ def test_the_name_of_a_scaled_instruction() -> None:
 
 
 def test_what_the_table_does_not_cover() -> None:
-    with pytest.raises(UnknownFactError, match=r"the instruction table has no row with the opcode of mov\.b32"):
+    with pytest.raises(UnknownFactError, match=r"the instruction table has no row for the opcode of mov\.b32"):
         examine("mov.b32 %r1, %r2;")
     with pytest.raises(ParseError):
         examine("")

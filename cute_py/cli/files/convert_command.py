@@ -79,7 +79,9 @@ def _format(options: argparse.Namespace) -> Any:
         plain = None
     if plain is not None:
         if options.scales is not None:
-            raise InvalidValueError(f"--scales {given(options.scales)} of {plain.name}, which has no scales")
+            raise InvalidValueError(
+                f"--scales {given(options.scales)} can't be used with {plain.name}, which has no scales"
+            )
         return plain
     form = parse_format(options.to)
     if options.scales is not None:

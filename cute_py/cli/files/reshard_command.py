@@ -1,4 +1,4 @@
-"""`cute-py reshard`: shards in .safetensors files of one mesh into those of another."""
+"""`cute-py reshard`: convert the shards of one mesh in .safetensors files to the shards of another."""
 
 from __future__ import annotations
 
@@ -61,10 +61,12 @@ def register(command: argparse.ArgumentParser) -> None:
         type=_memory,
         default=1 << 30,
         metavar="BYTES",
-        help="bytes of files that are mapped at once, such as 1G, 512M or 64K",
+        help="the most bytes of files to map at once, such as 1G, 512M or 64K",
     )
     command.add_argument(
-        "--force", action="store_true", help="write byte-identical shards as parts; exit with 0 despite warnings"
+        "--force",
+        action="store_true",
+        help="accept byte-identical shards as different parts, and exit with 0 despite warnings",
     )
     command.add_argument("--strict", action="store_true", help="exit with 1 if a placement was not judged")
     json_option(command, _reshard)

@@ -28,7 +28,8 @@ def register(command: argparse.ArgumentParser) -> None:
 
 
 def skill_files() -> dict[str, bytes]:
-    """Name in the folder -> content. Programs are kept as texts here: they are no modules of this package."""
+    """The content of each file, by its name in the folder. Programs are kept as texts, because they are not modules of
+    this package."""
     root = files("cute_py.cli.files") / "skill"
     found = {"SKILL.md": (root / "SKILL.md").read_bytes()}
     for one in sorted((root / "examples").iterdir(), key=lambda path: path.name):

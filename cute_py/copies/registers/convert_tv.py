@@ -1,15 +1,15 @@
 """Convert registers from one thread-value layout to another, by moves in a thread, shuffles in a warp, or shared
 memory.
 
-    source        (thread, value) -> element         the thread and value that hold each element before destination
-    (thread, value) -> element         the thread and value that hold each element after
+    source        (thread, value) -> element         the thread and value that hold each element before
+    destination   (thread, value) -> element         the thread and value that hold each element after
 
 Values lie in a thread's 32-bit registers in order, the first in the low bits: a register holds two values of 16 bits,
 and a value of 64 bits takes two registers. The methods are tried in this order:
 
-1. moves: every thread already has its elements, and all threads move them in the same way, so registers are renamed 2.
-shuffles (`lanes`): the conversion is linear over F2, and no element leaves its warp 3. shared memory (`shared`): all
-other conversions, and those for which shared memory takes fewer cycles than shuffles
+1. moves: every thread already has its elements, and all threads move them in the same way, so registers are renamed
+2. shuffles (`lanes`): the conversion is linear over F2, and no element leaves its warp
+3. shared memory (`shared`): all other conversions, and those for which it takes fewer cycles than shuffles
 
 The text of a conversion is PTX from the registers %s0, %s1, ... to %d0, %d1, ...; `run` runs it on emulated warps, and
 `cuda` returns it as a device function.

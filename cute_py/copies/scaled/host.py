@@ -2,9 +2,9 @@
 
     array        -> Format, tuple of Formats    quantise (each from the same array)
     ScaledTensor -> array                       dequantise
-    ScaledTensor -> Format, ScaledTensor        another order of the scales; the bytes of the data stay array        ->
-    array, cast=True            cast rows=, into_rows=, pages=                   gather, scatter, pages of a cache; -1
-    gives rows of `fill`
+    ScaledTensor -> Format, ScaledTensor        another order of the scales; the bytes of the data stay
+    array        -> array, cast=True            cast
+    rows=, into_rows=, pages=                   gather, scatter, pages of a cache; -1 gives rows of `fill`
 
 The numbers are those of `cute_py.formats`; this module decides which of them a copy needs.
 """

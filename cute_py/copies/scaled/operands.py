@@ -1,9 +1,9 @@
 """The operands of a copy that computes: arrays, scaled tensors and indices as the sides of a plan, with their
 addresses.
 
-array                 a matrix with contiguous rows or columns; other shapes if their leading modes merge ScaledTensor
-the matrix of its data, the address of its scales rows=, into_rows=     this module checks an index in host memory; the
-kernel checks an index on a device
+array                 a matrix with contiguous rows or columns; other shapes if their leading modes merge
+ScaledTensor          the matrix of its data, the address of its scales
+rows=, into_rows=     this module checks an index in host memory; the kernel checks an index on a device
 """
 
 from __future__ import annotations
@@ -254,7 +254,9 @@ def scaled_work(
     if requantize:
         raise refused("requantize=True", "two copies: dequantise, then quantise")
     if rows is not None and pages is not None:
-        raise InvalidValueError("rows and pages were both given; a table of pages is already an index of rows")
+        raise InvalidValueError(
+            "rows and pages can't be combined, because a table of pages is already an index of rows"
+        )
     if pages is not None and into_rows is not None:
         raise refused("pages and into_rows together", "one of them")
     if isinstance(source, ScaledTensor):

@@ -232,8 +232,8 @@ def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
     tile.
 
     Raises:
-        InvalidTypeError: the tile does not consist of sizes and plain layouts. StaticAssertError: the tile has more
-            modes than the tensor.
+        InvalidTypeError: the tile does not consist of sizes and plain layouts.
+        StaticAssertError: the tile has more modes than the tensor.
 
     >>> print(make_cta_v_map((1024, 256, 8), (Int(128), Int(64))))
     (_128,_64):(_1@0,_1@1)

@@ -259,8 +259,9 @@ def first_tile(atom: TileAtom) -> FirstTile:
     """The instructions of the tile at the origin only.
 
     Raises:
-        InvalidTypeError: the atom has no tiles. InvalidValueError: a slot starts at an address that is not a multiple
-            of 128 bytes in shared memory, or inside an element.
+        InvalidTypeError: the atom has no tiles.
+        InvalidValueError: a slot starts at an address that is not a multiple of 128 bytes in shared memory, or inside
+            an element.
     """
     expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
     if not hasattr(atom.plan, "rank"):

@@ -1,20 +1,23 @@
 """Compile the expressions of the tables of rules and bits, over the fields of a request, to functions.
 
 `violations.CHECKS` says `box_dim[i]` must keep the rule 'box', and `fields.FIELDS` that bits 24-31 hold
-`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples: it fixes the number of values of `i`,
-and `RequestForm.function` compiles an expression to a Python function of a request. The same function accepts columns,
-an object whose fields are integers or arrays with one integer per map. So one row of a table applies to one map and to
-many.
+`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples: it fixes the number of values of
+`i`, and `RequestForm.function` compiles an expression to a Python function of a request. The same function accepts
+columns, an object whose fields are integers or arrays with one integer per map. So one row of a table applies to one
+map and to many.
 
 Names in an expression, besides the fields of the request:
 
     rank            number of modes
     bits            bits of one element
     strided         False if all element strides are 1, as in nearly every map; a function for columns does not test it
-    row             elements of one row of the box row_bits        its bits box_size        elements of the box, as the
-    driver counts them: element strides divide each edge, rounded down box_bits        their bits lower, upper
-    corners of an im2col map, W first; an im2col-wide map has one of each first           the innermost spatial mode of
-    an im2col map: 0 with interleave, 1 without spatial         sizes of the spatial modes
+    row             elements of one row of the box
+    row_bits        its bits
+    box_size        elements of the box, as the driver counts them: element strides divide each edge, rounded down
+    box_bits        their bits
+    lower, upper    corners of an im2col map, W first; an im2col-wide map has one of each
+    first           the innermost spatial mode of an im2col map: 0 with interleave, 1 without
+    spatial         sizes of the spatial modes
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
     omitted.
 
     Raises:
-        InvalidTypeError: the data is not a mapping, or a value has the wrong type. InvalidValueError: a kind, key or
-            name is unknown, or a key is missing.
+        InvalidTypeError: the data is not a mapping, or a value has the wrong type.
+        InvalidValueError: a kind, key or name is unknown, or a key is missing.
 
     >>> from_json({"data_type": "bfloat16", "global_address": 0, "global_dim": [64], "global_strides": [],
     ...            "box_dim": [64]}).data_type

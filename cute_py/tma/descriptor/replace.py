@@ -115,9 +115,9 @@ def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
     Returns:
         bytes of the same length; the upper half is unchanged.
     Raises:
-        InvalidTypeError: a value is not an integer. InvalidValueError: the field or ordinal does not exist, or a value
-            does not fit in its register or immediate. UnknownFactError: only later GPUs have the value, and its bits
-            are unknown.
+        InvalidTypeError: a value is not an integer.
+        InvalidValueError: the field or ordinal does not exist, or a value does not fit in its register or immediate.
+            UnknownFactError: only later GPUs have the value, and its bits are unknown.
     Source:
         measured on NVIDIA H200, driver 580.159.04 (2,213 replacements).
 

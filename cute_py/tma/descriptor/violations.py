@@ -59,7 +59,8 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
         arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 are measured, those of later GPUs
             are documented.
     Raises:
-        InvalidTypeError: the object is not a request. InvalidValueError: the architecture is unknown.
+        InvalidTypeError: the object is not a request.
+        InvalidValueError: the architecture is unknown.
 
     >>> [v.argument for v in violations(TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))]
     ['globalStrides[0]', 'boxDim[1]']

@@ -552,7 +552,7 @@ def require_apart(loads: Batch, stores: Batch) -> None:
             shared = max(int(first[index]), int(starts[place[index]]))
             where = next(r for r, (low, high) in zip(loads.memory.ranges, ours, strict=True) if low <= shared < high)
             raise InvalidValueError(
-                "the source and the destination overlap; a copy reads some tiles while it writes others",
+                "the source and the destination overlap, but a copy reads some tiles while it writes others",
                 {"first shared byte of a tile": f"{where.name} + {shared - _host_bytes(where)[0]}"},
             )
 

@@ -101,7 +101,7 @@ def test_the_target_is_what_a_tile_must_fit(op: str) -> None:
             if fits:
                 call(made, arch="sm_120a")
                 continue
-            text = f"the tile needs {rows * 256} bytes{barrier}; a block has at most 101376 bytes of shared memory on sm_120"
+            text = f"the tile needs {rows * 256} bytes{barrier}; a block has at most 101376 bytes of shared memory on"
             with pytest.raises(TmaLimitError, match=text):
                 call(made, arch="sm_120a")
 
