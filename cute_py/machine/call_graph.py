@@ -16,9 +16,9 @@ BUILT_IN: Final = ("vprintf", "__assertfail")
 
 @dataclass(frozen=True, slots=True)
 class CallGraph:
-    """Functions with a body that a kernel may come to, callees before their callers and the kernel last.
+    """Functions with a body that a kernel may reach, callees before their callers and the kernel last.
 
-    recursive: those that can come to themselves. addressed: those that a call through an address may go to.
+    recursive: those that can call themselves. addressed: those that a call through an address may go to.
     """
 
     functions: dict[str, SourceFunction]

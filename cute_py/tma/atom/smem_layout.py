@@ -188,7 +188,7 @@ def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str)
 def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemChoice]:
     """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix, the best first.
 
-    Their atoms are repeated so that one box is as large as it can be: along M or N first for K-major, along K first
+    Their atoms are repeated so that one box is as large as possible: along M or N first for K-major, along K first
     for MN-major.
 
     Raises:
