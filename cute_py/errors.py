@@ -48,7 +48,8 @@ def stated(what: str, value: object) -> str:
     >>> stated("boxDim[0]", 300), stated("the size of a range", "-1 bytes")
     ('boxDim[0] = 300', 'the size of a range is -1 bytes')
     """
-    return f"{what} {'is' if what.startswith(('the ', 'a ', 'an ', 'item ')) else '='} {value}"
+    name = what if isinstance(what, str) else given(what)
+    return f"{name} {'is' if name.startswith(('the ', 'a ', 'an ', 'item ')) else '='} {value}"
 
 
 def shortened(text: str, limit: int = 240) -> str:

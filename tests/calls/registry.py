@@ -29,7 +29,7 @@ MODULES = (
 
 PROTOCOL = "a protocol that other classes fulfil; it has no objects of its own"
 ON_A_GPU = "of an object that only a GPU makes; tests/gpu"
-PREPARED = ("blocks", "check", "kernels", "launch", "machine_launches", "moved", "prepare", "update_graph")
+PREPARED = ("blocks", "check", "kernels", "launch", "machine_launches", "moved", "owned", "prepare", "update_graph")
 
 EXCEPTIONS: dict[str, str] = {
     "IntegerModule": PROTOCOL,
