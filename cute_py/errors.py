@@ -42,7 +42,7 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 'es' if noun.endswith('s') else 's'}"
 
 
-def stated(what: str, value: object) -> str:
+def stated(what: str, value: str | float) -> str:
     """State a value: as an equation after an identifier, as a sentence after a noun phrase.
 
     >>> stated("boxDim[0]", 300), stated("the size of a range", "-1 bytes")

@@ -25,6 +25,8 @@ from cute_py.tma.descriptor.encode import encode
 
 Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
 """Objects that must outlive the launches of a copy."""
+Owned: TypeAlias = LoadedKernel | DeviceBuffer | WaitRecord
+"""Kernels and device memory that a copy made for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ class PreparedCopy:
         """Blocks of each kernel."""
         return tuple(work.blocks for work in self._work)
 
-    def owned(self) -> tuple[object, ...]:
+    def owned(self) -> tuple[Owned, ...]:
         """The kernels and the device memory of this copy, without the arrays: what a captured graph needs to run."""
         buffers = [one for one in self._keep if isinstance(one, DeviceBuffer)]
         records = [one for one in self._records if one is not None]

@@ -35,6 +35,8 @@ from cute_py.torch.arrays import as_numpy, as_torch, torch_dtype, torch_module
 if TYPE_CHECKING:
     import torch
 
+    from cute_py.copies.prepared_copy import Owned
+
     Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 OPERATORS: Final = {
@@ -179,7 +181,7 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
 # ---- a device: `cute.copy` on the current stream
 
 
-_CAPTURED: Final[list[tuple[object, ...]]] = []
+_CAPTURED: Final[list[tuple[Owned, ...]]] = []
 """Kernels and device memory of copies that a CUDA graph holds: its nodes have their addresses, so they live as long as
 the process. The arrays belong to PyTorch, which keeps what its graphs use."""
 

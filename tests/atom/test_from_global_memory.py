@@ -99,5 +99,5 @@ def test_refusals() -> None:
     with pytest.raises(InvalidTypeError, match="the atom of a trace must be a TmaAtom, got int 4"):
         cute.trace(4, (0, 0), WARPS)  # type: ignore[arg-type]
     wide = cute.make_tiled_mma("SM90_64x64x16_F32BF16BF16_SS", (Int(4), Int(1), Int(1)))
-    with pytest.raises(InvalidValueError, match=r"must be whole tiles of the MMA, \(256,16\)"):
+    with pytest.raises(InvalidValueError, match=r"must be a multiple of the tile of the MMA, \(256,16\)"):
         cute.trace(LOAD, (0, 0), wide)

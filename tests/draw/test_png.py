@@ -156,7 +156,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch,
 def test_without_any_font_nothing_is_drawn_without_text(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "resvg_py", SimpleNamespace(svg_to_bytes=lambda **options: b"blank"))
     monospace_family.cache_clear()
-    with pytest.raises(MissingPackageError, match=r"^no font for a \.png: the picture would have no text\n"):
+    with pytest.raises(MissingPackageError, match=r"^no font for a \.png, so the picture would have no text\n"):
         PICTURE.png()
     monospace_family.cache_clear()
 

@@ -114,7 +114,7 @@ def test_the_sizes_in_a_text_decide_which_number_of_scales_is_right() -> None:
     assert "M = 384 and K = 1024 with 32 elements per scale need 12288 scales: 384 rows x 32" in answer
     assert "12288 is the right number, so padding does not help" in answer
     assert "16384 scales belong to K = 1024 and M = 385 to 512, or to no K with M = 384" in answer
-    assert "one run of memory" in answer
+    assert "contiguous memory" in answer
     assert "pad rows" not in answer and "A change that works" not in answer
 
 

@@ -102,7 +102,7 @@ compat = 'newest'; must be one of 'reference', 'tvm-0.27'
     (
         lambda: copy_async(tmem(DEMO).whole(), SMEM.whole(), shape="128x256b"),
         """\
-compat = 'reference' plans 32x128b.warpx4 alone; got 128x256b
+compat = 'reference' plans only 32x128b.warpx4; got 128x256b
   other planners : compat="tvm-0.27" plans every form""",
     ),
     (

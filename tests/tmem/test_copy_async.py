@@ -93,7 +93,7 @@ def test_one_thread_issues(scope: str) -> None:
         ({"shape": "96x128b", "compat": "tvm-0.27"}, "unknown tcgen05.cp shape '96x128b'"),
         ({"shape": "64x128b", "compat": "tvm-0.27"}, "has two multicasts"),
         ({"shape": "128x256b", "multicast": "warpx4", "compat": "tvm-0.27"}, "does not fit tcgen05.cp shape"),
-        ({"shape": "128x256b"}, "compat = 'reference' plans 32x128b.warpx4 alone"),
+        ({"shape": "128x256b"}, "compat = 'reference' plans only 32x128b.warpx4"),
         ({"multicast": "warpx2::02_13"}, "no form has the multicast"),
     ],
 )

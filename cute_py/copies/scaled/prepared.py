@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_items
-from cute_py.copies.prepared_copy import PreparedCopy, Work
+from cute_py.copies.prepared_copy import Owned, PreparedCopy, Work
 from cute_py.copies.scaled.host import ScaledCopyResult
 from cute_py.copies.scaled.operands import (
     ScaledWork,
@@ -50,12 +50,12 @@ class IndexRecord:
     """
 
     def __init__(self, device: Device) -> None:
-        self._buffer = DeviceBuffer(device, 8)
-        self._buffer.fill(0xFF)
+        self.buffer = DeviceBuffer(device, 8)
+        self.buffer.fill(0xFF)
 
     @property
     def address(self) -> int:
-        return self._buffer.address
+        return self.buffer.address
 
     def check(self, names: Sequence[str], limits: Sequence[int], stream: int = 0) -> None:
         """Wait for the stream, raise an error if an entry was not a row, and clear the record.
@@ -63,10 +63,10 @@ class IndexRecord:
         Raises:
             InvalidValueError: an entry was not a row; the rule is 'row_index', and the text has the first such place.
         """
-        (found,) = struct.unpack("<Q", bytes(self._buffer.read(stream=stream)))
+        (found,) = struct.unpack("<Q", bytes(self.buffer.read(stream=stream)))
         if found == NOTHING:
             return
-        self._buffer.fill(0xFF)
+        self.buffer.fill(0xFF)
         place, entry = found >> 32, struct.unpack("<i", struct.pack("<I", found & 0xFFFFFFFF))[0]
         text = " or ".join(f"{name}[{place}]" for name in names)
         bounds = " or ".join(f"-1 to {limit - 1}" for limit in limits)
@@ -89,9 +89,9 @@ class PreparedScaledCopy(PreparedCopy):
         super().__init__(device, [one], work.launch.moved, keep=(*work.places.values(), *keep), overlaps=True)
         self.work, self._index, self._options = work, record, options
 
-    def owned(self) -> tuple[object, ...]:
-        """As of `PreparedCopy`; the record of the index too."""
-        return (*super().owned(), *((self._index,) if self._index is not None else ()))
+    def owned(self) -> tuple[Owned, ...]:
+        """The kernels and the device memory of this copy, with the record of its index; see `PreparedCopy.owned`."""
+        return (*super().owned(), *((self._index.buffer,) if self._index is not None else ()))
 
     def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
         """Its launches on the emulated multiprocessor: `run_ptx(prepared, args=(source, destination))`."""

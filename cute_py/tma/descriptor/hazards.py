@@ -54,7 +54,7 @@ def _hazard(name: str, effect: str, source: str = MEASURED) -> Callable[[_Finds]
     return add
 
 
-@_hazard("null address", "the driver accepts it, but a copy through the map faults")
+@_hazard("null address", "the driver accepts it, but copies fault")
 def _null_address(request: TensorMap) -> str | None:
     return "globalAddress = 0" if request.global_address == 0 else None
 
