@@ -149,11 +149,16 @@ def _block(grid: tuple[int, ...], M: int, K: int) -> int:
 
 
 def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both as unsigned integers of one size; wider words of the buffer are read as several scales."""
+    """Both as unsigned integers of one size; wider integers of the buffer are read as several scales."""
     size = reference.dtype.itemsize
     flat = np.ascontiguousarray(scales).reshape(-1)
     if flat.dtype.itemsize < size or flat.nbytes % size:
         raise InvalidTypeError(f"scales has elements of {flat.dtype}, reference of {reference.dtype}; must be equal")
+    if flat.dtype.kind == "f" and flat.dtype.itemsize > size:
+        raise InvalidTypeError(
+            f"scales has numbers of {flat.dtype}, reference elements of {reference.dtype}",
+            hint="pass both as bytes, or both as numbers of one type",
+        )
     kind = f"u{size}"
     return flat.view(kind), np.ascontiguousarray(reference).view(kind)
 

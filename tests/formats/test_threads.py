@@ -186,6 +186,7 @@ def test_identify_refuses() -> None:
         (grid, grid, (63, 128), InvalidValueError),
         (grid, grid, (64, 999), InvalidValueError),
         (grid, grid.astype(np.float32), (64, 128), InvalidTypeError),
+        (grid.astype(np.float32), grid, (64, 128), InvalidTypeError),
         (grid, grid.reshape(-1), (64, 128), InvalidValueError),
     ):
         with pytest.raises(error):
