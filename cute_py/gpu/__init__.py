@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from cute_py.gpu.device import Device, device_available, open_device
-from cute_py.gpu.driver import encode_with_driver
+from cute_py.gpu.driver import driver_encode
 
-__all__ = ["Device", "device_available", "encode_with_driver", "open_device"]
+__all__ = ["Device", "device_available", "driver_encode", "open_device"]

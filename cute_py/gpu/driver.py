@@ -1,6 +1,6 @@
 """The driver's own encoder, through cuda-python: the oracle for `cute_py.tma.descriptor.encode`.
 
-    request -> encode_with_driver -> 128 bytes that the driver wrote
+    request -> driver_encode -> 128 bytes that the driver wrote
     sweep(20_000): both encoders on random requests; they must agree in every byte and in every refusal
 
 `as_cuda_python` converts a map for cuda-python's calls, `read_map` reads what they return. The TensorMapDescriptor of
@@ -66,7 +66,7 @@ def _arguments(request: TensorMap) -> tuple[Any, list[Any]]:
     return function, [*start, *corners, *counts, steps, interleave, mode, *end]
 
 
-def encode_with_driver(request: TensorMap) -> bytes:
+def driver_encode(request: TensorMap) -> bytes:
     """The 128 bytes that the driver of this machine writes for a request.
 
     Args:
@@ -86,7 +86,7 @@ def encode_with_driver(request: TensorMap) -> bytes:
     >>> from cute_py.tma.descriptor import TensorMapTiled, encode
     >>> request = TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8))
     >>> if device_available():
-    ...     assert encode_with_driver(request) == encode(request)
+    ...     assert driver_encode(request) == encode(request)
     """
     if not isinstance(request, TensorMap):
         raise InvalidTypeError(f"expected a tensor map request, got {type(request).__name__}")
@@ -172,7 +172,7 @@ def sweep(count: int = 2_000, seed: int = 0) -> Sweep:
         count: requests.
         seed: of Python's random.Random; the same seed gives the same requests.
     Raises:
-        As `encode_with_driver`, if the driver can't be called.
+        As `driver_encode`, if the driver can't be called.
         InvalidValueError: count below 1.
     """
     count = expect_integer(count, "count", 1)
@@ -184,7 +184,7 @@ def sweep(count: int = 2_000, seed: int = 0) -> Sweep:
     for _ in range(count):
         request = random_request(generator)
         ours = _outcome(lambda r: encode(r, arch=arch), request)
-        drivers = _outcome(encode_with_driver, request)
+        drivers = _outcome(driver_encode, request)
         if ours != drivers:
             found.append(Disagreement(request, ours, drivers))
         elif ours == "refused":

@@ -53,7 +53,7 @@ _TABLE: Final = {
         EmissionError GBasisError RaceError TmaBuildError TmaError TmaLimitError TmaTrap TmaVerifyError
         UnknownFactError WouldHangError
     """,
-    "cute_py.gpu": "Device device_available encode_with_driver open_device",
+    "cute_py.gpu": "Device device_available driver_encode open_device",
     "cute_py.ptx": """
         CAPABILITIES ENTRY_POINTS FORMS VARIANTS Capability EntryPoint InlineAsm ParsedInstruction ProgramReport Variant
         Verdict capability ch_opnum check_program check_target entry_point examine form inline_asm mcast_opnum ptx
@@ -120,11 +120,8 @@ _ENDED: Final = {
 }
 """Name that the next minor version removes -> (its home until then, the calls that replace it)."""
 
-_FORMER: Final = {"driver_encode": "encode_with_driver"}
-"""Former name -> name today."""
-
 if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
-    _find_ended = renamed("cute_py.tma", _FORMER, _ENDED, stacklevel=3)
+    _find_ended = renamed("cute_py.tma", {}, _ENDED, stacklevel=3)
 
     def __getattr__(name):
         """A name that is imported when it is first used.
@@ -137,7 +134,7 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return value
         if name in _PACKAGES:
             return importlib.import_module(f"cute_py.tma.{name}")
-        if name in _ENDED or name in _FORMER:
+        if name in _ENDED:
             return _find_ended(name)
         raise no_such_name("cute_py.tma", name, __all__, "cute_py", importlib.import_module("cute_py").__all__)
 

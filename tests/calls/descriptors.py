@@ -153,8 +153,8 @@ add(
 for name in ("encode", "payload"):
     add(f"tma.{name}", request, named={"driver": lambda m: m.one_of("13000", "12080", "None"), "arch": Maker.arch})
 add("tma.violations", request, named={"arch": Maker.arch})
-for name in ("to_json", "note_box_bytes", "transaction_bytes", "encode_with_driver"):
-    add(f"tma.{name}", request, device=name == "encode_with_driver")
+for name in ("to_json", "note_box_bytes", "transaction_bytes", "driver_encode"):
+    add(f"tma.{name}", request, device=name == "driver_encode")
 add("tma.from_json", lambda m: f"tma.to_json({request(m)})")
 add(
     "tma.from_json",

@@ -128,7 +128,7 @@ def test_rules(request_: Any, message: str) -> None:
             "  known     : chunks of 32 bytes within 128; PTX swizzle_mode 3 with swizzle_atomicity 1\n"
             "  exists on : sm_100, sm_103, sm_110, sm_120, sm_121\n"
             "  source    : CUDA 13.0 driver API, Tensor Map Object Management; ptxas 13.0.88\n"
-            "  hint      : let the driver of such a GPU encode the map: cute_py.tma.encode_with_driver(request)",
+            "  hint      : let the driver of such a GPU encode the map: cute_py.tma.driver_encode(request)",
         ),
     ],
 )

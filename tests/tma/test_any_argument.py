@@ -340,7 +340,7 @@ RUN: dict[str, Callable[[], tuple[Call, tuple[Any, ...], dict[str, Any]]]] = {
     "measure_copy": lambda: row(run.measure_copy, None, rounds=1, launches=1, stream=None),
     "kernel_texts": lambda: row(run.kernel_texts, None),
     "open_device": lambda: row(run.open_device, 0),
-    "encode_with_driver": lambda: row(run.encode_with_driver, SMALL),
+    "driver_encode": lambda: row(run.driver_encode, SMALL),
     "PreparedCopy": lambda: row(run.PreparedCopy, None, [], 0, (), None),
     "LaunchPlan": lambda: row(shown(LaunchPlan), "once", None, None, 1, 16, "why", (0, 0, 0)),
     "Outcome": lambda: row(shown(Outcome), "trap", (), "", "", "", 0, 0, 0, 0, ()),
@@ -460,7 +460,7 @@ def test_the_arguments_themselves_work(name: str) -> None:
     except CuteError as refusal:
         device = name in (
             "open_device",
-            "encode_with_driver",
+            "driver_encode",
             "prepare_copy",
             "tuned_copy",
             "copy_array",

@@ -301,5 +301,5 @@ def refuse_unknown(row: Addition) -> UnknownFactError:
             "exists on": ", ".join(row.architectures),
             "source": row.source,
         },
-        "let the driver of such a GPU encode the map: cute_py.tma.encode_with_driver(request)",
+        "let the driver of such a GPU encode the map: cute_py.tma.driver_encode(request)",
     )

@@ -16,7 +16,7 @@ import pytest
 from cute_py.diagnostics import Diagnostic, diagnostics_of
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu import driver as module
-from cute_py.gpu.driver import as_cuda_python, encode_with_driver, random_request, sweep
+from cute_py.gpu.driver import as_cuda_python, driver_encode, random_request, sweep
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
@@ -107,7 +107,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., StandIn]:
 @pytest.mark.parametrize("request_", [TILED, IM2COL, WIDE, replace(WIDE, mode=1)], ids=lambda request: request.KIND)
 def test_each_argument_arrives_in_its_place(stand_in: Any, request_: TensorMap) -> None:
     stand_in()
-    assert encode_with_driver(request_) == encode(request_)
+    assert driver_encode(request_) == encode(request_)
 
 
 def test_random_requests_arrive(stand_in: Any) -> None:
@@ -140,7 +140,7 @@ def test_a_sweep_can_fail(stand_in: Any) -> None:
 def test_refusals_have_reasons(stand_in: Any, change: dict[str, Any], message: str) -> None:
     stand_in()
     with pytest.raises(TmaLimitError, match=message) as caught:
-        encode_with_driver(replace(TILED, **change))
+        driver_encode(replace(TILED, **change))
     assert caught.value.violations
     assert all(isinstance(found, Diagnostic) for found in caught.value.violations)
 
@@ -148,7 +148,7 @@ def test_refusals_have_reasons(stand_in: Any, change: dict[str, Any], message: s
 def test_a_refusal_that_no_rule_explains(stand_in: Any) -> None:
     stand_in(code=1)
     with pytest.raises(TmaLimitError) as caught:
-        encode_with_driver(TILED)
+        driver_encode(TILED)
     assert caught.value.facts == {"reasons": "the request breaks none of our rules"}
     assert [found.rule for found in diagnostics_of(caught.value)] == ["driver refusal"]
 
@@ -156,13 +156,13 @@ def test_a_refusal_that_no_rule_explains(stand_in: Any) -> None:
 def test_other_codes_are_errors_of_the_device(stand_in: Any) -> None:
     stand_in(code=201)
     with pytest.raises(DeviceError, match="cuTensorMapEncodeTiled: 201"):
-        encode_with_driver(TILED)
+        driver_encode(TILED)
 
 
 def test_what_is_no_request(stand_in: Any) -> None:
     stand_in()
     with pytest.raises(InvalidTypeError, match="expected a tensor map request, got"):
-        encode_with_driver(b"")  # type: ignore[arg-type]
+        driver_encode(b"")  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="count = 0; must be at least 1"):
         sweep(0)
 
