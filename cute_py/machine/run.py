@@ -28,7 +28,7 @@ from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
 from cute_py.machine.tensor_memory.products import Product
-from cute_py.machine.tensor_memory.umma_operands import UmmaOperands
+from cute_py.machine.tensor_memory.umma_operands import UmmaOperands, operands_of_product
 from cute_py.machine.tensor_memory.writers import NOTHING, TensorContents
 from cute_py.machine.threads import LANES, Array
 from cute_py.notation.source_lines import source_file
@@ -218,7 +218,7 @@ class PtxRun:
             lines = sorted({at for of, at in held if of in (place, place & ~1)})
             facts = {"lines of tcgen05.mma": lines_text(lines) if lines else "none"}
             raise InvalidValueError(f"CTA {place} computed no product at line {wanted}", facts)
-        return UmmaOperands.of(found)
+        return operands_of_product(found)
 
     def explain(self) -> str:
         """Return a report: each finding with its lines, the reason for the rule, and the change."""

@@ -120,14 +120,6 @@ class UmmaOperands:
         for read in self.reads:
             operand_places(read.words, read.major, read.extent, read.depth, read.bits, read.kind)
 
-    @classmethod
-    def of(cls, product: Product) -> UmmaOperands:
-        """Those of a product of the machine."""
-        return cls(
-            product.descriptor.value, product.a, product.b, product.descriptor.kind, product.ctas, product.d,
-            (product.scales_a, product.scales_b), product.vectors or None, product.a_in_tmem, product.weights,
-        )  # fmt: skip
-
     # ---- tensors -----------------------------------------------------------------------------------------------------
 
     @property
@@ -400,3 +392,11 @@ def _swizzle_text(swizzle: SmemSwizzle) -> str:
         return "none"
     size = 1 << swizzle.cute[1]
     return f"{swizzle.name}: units of {size} bytes are permuted within {swizzle.period} bytes"
+
+
+def operands_of_product(product: Product) -> UmmaOperands:
+    """The operands of a product of the machine."""
+    return UmmaOperands(
+        product.descriptor.value, product.a, product.b, product.descriptor.kind, product.ctas, product.d,
+        (product.scales_a, product.scales_b), product.vectors or None, product.a_in_tmem, product.weights,
+    )  # fmt: skip
