@@ -409,7 +409,7 @@ def expect_having(value: object, names: tuple[str, ...], what: str) -> None:
 
 
 def expect_fields(record: object) -> None:
-    """Refuse a dataclass in which the value of a field is not of its annotated type.
+    """Refuse a dataclass if a field's value does not have its annotated type.
 
     Integers are accepted as by `expect_integer` and stored as plain ints; tuples and mappings are checked by item.
 
@@ -600,7 +600,7 @@ def _mapping_check(key: Check, item: Check) -> Check:
 
 
 class NamedEnumType(enum.EnumType):
-    """The class of enums in which `Kind[name]` raises an `UnknownNameError` (a `KeyError`) for an unknown name."""
+    """The class of enums whose `Kind[name]` raises an `UnknownNameError` (a `KeyError`) for an unknown name."""
 
     def __call__(cls: type[Kind], value: Given, *args: Given, **options: Given) -> Kind:
         """The member with a value. Python's own lookup prints the whole repr of the value, which can be endless."""

@@ -1,7 +1,7 @@
 """CopyAtom: one copy instruction, and the threads that hold each bit before and after it.
 
 A copy is a function of bits. Three layouts map (thread, bit of that thread) to a bit number: one for the source, one
-for the destination, and a reference by which the atom is tiled. If the source has a bit in one thread and the
+for the destination, and a reference layout, which tiles the atom. If the source has a bit in one thread and the
 destination has it in another, the instruction moves it between them. ldmatrix for 16-bit elements, in bits and in
 values of float16:
 

@@ -156,7 +156,7 @@ def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[int, ...]) -> Til
 
 
 def make_tiled_copy_C_atom(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """The smallest tiled copy for which C of a tiled MMA can be retiled: one atom's values per thread.
+    """The smallest tiled copy that C of a tiled MMA can be retiled for: one atom's values per thread.
 
     Raises:
         StaticAssertError: the atom has more values than the MMA gives a thread.

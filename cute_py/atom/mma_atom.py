@@ -47,7 +47,7 @@ def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
 
 @record
 class FragmentType:
-    """The form in which an operand reaches the instruction.
+    """How an operand reaches the instruction.
 
     `kind`: 'value' (registers), 'smem_desc' (a descriptor of shared memory), 'tmem' (tensor memory). `name` and
     `parameters` are C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.

@@ -102,7 +102,7 @@ class SmemSwizzle(NamedEnum, IntEnum):
         return (16, 256, 512, 1024, 1024)[self]
 
     def of(self, address: int) -> int:
-        """The byte address to which this swizzle moves `address`.
+        """The byte address of `address` behind this swizzle.
 
         >>> SmemSwizzle.B128.of(128)
         144
@@ -111,7 +111,7 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
 
 def swizzled(address: Place, swizzle: SmemSwizzle) -> Place:
-    """The byte address to which `swizzle` moves `address`, an int or an integer array. The function is its own
+    """The byte address of `address`, an int or an integer array, behind `swizzle`. The function is its own
     inverse."""
     bits, base, shift = swizzle.cute
     return address ^ ((address >> shift) & (((1 << bits) - 1) << base))

@@ -91,7 +91,7 @@ def _request_arguments(p: argparse.ArgumentParser) -> None:
     p.add_argument("--box", type=sizes, help="box in elements, innermost first; with --npy in the order of the array")
     p.add_argument("--element-strides", type=sizes, help="traversal strides, default 1")
     p.add_argument(
-        "--address", type=integer, help="global address, such as 0x7f0000000000; default 0, with which no copy works"
+        "--address", type=integer, help="global address, such as 0x7f0000000000; default 0, which no copy can use"
     )
     p.add_argument("--swizzle", default="NONE", help="NONE (the default), 32B, 64B or 128B")
     p.add_argument("--interleave", default="NONE", help="NONE (the default), 16B or 32B")
@@ -204,7 +204,7 @@ def run_diff(options: argparse.Namespace) -> int:
 
 
 def _changes(request: TensorMap, arch: str) -> list[str]:
-    """Changes with which a request breaks no rule and has no hazard that it did not have before."""
+    """Changes that make a request legal and add no hazard."""
     known = {found.rule for found in hazards(request)}
     return [
         text

@@ -205,7 +205,7 @@ def copy(
             bytes beside the host's); 'auto': 'host' if both are in host memory, otherwise 'cuda'.
         stream: the stream of the device copy; the copy is enqueued there, and the call does not wait for it.
         report: measure the device copy against a memcpy.
-        dtype: for two pairs, the element type in which the layouts count, if it is not the type of the memory.
+        dtype: for two pairs, the element type that the layouts count, if it is not the type of the memory.
         nibbles: for elements of 4 bits, two in a byte: the half ('low' or 'high') that holds the first element, for
             (source, destination).
         rows: the rows of the source to copy, in this order; -1 gives a row of `fill`.

@@ -114,7 +114,7 @@ def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, st
 
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
-        overlaps itself or the source. All errors of `pair_elements`.
+            overlaps itself or the source. All errors of `pair_elements`.
     """
     a, b = source.view, destination.view
     found = []

@@ -144,7 +144,7 @@ def draw(thing: Drawable, **options: Option) -> Picture:
 
     Args:
         thing: the object to draw. An atom is drawn as its boxes, a swizzled layout as its tables before and after the
-        swizzle, a list of layouts side by side, and bytes or a request as the bit map of a tensor map.
+            swizzle, a list of layouts side by side, and bytes or a request as the bit map of a tensor map.
         options: the options of the function that draws it.
     Raises:
         InvalidTypeError: cute_py has no picture of such an object, or the option does not exist.

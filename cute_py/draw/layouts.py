@@ -436,7 +436,7 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
         layouts: 1 to 16 layouts; names: a name for each, or none.
     Raises:
         InvalidTypeError: an argument is not a layout. InvalidValueError: there are too many layouts, or their number
-        differs from that of the names.
+            differs from that of the names.
 
     The title of a cell has the coordinate at which the first layout has the same offset, which is the source of the
     element.

@@ -38,7 +38,7 @@ def object_html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> 
 
     Args:
         thing: a picture, an error of this library, or any other object; if it has no picture, only the printed form is
-        shown, with the reason.
+            shown, with the reason.
         explain: function that returns the folded text below, such as `cute_py.explain`.
     """
     if isinstance(thing, Picture):

@@ -118,7 +118,7 @@ class Picture:
 
         Args:
             scale: pixels for one pixel of the SVG, in each direction; by default `SCALE`, or 1 for a picture above
-            `LARGE` pixels.
+                `LARGE` pixels.
             dark: light text on dark paper.
         Raises:
             MissingPackageError: the extra `png` is not installed, or the system has no font.

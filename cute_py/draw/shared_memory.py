@@ -72,9 +72,9 @@ def draw_swizzle(
 
     Args:
         swizzle: a `Swizzle`, a mode of the tensor map in any spelling ('128B', 3), or a composed layout with an outer
-        swizzle, which also defines layout, bits and unit.
+            swizzle, which also defines layout, bits and unit.
         layout: integer strides, in elements. By default an element is the unit that the swizzle moves, a row has
-        2**shift elements, and one repeat or 8 rows are drawn.
+            2**shift elements, and one repeat or 8 rows are drawn.
         bits: width of an element, or its type.
         on: the units of the swizzle: 'bytes' as in the TMA engine, or 'elements' as in `Sw o 0 o layout`.
     Raises:

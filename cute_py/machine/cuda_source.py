@@ -145,7 +145,7 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), co
         compiler: 'nvcc' or 'nvrtc' for CUDA C++; None: nvcc where there is one.
     Raises:
         InvalidValueError: it can't be read, or holds no PTX, as a cubin. MissingPackageError: no compiler, no
-        cuobjdump.
+            cuobjdump.
     """
     try:
         raw = Path(path).read_bytes()

@@ -70,7 +70,7 @@ class Count:
         line: of the PTX. source: file of the source, and source_line: its line, where the PTX says so.
         executions: by warps. threads: by threads.
         wavefronts: wavefronts of shared memory for its accesses. bank_conflicts: wavefronts beyond one for each group
-        of lanes.
+            of lanes.
         sectors: sectors of 32 bytes of global memory. All three are 0 unless `run_ptx(..., traffic=True)` counts them.
     """
 
@@ -94,7 +94,7 @@ class PtxRun:
         counts: executions of each executed instruction. instructions: sum of all executions by threads.
         approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
         schedules: the schedules that ran. not_run: requested schedules that did not run, because an error ended the
-        run.
+            run.
 
     >>> import cute_py as cute
     >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
@@ -279,8 +279,9 @@ def run_ptx(
         grid, block, cluster: up to three numbers, x first; block by default the kernel's `.reqntid`, cluster its
             `.reqnctapercluster`.
         args: one for each parameter: an array (read and written in place, with known bounds), a number, bytes, a pair
-        of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and {offset: array
-        or such a pair} for a structure with pointers, None for a null pointer. Trailing pointers may be omitted.
+            of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and {offset:
+            array or such a pair} for a structure with pointers, None for a null pointer. Trailing pointers may be
+            omitted.
         kernel: its name, if the module has several. dynamic_shared: bytes.
         arch: the target, by default that of the text.
         schedule: 'eager' completes asynchronous work when it is issued, 'lazy' as late as the rules allow, a seed at
@@ -292,7 +293,8 @@ def run_ptx(
         the run with its findings. The arrays hold the results of the kernel; under 'both' those of the eager schedule.
     Raises:
         ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, arguments do
-        not fit, or the machine does not emulate some instructions (the error lists all of them before the run starts).
+            not fit, or the machine does not emulate some instructions (the error lists all of them before the run
+            starts).
 
     >>> import numpy as np
     >>> text = '''.version 8.7

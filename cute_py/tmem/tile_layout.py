@@ -134,7 +134,7 @@ class TileLayout:
         Args:
             coord: a coordinate in `shape`, or a flat row-major index; `apply(6, 2)` is `apply((6, 2))`.
             shape: extents to which the coordinate refers, also as `apply(coord, shape)`; by default those of the
-            shards.
+                shards.
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 
@@ -358,7 +358,7 @@ class TileLayout:
 
         Raises:
             LayoutError: the last shard has fewer than `count` neighbours, or another stride is not a multiple of
-            `count`.
+                `count`.
 
         >>> TileLayout([Iter(32, 16, "m"), Iter(16, 1, "m")]).pack(2)
         S[(32, 8) : (8, 1)]

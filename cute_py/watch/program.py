@@ -77,7 +77,7 @@ def watch(
         (its exit status, or 128 + n if signal n ended it; the recording).
     Raises:
         InvalidTypeError, InvalidValueError: `command` is not a command. MissingPackageError, DeviceError: this machine
-        can't watch programs.
+            can't watch programs.
     """
     if isinstance(command, str) or not isinstance(command, Sequence):
         raise InvalidTypeError(f"command must be a list of texts, got {type(command).__name__} {given(command)}")

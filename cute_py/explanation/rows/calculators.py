@@ -20,7 +20,7 @@ class Offer(NamedTuple):
     Attributes:
         text: the printed text of the change.
         make: makes the changed object for `passes_check`: a tensor map, or True if the numbers meet the rule, else
-        None.
+            None.
     """
 
     text: str

@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.atom.smem_descriptor import Major
+from cute_py.formats.scale_orders import Grid, scale_order
 from cute_py.machine.judgement.observer import AsyncWork, OperandRead, TensorColumns
 from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS
@@ -30,8 +31,8 @@ from cute_py.machine.threads import Frame, Host
 
 _ISA: Final = "tcgen05.mma, block scaling; layouts of scale factors"
 RULE: Final = "scale factors"
-ROWS_OF_A_BLOCK: Final = 128
-FACTORS_OF_A_BLOCK: Final = 4
+ORDER: Final = scale_order("32_4_4")
+"""Scale factors as tcgen05.cp brings them: blocks of 128 rows by 4 factors."""
 
 
 @dataclass(slots=True)
@@ -183,9 +184,7 @@ def factors_of(dims: Sequence[int], major: Major, block: int) -> int:
     (4096, 512)
     """
     rows, depth = (dims[1], dims[0]) if major is Major.K else (dims[0], dims[1])
-    rows = -(-rows // ROWS_OF_A_BLOCK) * ROWS_OF_A_BLOCK
-    factors = -(-depth // (block * FACTORS_OF_A_BLOCK)) * FACTORS_OF_A_BLOCK
-    return rows * factors * math.prod(dims[2:])
+    return int(ORDER.count(Grid(rows, depth, 1, block))) * math.prod(dims[2:])
 
 
 def _numbers(tile: WrittenTile) -> int:

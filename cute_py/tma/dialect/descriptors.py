@@ -471,7 +471,7 @@ def build_tma_descriptor(
         layout: plain and static: the layout of the tile in shared memory, in elements and in the tensor's mode order,
             or the box over global modes (a G-basis).
         shapes: elements, one per mode of the tensor; overrides its own shape. strides: elements, one for each mode
-        except the contiguous one (or all).
+            except the contiguous one (or all).
         paddings: fill value of out-of-bounds elements; zeros.
         mode: a load mode; 'tiled' is NO_MULTICAST. store_mode: the descriptor is for a store or a reduction.
         elementBitWidth: bits; the tensor's own if not given. swizzle: on bytes. alignment: of the descriptor, bytes.

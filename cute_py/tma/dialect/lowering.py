@@ -427,9 +427,9 @@ def lower(
         atom: a TMA atom, bound or not; an operation or a descriptor of the reference pages; or a request of a tensor
             map. A descriptor or a request is a load of one box.
         tile_coord: the tile, as for `execute`: its number, or its coordinate in the tile modes of the divided tensor;
-        for a copy without a tensor in tiles, outermost first. It determines the element coordinates and the offsets of
-        an im2col load. The default is that of an operation, which also determines its CTA, its prefetch and its
-        inBounds promise.
+            for a copy without a tensor in tiles, outermost first. It determines the element coordinates and the
+            offsets of an im2col load. The default is that of an operation, which also determines its CTA, its prefetch
+            and its inBounds promise.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
         device_descriptor: the tensor map is made on the device: its rebind is part of stages 3, 4 and 6.
@@ -438,7 +438,7 @@ def lower(
         in_bounds: one for each mode of the tile, outermost first; by default true where an operation promises it,
             else whether the tile (or, without a coordinate, every tile) lies inside the tensor.
         operation: load, store or reduce, as the program requests it; by default the operation of the atom. Stage 3c
-        checks that the atom supports it.
+            checks that the atom supports it.
         im2col_offsets: offsets of an im2col load, W first. Stage 4 checks their number.
         sass: stage 7 is machine code: a cubin from NVRTC or ptxas, read by nvdisasm (`pip install 'cute-py[sass]'`).
 

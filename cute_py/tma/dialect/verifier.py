@@ -323,7 +323,7 @@ def record_of(walk: PartitionWalk, arch: str) -> TmaPartitionResult:
 
     Raises:
         TmaVerifyError: a step failed. InvalidValueError: the architecture lacks the mode, or a cluster can't have so
-        many CTAs.
+            many CTAs.
     """
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text, {str(i): d.message for i, d in enumerate(walk.broken, 1)})

@@ -89,7 +89,7 @@ class Emulator:
             coords: innermost mode first; (column, row, row, row, row) for gather4.
             smem: a `SharedMemory`, or uint8 array that starts at shared-memory address 0.
             mode: 'tile', 'im2col', 'im2col::w', 'im2col::w::128', 'tile::gather4'; None selects tile or im2col by the
-            descriptor.
+                descriptor.
             smem_offset: bytes; an address that is not a multiple of 128 traps.
             im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; none means zeros.
             barrier: the barrier that counts the bytes, or its offset in shared memory.
@@ -102,7 +102,7 @@ class Emulator:
             InvalidValueError, InvalidTypeError: operands that no instruction can have.
             EmissionError: the form does not exist on this architecture.
             UnknownFactError: the descriptor has bits without a known meaning; with `strict`, also behaviour that was
-            not measured.
+                not measured.
         """
         plain = barrier is None and multicast_mask is None and type(im2col_offsets) is tuple and not im2col_offsets
         if plain and mode is None and type(cta_group) is int and cta_group == 1:
@@ -282,7 +282,7 @@ class Emulator:
             the transaction bytes of one load.
         Raises:
             InvalidValueError: a store writes bytes that a load reads, and their order is undefined.
-            as `load` and `store`.
+                as `load` and `store`.
         """
         windows = np.atleast_1d(expect_integer_array(smem_offsets, "shared-memory offsets"))
         depth = len(windows)

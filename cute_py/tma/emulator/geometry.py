@@ -250,12 +250,12 @@ def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
 
     Args:
         descriptor: 64 or 128 bytes, a buffer of them, or a decoded request. Only a request can name values without
-        known bits (the ATOM swizzles and the packed types).
+            known bits (the ATOM swizzles and the packed types).
         mode: one of `MODES`; None selects tile or im2col by the descriptor.
     Raises:
         InvalidTypeError: neither bytes nor a request.
         InvalidValueError: the mode does not exist or does not fit the kind of descriptor, or the request is
-        inconsistent.
+            inconsistent.
         UnknownFactError: the first 64 bytes hold bits without a known meaning.
     """
     if mode is not None:

@@ -148,7 +148,7 @@ class GlobalMemory:
 
         Raises:
             InvalidTypeError, InvalidValueError: as `add`; also if the size is negative or exceeds the host's memory, or
-            the alignment is below 1.
+                the alignment is below 1.
         """
         expect(name, str, "the name of a range")
         nbytes = expect_integer(nbytes, "the size of a range", 0, MAX_ALLOCATION, "bytes")

@@ -385,7 +385,7 @@ def gemm_kernel(
 
     Args:
         tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most 192
-        accumulators per thread (a tile of 256 x 192).
+            accumulators per thread (a tile of 256 x 192).
         tma_a, tma_b: loads of A (M,K) and B (N,K), their shared layouts one stage, canonical for wgmma. If one of them
             is multicast to 2, two CTAs form a cluster and share that operand.
         tma_c: the store of C (M,N), its shared layout 64 rows, K-major, of bfloat16 or float16.
