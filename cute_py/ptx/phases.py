@@ -238,12 +238,12 @@ def _together(ones: list[_Sum]) -> _Sum:
 
 
 def consequence(balance: int) -> str:
-    """What becomes of a barrier that expects `balance` bytes more than its loads deliver; fewer if it is negative."""
+    """Say what becomes of a barrier that expects `balance` bytes more than its loads deliver; fewer if negative."""
     return "it never completes its phase" if balance > 0 else "it completes its phase too early or underflows"
 
 
 def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: int | None = None) -> str:
-    """The sentence on a barrier and its loads.
+    """Return the sentence on a barrier and its loads.
 
     Args:
         barrier: its name. expected, delivered: bytes. loads: how many deliver them. phase: of the barrier, if known.
