@@ -94,9 +94,9 @@ class MemoryJudge(Observer):
         self.known[id(m.local)] = None
         self.clustered = m.cluster_size > 1
         self.remote: dict[int, dict[int, int]] = {}
-        self._ordered: dict[tuple[int, int, int, str], set[int]] = {}
-        """Cluster, first warp and warps of who issues work, and whether it reads or writes -> keys that are in order
-        for it. Clocks only grow, so that they stay so."""
+        self._ordered: dict[tuple[bytes, str], set[int]] = {}
+        """Warps that issue work, and whether it reads or writes -> keys that are in order for it. Clocks only grow, so
+        that they stay so."""
         self.stores: dict[int, tuple[int, Site, Frame]] = {}
         """Warp -> time of the last bulk store that reads its CTA's shared memory, and who issued it."""
 
@@ -153,14 +153,8 @@ class MemoryJudge(Observer):
         clocks = self.clocks
         if self.clustered and int(keys.max()) >= CAREFUL:
             return 1
-        ctas = f.cache.get("ctas of parts")
-        if ctas is None:
-            ctas = f.cache["ctas of parts"] = np.array([cta for cta, _ in f.parts])
-        if len(ctas) == 1:
-            floor = int(clocks.floor[ctas[0]])
-        else:
-            floor = clocks.lowest if len(ctas) == self.m.ctas else int(clocks.floor[ctas].min())
-        return floor + 1 << TIME
+        floor = clocks.floor[f.parts[0][0]] if len(f.parts) == 1 else clocks.floor[clocks.ctas_of(f)].min()
+        return int(floor) + 1 << TIME
 
     def _reach(self, f: Frame, offsets: Array, keys: Array, count: int) -> Array:
         """Keys of accesses to another CTA's shared memory are careful, and kept until that CTA exits."""
@@ -501,7 +495,7 @@ class MemoryJudge(Observer):
     ) -> None:  # fmt: skip
         """Distinct keys are few: each is looked at once. found: those of `before`."""
         cluster, rows = who
-        ordered = self._ordered.setdefault((cluster, int(rows[0]), len(rows), what), {0})
+        ordered = self._ordered.setdefault((f.warps.tobytes(), what), {0})
         if ordered.issuperset(found.tolist()):
             return
         found = found[found != 0]
