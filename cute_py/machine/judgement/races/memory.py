@@ -140,12 +140,14 @@ class MemoryJudge(Observer):
         return min(site.number, SITE_BITS)
 
     def _slots(self, f: Frame, shadow: Shadow, count: int) -> Array:
-        found = f.cache.get(("slots", count, shadow.slots))
+        """(n * count,) where the slots of a frame's warps begin in the reads of a shadow."""
+        granules = len(shadow.writes)
+        found = f.cache.get(("slots", count, shadow.slots, granules))
         if found is None:
             warp = f.threads // LANES % self.clocks.per_cta
             if shadow is not self.shared:
                 warp = warp + f.ctas
-            found = f.cache["slots", count, shadow.slots] = np.repeat(warp % shadow.slots, count)
+            found = f.cache["slots", count, shadow.slots, granules] = np.repeat(warp % shadow.slots * granules, count)
         return found
 
     def _limit(self, f: Frame, keys: Array) -> int:
@@ -189,9 +191,9 @@ class MemoryJudge(Observer):
                 self._look(f, site, shadow, at, before, keys, "reads")
         elif before.any():
             self._look(f, site, shadow, at, before, keys, "reads")
-        slot = at * shadow.slots + self._slots(f, shadow, count)
-        shadow.reads[slot] = keys
-        shadow.readers[slot] = lanes_of(f, site, count)
+        slot = self._slots(f, shadow, count) + at
+        shadow.reads.reshape(-1)[slot] = keys
+        shadow.readers.reshape(-1)[slot] = lanes_of(f, site, count)
         if strong:
             self.keeper.meet(f, array, offsets, order, reads=True, writes=False)
 
@@ -233,8 +235,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, offsets: Array, count: int, same: Any
     ) -> None:
         before = shadow.writes[at]
-        slots = shadow.slots
-        readers = shadow.reads.reshape(-1, slots)[at]
+        readers = shadow.reads.take(at, axis=1).T
         if shadow is self.shared:
             if self.clustered:
                 keys = self._reach(f, offsets, keys, count)
@@ -477,7 +478,7 @@ class MemoryJudge(Observer):
         self._look_async(f, site, shadow, at, before, found, who, (key, kind), "reads")
         if key:
             slot = int(f.warps[0]) % self.clocks.per_cta % shadow.slots
-            shadow.reads.reshape(-1, shadow.slots)[at, slot] = key
+            shadow.reads[slot, at] = key
 
     def _async_write(self, f: Frame, site: Site, one: Touched, who: tuple[int, Array], key: int, kind: str) -> None:
         shadow = self.shadow_of(one.array)
@@ -485,7 +486,7 @@ class MemoryJudge(Observer):
             return
         self.stored |= shadow is not self.shared
         at = self._touched(shadow, one)
-        for before in (shadow.writes[at], shadow.reads.reshape(-1, shadow.slots)[at]):
+        for before in (shadow.writes[at], shadow.reads[:, at].T):
             self._look_async(f, site, shadow, at, before, distinct(before), who, (key, kind), "writes")
         shadow.writes[at] = key
 
@@ -576,7 +577,7 @@ class MemoryJudge(Observer):
         at = slice(place >> shadow.shift, place + 8 >> shadow.shift)
         who = (int(cluster[0]), rows)
         key = self._key(who[0], int(rows[0]), self.clocks.now, site)
-        for before in (shadow.writes[at], shadow.reads.reshape(-1, shadow.slots)[at]):
+        for before in (shadow.writes[at], shadow.reads[:, at].T):
             found = distinct(before)
             if before.ndim > 1 or not any(self._is_init(value) for value in found.tolist()):
                 self._look_async(f, site, shadow, at, before, found, who, (key, "mbarrier.init"), "writes")
