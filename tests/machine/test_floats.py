@@ -467,3 +467,27 @@ def test_stochastic_rounding_of_numbers_without_a_neighbour() -> None:
 def test_conversions_that_are_refused(form: str, said: str) -> None:
     with pytest.raises(CuteError, match=re.escape(said)):
         run_form(form, 0, 0, 0)
+
+
+@pytest.mark.parametrize("after", ["", ".NaN", ".abs", ".abs.NaN"])
+@pytest.mark.parametrize("operation", ["min", "max"])
+def test_extremes_of_a_warp(operation: str, after: str) -> None:
+    """redux.sync of float32 of later chips: the sorted numbers of each warp, and of its lower half alone."""
+    dice = np.random.default_rng(29)
+    x = dice.standard_normal((40, 32)).astype(np.float32)
+    x[dice.random(x.shape) < 0.1] = -0.0
+    x[:8][dice.random((8, 32)) < 0.2] = np.nan
+    x[8] = np.where(np.arange(32) % 2, 0.0, -0.0)
+    x[9], x[10, :16], x[11, 3] = np.nan, -np.nan, -np.inf
+    raw = x.reshape(-1).view(np.uint32).astype(np.uint64)
+    halves = np.tile(np.where(np.arange(32) < 16, 0xFFFF, 0xFFFF0000), 40)
+    for masks, groups in ((0xFFFFFFFF, x), (halves, x.reshape(80, 16))):
+        wanted = []
+        for row in groups.tolist():
+            sizes = [abs(y) if "abs" in after else y for y in row]
+            numbers = sorted((y for y in sizes if y == y), key=lambda y: (y, math.copysign(1, y)))
+            gone = not numbers or ("NaN" in after and len(numbers) < len(row))
+            wanted += [math.nan if gone else numbers[0 if operation == "min" else -1]] * len(row)
+        found = run_form(f"redux.sync.{operation}{after}.f32 %fd, %fa, %rb;", raw, masks, 0).astype(np.uint32)
+        want = np.array(wanted, np.float32)
+        assert np.array_equal(found, np.where(np.isnan(want), np.uint32(0x7FFFFFFF), want.view(np.uint32)))
