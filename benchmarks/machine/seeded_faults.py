@@ -98,29 +98,24 @@ class Kernel:
         return found, digest.hexdigest()[:16]
 
 
-def triton_kernels() -> list[Kernel]:
-    """Kernels of the recorded rows."""
+def triton_kernel(name: str) -> Kernel:
+    """A kernel of the recorded rows."""
     from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload
 
-    made = []
-    for rows, arguments, names in (
-        (ROWS, launch, ("tma_copy", "matmul_bf16")),
-        (
-            WORKLOADS,
-            launch_workload,
-            ("matmul_descriptors", "attention", "matmul_f16_grouped", "matmul_e4m3", "matmul_small", "softmax_rows",
-             "transpose"),
-        ),
-    ):  # fmt: skip
-        for name in names:
-            row = rows[name]
+    row, arguments = (ROWS[name], launch) if name in ROWS else (WORKLOADS[name], launch_workload)
 
-            def new(row: Any = row, arguments: Any = arguments) -> tuple[list[Any], list[Any]]:
-                args, arrays = arguments(row)
-                return args, list(arrays.values())
+    def new() -> tuple[list[Any], list[Any]]:
+        args, arrays = arguments(row)
+        return args, list(arrays.values())
 
-            made.append(Kernel(name, row["ptx"], {"grid": row["grid"], "dynamic_shared": row["shared"]}, new))
-    return made
+    return Kernel(name, row["ptx"], {"grid": row["grid"], "dynamic_shared": row["shared"]}, new)
+
+
+def triton_kernels() -> list[Kernel]:
+    """Those of Triton that faults are put into."""
+    names = ("tma_copy", "matmul_bf16", "matmul_descriptors", "attention", "matmul_f16_grouped", "matmul_e4m3",
+             "matmul_small", "softmax_rows", "transpose")  # fmt: skip
+    return [triton_kernel(name) for name in names]
 
 
 def cutlass_kernels() -> list[Kernel]:
