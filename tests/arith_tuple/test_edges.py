@@ -285,7 +285,7 @@ def test_a_ratio_is_combined_only_with_integers(combine: Any) -> None:
 
 def test_iterators_are_equal_at_one_coordinate() -> None:
     here = cute.make_inttuple_iter((1, 2))
-    assert here == cute.make_inttuple_iter((0, 2)) + (1, 0)
+    assert here == cute.make_inttuple_iter((0, 2)) + ArithTuple(1, 0)
     assert here != cute.make_inttuple_iter((1, 3))
     assert type(cute.make_inttuple_iter(np.int64(3)).deref()) is int
     with pytest.raises(InvalidTypeError):
