@@ -165,7 +165,7 @@ def float_immediate(text: str) -> float | None:
 
 
 def declared_name(text: str) -> tuple[str, str, list[str]]:
-    """What stands before the name that a declaration ends with, the name, and its sizes; the name is '' without one.
+    """Split a declaration into the words before its name, the name (empty if it has none), and the sizes.
 
     >>> declared_name(".global .align 4 .b8 table[16][2]")
     ('.global .align 4 .b8 ', 'table', ['16', '2'])
