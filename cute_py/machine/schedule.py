@@ -102,7 +102,7 @@ class Totals:
     trace: list[tuple[int, int, Array]] = field(default_factory=list)
     clock: int = 0
     unjudged: dict[str, None] = field(default_factory=dict)
-    """What the judges left out, each text once, in the order of the run."""
+    """Texts on what the judges left out, each once, in the order of the run."""
 
 
 class Machine:
