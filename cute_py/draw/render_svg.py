@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import html
 import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -120,7 +119,7 @@ def _escaped(text: str) -> str:
     """
     if not text.isprintable():
         text = _NO_XML.sub("\ufffd", text)
-    return html.escape(text, quote=False)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _element(name: str, text: str) -> str:
@@ -165,11 +164,11 @@ def _place(table: Table) -> _Place:
     cells = table.cells
     wide = table.cell_width
     if wide is None:
-        texts = [cell.text for cell in cells if cell.span == 1] + list(table.column_labels)
+        texts = {cell.text for cell in cells if cell.span == 1}.union(table.column_labels)
         wide = max([SMALLEST_CELL, *(_wide(text) + 8 for text in texts)])
     high = table.cell_height
     if high is None:
-        high = max([1, *(cell.text.count("\n") + 1 for cell in cells)]) * LINE + 8
+        high = (1 + max([cell.text.count("\n") for cell in cells], default=0)) * LINE + 8
     numbers = max([_wide(label) for label in table.row_labels], default=0) + 6
     widths = [max([_wide(row_of.name), *map(_bracket_width, row_of.brackets)]) for row_of in table.row_brackets]
     left = max([numbers + 4 + sum(SIDE + w for w in widths), *(_wide(b.name) + 10 for b in table.column_brackets)])
