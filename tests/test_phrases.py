@@ -114,7 +114,7 @@ def test_a_pattern_finds_its_phrase_alone(pattern: str, found: str, fine: str) -
 
 
 def may_match(pattern: str, text: str) -> bool:
-    """Whether a pattern matches without its word boundaries, which `re` finds by the first letters, five times as fast."""
+    """Whether a pattern matches without its word boundaries, which `re` finds by the first letters."""
     return re.search(pattern.replace(r"\b", ""), text) is not None
 
 
