@@ -21,8 +21,7 @@ import dataclasses
 import functools
 import operator
 import re
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias, TypeVar
 
 from cute_py.argument_checks import MAX_INTEGER, wrong_type
@@ -77,12 +76,13 @@ def check_length(text: str) -> None:
         raise InvalidValueError(f"the text has {len(text)} characters; must have at most {MOST_TEXT}")
 
 
-def failure(text: str, position: int, expected: str, more: Mapping[str, object] = MappingProxyType({})) -> ParseError:
-    """Make the error at a position of a text, with the expected form, a mark below the position, and more facts."""
+def failure(text: str, position: int, expected: str, cause: CuteError | None = None) -> ParseError:
+    """Make the error at a position of a text: the expected form, a mark below the position, and the facts of the
+    cause."""
     begin, end = max(0, position - 30), position + 30
     before, after = "..." if begin else "", "..." if end < len(text) else ""
     window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
-    facts = {"text": window, "here": " " * (len(before) + position - begin) + "^", **more}
+    facts = {"text": window, "here": " " * (len(before) + position - begin) + "^", **(cause.facts if cause else {})}
     return ParseError(f"at position {position}: {expected}", facts, position=position)
 
 
@@ -393,7 +393,7 @@ class _Reader:
         except ParseError:
             raise
         except CuteError as error:
-            raise failure(self.text, begin, error.headline, error.facts) from error
+            raise failure(self.text, begin, error.headline, error) from error
 
     def layout_call(self, opening: str, begin: int) -> Layout:
         """make_layout(...) or Layout<...>, after the opening bracket."""
