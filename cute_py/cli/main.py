@@ -46,7 +46,8 @@ IN_FILES = ("convert", "reshard", "skill")
 
 EPILOG = """\
 exit status:
-  0    success: the copy is equal, the maps do not differ, no rule is broken
+  0    success: the copy is equal, the maps do not differ, no rule is broken in
+       what was judged
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
        is broken (desc check, tma check, tmem descriptor, check), a kernel ran
        into an error (run), a tensor of a checkpoint is wrong (explain),
