@@ -34,12 +34,10 @@ folders. The plan is TOML:
   "lm_head.weight" = "column-parallel"
   "*norm.weight" = "replicate"
 
-The command refuses a tensor that no pattern matches. It checks the placements
-against the names, the shapes and the data, and refuses parts that are
-byte-identical and copies that differ. If a name or a shape contradicts a
-placement, it warns: it writes the files, and the exit status is 1, or 0 with
---force. The answer ends with what was judged and what was not. A name without a
-known role is judged only by its data."""
+The command refuses a tensor that no pattern matches. It checks the placements against the names, the shapes and the
+data, and refuses byte-identical parts and copies that differ. If a name or a shape contradicts a placement, it warns:
+it writes the files, and the exit status is 1, or 0 with --force. The report ends with what was judged and what was not.
+A tensor whose name has no known role is judged only by its data."""
 
 _EPILOG = """placements:
 {table}
