@@ -99,11 +99,6 @@ template <u32 WORDS> __device__ __forceinline__ void load_vector(
     load_whole(w, at);
     return;
   }
-  if (k >= limit) {
-#pragma unroll
-    for (u32 i = 0; i < WORDS; ++i) w[i] = pattern;
-    return;
-  }
   if constexpr (ALIGNED) {
     u32 copied[WORDS];
     load_end<WORDS>(copied, at, k, limit, pattern);
@@ -220,26 +215,20 @@ template <class O> __device__ __forceinline__ void store_codes(
 template <class O> __device__ __forceinline__ void write_vector(
     const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 kept, u32 line, u32 k) {
   const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
-  const bool busy = __any_sync(~0u, inside);  // a warp of padding computes nothing
-  Codes<O::KIND> c[2] = {};
+  Codes<O::KIND> c[2];
   if constexpr (O::RULE != NONE) {
     constexpr u32 GROUP = O::BC / 16;
     const u32 block = k / O::BC;
     const bool used = row < p.m && block * O::BC < p.k;
-    u32 stored = kept;
-    if constexpr (O::RULE == KEEP) {
-#pragma unroll
-      for (u32 i = 0; i < 2 * RAWS; ++i) c[i / RAWS].w[i % RAWS] = e[i / RAWS].w[i % RAWS];
-    } else if (busy) {
-      u32 peak = folded(most(most_of(e[0]), most_of(e[1])));
+    u32 peak = 0;
+    if constexpr (O::RULE != KEEP) {
+      peak = folded(most(most_of(e[0]), most_of(e[1])));
 #pragma unroll
       for (u32 s = 1; s < GROUP; s *= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
-      const Scale s = scale_of<O>(peak, o.totals);
-      stored = s.stored;
-      const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
-      quantised<O>(c, e, are_usual<O>(peak, s.factor, o.totals), s.factor, inverse, inside);
     }
-    if (!used) stored = o.fill;
+    Scale s = scale_of<O>(peak, o.totals);
+    if (O::RULE == KEEP) s.stored = kept;
+    const u32 stored = used ? s.stored : o.fill;
     const bool there = line < o.scale_rows && block < o.scale_columns && (!INTO || used);
     const u32 place = O::row(line, o.steps) + O::column(k, o.steps);
     if constexpr (O::WORDS) {
@@ -248,7 +237,12 @@ template <class O> __device__ __forceinline__ void write_vector(
       word |= __shfl_xor_sync(~0u, word, 2 * GROUP);
       if (there && k / 16 % (4 * GROUP) == 0) *(u32*)(o.scales + place) = word;
     } else if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
-  } else if (busy) {
+    const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
+    if constexpr (O::RULE == KEEP) {
+#pragma unroll
+      for (u32 i = 0; i < 2 * RAWS; ++i) c[i / RAWS].w[i % RAWS] = e[i / RAWS].w[i % RAWS];
+    } else quantised<O>(c, e, are_usual<O>(peak, s.factor, o.totals), s.factor, inverse, inside);
+  } else {
     const u32 none[8] = {};
 #pragma unroll
     for (u32 i = 0; i < 2; ++i)

@@ -56,15 +56,6 @@ template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32
     else put_unit<O>(row % 128 + line, column % 128 / 8, c);
   }
 }
-// Eight words that follow each other in shared memory.
-__device__ __forceinline__ void put_eight(u32* at, const u32 (&x)[8]) {
-  ((uint4*)at)[0] = make_uint4(x[0], x[1], x[2], x[3]);
-  ((uint4*)at)[1] = make_uint4(x[4], x[5], x[6], x[7]);
-}
-__device__ __forceinline__ void get_eight(float (&x)[8], const u32* at) {
-  const float4 a = ((const float4*)at)[0], b = ((const float4*)at)[1];
-  x[0] = a.x; x[1] = a.y; x[2] = a.z; x[3] = a.w; x[4] = b.x; x[5] = b.y; x[6] = b.z; x[7] = b.w;
-}
 __device__ __forceinline__ u32 half_of(u32 packed, u32 i) { return half_peak(i % 2 ? packed >> 16 : packed & 0xFFFF); }
 // The largest magnitudes of the blocks of a thread's 8 x 8 elements: of 8 rows, 8 columns, or one. Where several warps
 // have a part of a block along one axis (`Grid::MET`), those of the parts are in `exchange`.
@@ -79,7 +70,10 @@ template <class O> __device__ __forceinline__ void find_peaks(
     }
     if constexpr (O::BC > 64) {
       const u32 line = at.warp_row * 32 + at.group * 8;
-      if (at.lane == 0) put_eight(exchange + at.warp_column * 128 + line, peak);
+      if (at.lane == 0) {
+#pragma unroll
+        for (u32 q = 0; q < 8; ++q) exchange[at.warp_column * 128 + line + q] = peak[q];
+      }
     }
   } else if constexpr (O::BC == 1) {
     u32 packed[RAWS];
@@ -96,7 +90,10 @@ template <class O> __device__ __forceinline__ void find_peaks(
     for (u32 i = 0; i < 8; ++i) peak[i] = WIDE ? half_of(packed[i / 2], i) : packed[i % RAWS];
     if constexpr (O::BR > 32) {
       const u32 line = at.warp_column * 64 + at.lane * 8;
-      if (at.group == 0) put_eight(exchange + at.warp_row * 128 + line, peak);
+      if (at.group == 0) {
+#pragma unroll
+        for (u32 i = 0; i < 8; ++i) exchange[at.warp_row * 128 + line + i] = peak[i];
+      }
     }
   } else {
     u32 packed = most_of(e[0]);
@@ -122,12 +119,11 @@ template <class O> struct Grid {
     LINES = O::BC == 1 ? COLUMNS : ROWS, EACH = O::BC == 1 ? ROWS : COLUMNS, MET = SIDES && (O::BC > 64 || O::BR > 32)
   };
 };
-// Scales of blocks of which several warps have a part: each is found once, from the parts. `kept` gets the factors of the
-// blocks, and their reciprocals from word 256 on. Returns whether all blocks of the tile are usual.
-template <class O> __device__ __forceinline__ bool meet_scales(
+// Scales of blocks of which several warps have a part: each is found once, from the parts, and lies in `kept` with what
+// its elements are multiplied by.
+template <class O> __device__ __forceinline__ void meet_scales(
     const Output& o, const u32* exchange, u32* grid, u32* kept) {
   using G = Grid<O>;
-  bool usual = true;
   __syncthreads();
   if (threadIdx.x < G::LINES * G::EACH) {
     const u32 n = threadIdx.x, line = n / G::EACH, each = n % G::EACH;
@@ -138,11 +134,11 @@ template <class O> __device__ __forceinline__ bool meet_scales(
     const Scale s = scale_of<O>(peak, o.totals);
     if constexpr (O::SCALE_BYTES == 1) ((u8*)grid)[n] = (u8)s.stored;
     else grid[n] = s.stored;
-    kept[each * G::LINES + line] = as_bits(s.factor);
-    if (O::RULE == AMAX_CUTE) kept[256 + each * G::LINES + line] = as_bits(__fdiv_rn(1.0f, s.factor));
-    usual = are_usual<O>(peak, s.factor, o.totals);
+    kept[n] = as_bits(s.factor);
+    kept[256 + n] = peak;
+    if (O::RULE == AMAX_CUTE) kept[512 + n] = as_bits(__fdiv_rn(1.0f, s.factor));
   }
-  return __syncthreads_and(usual);
+  __syncthreads();
 }
 template <class O> __device__ __forceinline__ void put_scales(
     const Scale (&s)[O::BR == 1 || O::BC == 1 ? 8 : 1], const Place& at, u32* grid) {
@@ -192,24 +188,26 @@ template <class O> __device__ __forceinline__ void write_tile(
   bool usual = true;
   if constexpr (O::RULE != NONE) {
     u32 peak[COUNT];
+    u32* const kept = grid + 1024;
     find_peaks<O>(e, at, peak, exchange);
-    if constexpr (Grid<O>::MET) {
-      u32* const kept = grid + 1024;
-      usual = meet_scales<O>(o, exchange, grid, kept);
-      const u32* const mine = kept + (O::BR == 1 ? at.row % 128 : at.row % 128 / O::BR * Grid<O>::LINES + at.column % 128);
-      get_eight(factor, mine);
-      if (DIVIDED) get_eight(inverse, mine + 256);
-    } else {
-      Scale s[COUNT];
+    Scale s[COUNT];
+    if constexpr (Grid<O>::MET) meet_scales<O>(o, exchange, grid, kept);
 #pragma unroll
-      for (u32 i = 0; i < COUNT; ++i) {
+    for (u32 i = 0; i < COUNT; ++i) {
+      if constexpr (Grid<O>::MET) {
+        constexpr u32 EACH = Grid<O>::EACH;
+        const u32 n = O::BR == 1 ? at.row % 128 + i : (at.column % 128 + i) * EACH + at.row % 128 / O::BR;
+        factor[i] = as_float(kept[n]);
+        peak[i] = kept[256 + n];
+        inverse[i] = DIVIDED ? as_float(kept[512 + n]) : 0.0f;
+      } else {
         s[i] = scale_of<O>(peak[i], o.totals);
         factor[i] = s[i].factor;
         inverse[i] = DIVIDED ? __fdiv_rn(1.0f, factor[i]) : 0.0f;
-        usual = usual && are_usual<O>(peak[i], factor[i], o.totals);
       }
-      put_scales<O>(s, at, grid);
+      usual = usual && peak[i] < INFINITE && (!DIVIDED || (factor[i] > 1e-25f && factor[i] < 1e25f));
     }
+    if constexpr (!Grid<O>::MET) put_scales<O>(s, at, grid);
   } else {
 #pragma unroll
     for (u32 q = 0; q < 8; ++q) usual = usual && !special<O::KIND>(e[q]);
@@ -241,16 +239,11 @@ template <class O> __device__ __forceinline__ void write_tile(
   if constexpr (O::RULE != NONE) store_scales<O>(p, o, top, left, grid);
   const u32 begin = O::TRANSPOSED ? left : top, along = O::TRANSPOSED ? top : left;
   const u32 bytes = (u32)(((u64)o.along * bits_of(O::KIND) + 7) / 8), from = (u32)((u64)along * bits_of(O::KIND) / 8);
-  const bool inside = O::VECTOR && begin + TILE_SIZE <= o.lines && from + LINE <= bytes;
 #pragma unroll
   for (u32 n = 0; n < TILE_SIZE * LINE / 16 / THREADS; ++n) {
     const u32 unit = n * THREADS + threadIdx.x, line = unit / (LINE / 16), byte = unit % (LINE / 16) * 16;
-    const uint4 v = *(const uint4*)(shared + unit_at<O>(line, byte));
-    if (inside) {
-      *(uint4*)(o.data + (i64)(begin + line) * o.pitch + from + byte) = v;
-      continue;
-    }
     if (begin + line >= o.lines || from + byte >= bytes) continue;
+    const uint4 v = *(const uint4*)(shared + unit_at<O>(line, byte));
     const u32 w[4] = {v.x, v.y, v.z, v.w};
     store_vector<4, O::VECTOR>(o.data + (i64)(begin + line) * o.pitch + from + byte, w, bytes - from - byte);
   }
@@ -290,6 +283,6 @@ def scaled_tile(source: str, outputs: Sequence[OutputKind], *, aligned: bool) ->
     calls = "\n  __syncthreads();\n  ".join(
         f"write_tile<O{i}>(e, p, p.out[{i}], at, top, left);" for i in range(len(outputs))
     )
-    shared = max(TILE * 2 * KIND_BITS[kind.kind] * 8 for kind in outputs) + 2048 + 4096 + 2048
+    shared = max(TILE * 2 * KIND_BITS[kind.kind] * 8 for kind in outputs) + 2048 + 4096 + 3072
     constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_tile", _TILE.replace("@tile@", calls), source, outputs, constants, shared)
