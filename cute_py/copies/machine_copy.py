@@ -51,7 +51,9 @@ class _Memory:
         if address == 0:
             return None
         offset = address - self.low
-        return np.ndarray(len(self.bytes) - offset, np.uint8, self.bytes, offset)  # an empty slice would lie at offset 0
+        return np.ndarray(
+            len(self.bytes) - offset, np.uint8, self.bytes, offset
+        )  # an empty slice would lie at offset 0
 
 
 def machine_launches(

@@ -518,9 +518,10 @@ def copy_tile(
     global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are in
     steps, and not looked up. listed: the places of a destination's vector have no fixed distances, and are listed one
     by one; of rows that start between two words, the starts of the runs that they consist of. short_runs: such a run is
-    shorter than a vector. columns: of the source, that a thread reads at once and writes to as many rows of the destination. pitch:
-    bytes from one element of a destination's vector to the next in shared memory, folded in; 0: a parameter. skew:
-    bytes that each vector's worth of a destination's row that starts between two words lies further on.
+    shorter than a vector. columns: of the source, that a thread reads at once and writes to as many rows of the
+    destination. pitch: bytes from one element of a destination's vector to the next in shared memory, folded in; 0: a
+    parameter. skew: bytes that each vector's worth of a destination's row that starts between two words lies further
+    on.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
