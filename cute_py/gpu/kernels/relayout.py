@@ -257,12 +257,42 @@ struct RunsOfRow {
   }
 };
 
+// Bytes [at, end) of 16, in aligned parts of 1, 2, 4 and 8 bytes: L2 writes a sector for each part.
+struct Halves { u64 low, high; };
+template <u32 SIZE> __device__ __forceinline__ void store_part(u8* to, Halves x, u32& at) {
+  const u64 part = (at & 8 ? x.high : x.low) >> at % 8 * 8;
+  if constexpr (SIZE == 8) *(u64*)(to + at) = part;
+  else if constexpr (SIZE == 4) *(u32*)(to + at) = (u32)part;
+  else if constexpr (SIZE == 2) *(u16*)(to + at) = (u16)part;
+  else to[at] = (u8)part;
+  at += SIZE;
+}
+template <u32 SIZE> __device__ __forceinline__ void store_parts(u8* to, Halves x, u32& at, u32 end) {
+  if (at % (2 * SIZE) == SIZE && at + SIZE <= end) store_part<SIZE>(to, x, at);
+  if constexpr (2 * SIZE < DESTINATION_BYTES) store_parts<2 * SIZE>(to, x, at, end);
+  if (at + SIZE <= end) store_part<SIZE>(to, x, at);
+}
+// A vector whose elements lie `by` elements further on, or back.
+__device__ __forceinline__ Halves moved(const Stored& vector, int by) {
+  Halves x = {0, 0};
+  if constexpr (DESTINATION_BYTES == 16) x = {((const u64*)&vector)[0], ((const u64*)&vector)[1]};
+  else if constexpr (DESTINATION_BYTES == 8) x.low = *(const u64*)&vector;
+  else x.low = *(const u32*)&vector;
+  const u32 bits = (u32)abs(by) * ELEMENT_BYTES * 8, rest = bits % 64;
+  if (by > 0) {
+    if (bits >= 64) x = {0, x.low};
+    return {x.low << rest, x.high << rest | x.low >> 1 >> (63 - rest)};
+  }
+  if (bits >= 64) x = {x.high, 0};
+  return {x.low >> rest | x.high << 1 << (63 - rest), x.high >> rest};
+}
+
 // Shared memory to a destination whose rows start between two words. first: no tile of these rows lies before this one.
 __device__ __forceinline__ void store_shifted(
     const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const RunsOfRow runs = {(const int*)(p.tables + c.list), p.spread[0], p.spread[1]};
-  // before: elements that the first tile has before it. whole: where words that are read as such may begin.
+  // before: elements that the first tile has before it. whole: places where a vector of the row may begin.
   const u32 before = first ? GRAIN / ELEMENT_BYTES : 0, own = c.own + before;
   const u32 whole = c.held < PER_VECTOR ? 0 : c.held - PER_VECTOR + 1;
 #pragma unroll 1
@@ -275,21 +305,29 @@ __device__ __forceinline__ void store_shifted(
     const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
     if ((u32)grain + before >= own) continue;
     const u32 x = r.place + misplaced;
-    if ((u32)index < whole) {
+    u8* const to = start + index * (int)ELEMENT_BYTES;
+    const int last = min(index + (int)PER_VECTOR, (int)c.own);
+    if (whole) {
+      // The vector, or the nearest one inside the row.
+      const u32 from = min((u32)max(index, 0), whole - 1);
       Stored out;
       if constexpr (LISTED)
-        out = runs.vector(x, index, pitch);
+        out = runs.vector(x, from, pitch);
       else if constexpr (SKEW)
-        out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
+        out = gather([=](u32 v) { return x + place_along(from + v, pitch); });
       else {
-        const u32 begin = x + index * pitch;
+        const u32 begin = x + from * pitch;
         out = gather([=](u32 v) { return begin + v * pitch; });
       }
-      *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
+      if ((int)from == index) {
+        *(DESTINATION_VECTOR*)to = out.whole;
+      } else if (last > index) {
+        u32 at = (u32)max(-index, 0) * ELEMENT_BYTES;
+        store_parts<ELEMENT_BYTES>(to, moved(out, (int)from - index), at, (u32)(last - index) * ELEMENT_BYTES);
+      }
     } else {
-      const int end = min(index + (int)PER_VECTOR, (int)c.own);
 #pragma unroll 1
-      for (int i = max(index, 0); i < end; ++i)
+      for (int i = max(index, 0); i < last; ++i)
         *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
             *(const ELEMENT*)(shared + x + (LISTED ? runs.place(i, pitch) : place_along(i, pitch)));
     }
