@@ -257,42 +257,12 @@ struct RunsOfRow {
   }
 };
 
-// Bytes [at, end) of 16, in aligned parts of 1, 2, 4 and 8 bytes: L2 writes a sector for each part.
-struct Halves { u64 low, high; };
-template <u32 SIZE> __device__ __forceinline__ void store_part(u8* to, Halves x, u32& at) {
-  const u64 part = (at & 8 ? x.high : x.low) >> at % 8 * 8;
-  if constexpr (SIZE == 8) *(u64*)(to + at) = part;
-  else if constexpr (SIZE == 4) *(u32*)(to + at) = (u32)part;
-  else if constexpr (SIZE == 2) *(u16*)(to + at) = (u16)part;
-  else to[at] = (u8)part;
-  at += SIZE;
-}
-template <u32 SIZE> __device__ __forceinline__ void store_parts(u8* to, Halves x, u32& at, u32 end) {
-  if (at % (2 * SIZE) == SIZE && at + SIZE <= end) store_part<SIZE>(to, x, at);
-  if constexpr (2 * SIZE < DESTINATION_BYTES) store_parts<2 * SIZE>(to, x, at, end);
-  if (at + SIZE <= end) store_part<SIZE>(to, x, at);
-}
-// A vector whose elements lie `by` elements further on, or back.
-__device__ __forceinline__ Halves moved(const Stored& vector, int by) {
-  Halves x = {0, 0};
-  if constexpr (DESTINATION_BYTES == 16) x = {((const u64*)&vector)[0], ((const u64*)&vector)[1]};
-  else if constexpr (DESTINATION_BYTES == 8) x.low = *(const u64*)&vector;
-  else x.low = *(const u32*)&vector;
-  const u32 bits = (u32)abs(by) * ELEMENT_BYTES * 8, rest = bits % 64;
-  if (by > 0) {
-    if (bits >= 64) x = {0, x.low};
-    return {x.low << rest, x.high << rest | x.low >> 1 >> (63 - rest)};
-  }
-  if (bits >= 64) x = {x.high, 0};
-  return {x.low >> rest | x.high << 1 << (63 - rest), x.high >> rest};
-}
-
 // Shared memory to a destination whose rows start between two words. first: no tile of these rows lies before this one.
 __device__ __forceinline__ void store_shifted(
     const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const RunsOfRow runs = {(const int*)(p.tables + c.list), p.spread[0], p.spread[1]};
-  // before: elements that the first tile has before it. whole: places where a vector of the row may begin.
+  // before: elements that the first tile has before it. whole: where words that are read as such may begin.
   const u32 before = first ? GRAIN / ELEMENT_BYTES : 0, own = c.own + before;
   const u32 whole = c.held < PER_VECTOR ? 0 : c.held - PER_VECTOR + 1;
 #pragma unroll 1
@@ -303,34 +273,35 @@ __device__ __forceinline__ void store_shifted(
     const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
     // All words of a grain belong to the tile that holds its first element.
     const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
-    if ((u32)grain + before >= own) continue;
+    if ((u32)grain + before >= own || (u32)index >= whole) continue;
     const u32 x = r.place + misplaced;
-    u8* const to = start + index * (int)ELEMENT_BYTES;
-    const int last = min(index + (int)PER_VECTOR, (int)c.own);
-    if (whole) {
-      // The vector, or the nearest one inside the row.
-      const u32 from = min((u32)max(index, 0), whole - 1);
-      Stored out;
-      if constexpr (LISTED)
-        out = runs.vector(x, from, pitch);
-      else if constexpr (SKEW)
-        out = gather([=](u32 v) { return x + place_along(from + v, pitch); });
-      else {
-        const u32 begin = x + from * pitch;
-        out = gather([=](u32 v) { return begin + v * pitch; });
-      }
-      if ((int)from == index) {
-        *(DESTINATION_VECTOR*)to = out.whole;
-      } else if (last > index) {
-        u32 at = (u32)max(-index, 0) * ELEMENT_BYTES;
-        store_parts<ELEMENT_BYTES>(to, moved(out, (int)from - index), at, (u32)(last - index) * ELEMENT_BYTES);
-      }
-    } else {
-#pragma unroll 1
-      for (int i = max(index, 0); i < last; ++i)
-        *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
-            *(const ELEMENT*)(shared + x + (LISTED ? runs.place(i, pitch) : place_along(i, pitch)));
+    Stored out;
+    if constexpr (LISTED)
+      out = runs.vector(x, index, pitch);
+    else if constexpr (SKEW)
+      out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
+    else {
+      const u32 begin = x + index * pitch;
+      out = gather([=](u32 v) { return begin + v * pitch; });
     }
+    *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
+  }
+  if (!first && c.held > c.own) return;
+  // The elements before the first whole word of a row and behind its last one, each by a thread of its own: those of a
+  // word are written at once.
+#pragma unroll 1
+  for (u32 n = threadIdx.x; n < c.destination.count * (2 * PER_VECTOR); n += blockDim.x) {
+    const u32 v = n % PER_VECTOR;
+    const Row r = read_row(
+        p.tables + c.destination.table, n / (2 * PER_VECTOR), p.destination_step, p.destination_pitch, p);
+    u8* const start = target + r.offset;
+    const u32 phase = (u32)(u64)start % GRAIN / ELEMENT_BYTES, head = (0 - phase) % PER_VECTOR;
+    const bool behind_words = n / PER_VECTOR % 2;
+    const u32 i = behind_words ? head + (c.held < head ? 0 : (c.held - head) / PER_VECTOR * PER_VECTOR) + v : v;
+    const u32 grain = (i + phase) / (GRAIN / ELEMENT_BYTES) * (GRAIN / ELEMENT_BYTES);
+    if (i < c.own && (behind_words || v < head) && (first || grain >= phase))
+      *(ELEMENT*)(start + i * ELEMENT_BYTES) =
+          *(const ELEMENT*)(shared + r.place + misplaced + (LISTED ? runs.place(i, pitch) : place_along(i, pitch)));
   }
 }
 
