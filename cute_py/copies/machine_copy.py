@@ -50,7 +50,10 @@ class _Memory:
         """The bytes from an address on; None for a null pointer."""
         if address == 0:
             return None
-        return self.bytes[address - self.low :]
+        offset = address - self.low
+        return np.ndarray(
+            len(self.bytes) - offset, np.uint8, self.bytes, offset
+        )  # an empty slice would lie at offset 0
 
 
 def machine_launches(
