@@ -51,9 +51,8 @@ class _Memory:
         if address == 0:
             return None
         offset = address - self.low
-        return np.ndarray(
-            len(self.bytes) - offset, np.uint8, self.bytes, offset
-        )  # an empty slice would lie at offset 0
+        # No slice: an empty one has the address of the array's start.
+        return np.ndarray(len(self.bytes) - offset, np.uint8, self.bytes, offset)
 
 
 def machine_launches(
