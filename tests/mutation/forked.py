@@ -5,7 +5,8 @@
 A fork of the process puts the code of the mutant into the functions that are loaded and runs the tests, the quickest
 first, up to the first that fails: no module is loaded anew, which takes most of the time of `python -m tests.mutation
 run`. A test that starts an interpreter of its own runs without the mutant there. Mutants outside of functions are not
-run. A run of the same tests without a mutant comes first; tests that fail in it are left out.
+run, and none of the files that need a GPU are drawn: a driver does not outlive a fork. A run of the same tests without
+a mutant comes first; tests that fail in it are left out.
 """
 
 from __future__ import annotations
@@ -231,12 +232,9 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=60, help="seconds of one test before its mutant is killed")
     parser.add_argument("--most-seconds", type=float, default=5, help="the longest that one test may take")
     parser.add_argument("--times", help="a file that keeps the times of tests for later runs; new tests are added")
-    parser.add_argument(
-        "--on-devices", action="store_true", help="draw from the files that need a GPU, not from others"
-    )
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
-    drawn = sample(options.package, options.operators, options.count, options.seed, options.on_devices)
+    drawn = sample(options.package, options.operators, options.count, options.seed, on_devices=False)
     chosen = [(options.package, *found) for found in drawn]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", *options.tests]
     return int(pytest.main(arguments, plugins=[Session(chosen, options)]))
