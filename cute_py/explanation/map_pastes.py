@@ -208,7 +208,7 @@ def _map_of(piece: str) -> bytes | None:
     tokens = some(_TOKEN.finditer(piece), 200)
     bare = piece[tokens[0].start() : tokens[-1].end()] if tokens else ""
     forms = (piece, _NOT_NUMBERS.sub(" ", piece), bare, re.sub(r"[|/\\;&]", " ", bare), _ON_ONE_LINE.sub(" ", bare))
-    for form in forms:
+    for form in dict.fromkeys(forms):
         if raw := unless_refused(read_map, form):
             return raw
     return None

@@ -68,7 +68,7 @@ def test_factors_that_no_copy_brought_are_named_in_the_scope() -> None:
         (1, r"\1\2\3[\5], [\4], p;", "exchanged", "uses for the other operand"),
         pytest.param(0, r"\1\2\3[\5], [\4], p;", "exchanged", "one of the two uses is wrong", marks=pytest.mark.slow),
         pytest.param(1, r"\1\2\3[\5], [\5], p;", "exchanged", "the scale factors of A come", marks=pytest.mark.slow),
-        (1, r"\1\2\3[\4], [\2], p;", "sums", "overwrote with its accumulators"),
+        pytest.param(1, r"\1\2\3[\4], [\2], p;", "sums", "overwrote with its accumulators", marks=pytest.mark.slow),
     ],
 )
 def test_one_product_with_other_factors(number: int, to: str, cause: str, words: str) -> None:
