@@ -16,6 +16,7 @@ import ast
 import contextlib
 import functools
 import gc
+import importlib
 import json
 import os
 import select
@@ -45,6 +46,7 @@ def functions_of(code: types.CodeType) -> Iterator[tuple[tuple[str, int], types.
 def put(file: str, number: int, operators: str) -> None:
     """The code of the mutant in place of that of the functions that are loaded; what they remember is forgotten."""
     path = str(Path(file).resolve())
+    importlib.import_module(".".join(Path(file).with_suffix("").parts).removesuffix(".__init__"))  # some load on use
     made = dict(functions_of(compile(mutated_tree(Path(file).read_text(), number, operators), path, "exec")))
     for thing in gc.get_objects():
         if isinstance(thing, types.FunctionType) and thing.__code__.co_filename == path:
