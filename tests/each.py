@@ -49,9 +49,7 @@ def each_of(
                 except (Exception, pytest.fail.Exception) as error:
                     failed.append(f"[{name}]\n{_said(error)}")
             if failed:
-                pytest.fail(
-                    f"{len(failed)} of {len(part)} rows failed\n\n" + "\n\n".join(failed), pytrace=False
-                )
+                pytest.fail(f"{len(failed)} of {len(part)} rows failed\n\n" + "\n\n".join(failed), pytrace=False)
 
         test.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
         if every > 1:

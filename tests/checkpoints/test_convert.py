@@ -57,7 +57,7 @@ def weights_of(path: Path) -> dict[str, formats.ScaledTensor]:
     }
 
 
-@pytest.mark.parametrize(("convention", "form"), one_in(2, STORED))
+@pytest.mark.parametrize(("convention", "form"), one_in(5, STORED))
 def test_a_weight_is_what_copy_makes_and_goes_back(
     convention: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

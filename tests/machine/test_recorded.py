@@ -23,6 +23,7 @@ from benchmarks.silicon.measure import (
     tile,
 )
 from tests.oracle.records import rows, tally
+from tests.shares import one_in
 
 ROWS = {(row["kind"], row["name"]): row.get("digests") or row["met"] for row in rows("h200_warps")}
 
@@ -78,7 +79,7 @@ def wgmma_cases() -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", one_in(2, range(4)))
 def test_wgmma(part: int) -> None:
     """Every type, A from shared memory and registers, each major mode, swizzles in turn, C added."""
     cases = wgmma_cases()

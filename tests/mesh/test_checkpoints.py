@@ -38,7 +38,7 @@ def contents(folder: Path) -> list[bytes]:
 
 @pytest.mark.parametrize(
     "family",
-    [LLAMA, *(pytest.param(one, marks=pytest.mark.slow) for one in (QWEN, GQA, MOE)), GQA_APART, SMALL_MOE],
+    [LLAMA, *(pytest.param(one, marks=pytest.mark.slow) for one in (QWEN, GQA, MOE, GQA_APART)), SMALL_MOE],
     ids=lambda one: one.name,
 )
 def test_eight_ranks_to_four_to_eight_and_to_one(
