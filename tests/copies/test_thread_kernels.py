@@ -69,7 +69,7 @@ def test_random_pairs_arrive(begin: int) -> None:
         carried_out(random_pair(seed))
 
 
-@pytest.mark.parametrize("begin", one_in(4, range(1000, 1240, 20)))
+@pytest.mark.parametrize("begin", one_in(12, range(1000, 1240, 20)))
 def test_random_pairs_arrive_in_vectors(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the rule that small copies take single elements."""
     monkeypatch.setattr(plan_module, "FEW", 0)
