@@ -23,6 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 import cute_py as cute
+from benchmarks.machine.barrier_use import BarrierUse
 from benchmarks.machine.fault_sites import KINDS, Fault
 from cute_py.errors import CuteError
 from cute_py.machine import run as machine_run
@@ -97,29 +98,24 @@ class Kernel:
         return found, digest.hexdigest()[:16]
 
 
-def triton_kernels() -> list[Kernel]:
-    """Kernels of the recorded rows."""
+def triton_kernel(name: str) -> Kernel:
+    """A kernel of the recorded rows."""
     from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload
 
-    made = []
-    for rows, arguments, names in (
-        (ROWS, launch, ("tma_copy", "matmul_bf16")),
-        (
-            WORKLOADS,
-            launch_workload,
-            ("matmul_descriptors", "attention", "matmul_f16_grouped", "matmul_e4m3", "matmul_small", "softmax_rows",
-             "transpose"),
-        ),
-    ):  # fmt: skip
-        for name in names:
-            row = rows[name]
+    row, arguments = (ROWS[name], launch) if name in ROWS else (WORKLOADS[name], launch_workload)
 
-            def new(row: Any = row, arguments: Any = arguments) -> tuple[list[Any], list[Any]]:
-                args, arrays = arguments(row)
-                return args, list(arrays.values())
+    def new() -> tuple[list[Any], list[Any]]:
+        args, arrays = arguments(row)
+        return args, list(arrays.values())
 
-            made.append(Kernel(name, row["ptx"], {"grid": row["grid"], "dynamic_shared": row["shared"]}, new))
-    return made
+    return Kernel(name, row["ptx"], {"grid": row["grid"], "dynamic_shared": row["shared"]}, new)
+
+
+def triton_kernels() -> list[Kernel]:
+    """Those of Triton that faults are put into."""
+    names = ("tma_copy", "matmul_bf16", "matmul_descriptors", "attention", "matmul_f16_grouped", "matmul_e4m3",
+             "matmul_small", "softmax_rows", "transpose")  # fmt: skip
+    return [triton_kernel(name) for name in names]
 
 
 def cutlass_kernels() -> list[Kernel]:
@@ -219,26 +215,45 @@ def _raw(one: Any) -> bytes:
         return one.tobytes() if one.size < 1 << 16 else str(one.shape).encode()
     if isinstance(one, AsyncWork):
         spans = [part for span in (*one.reads, *one.writes) for part in (span.start, span.nbytes, _raw(span.offsets))]
-        return repr((one.kind, one.barriers, one.nbytes, spans)).encode()
-    return repr(one).encode() if isinstance(one, (int, str, bool, type(None))) else b""
+        return repr((one.kind, one.barriers, one.nbytes, spans, one.cells)).encode()
+    return repr(one).encode() if isinstance(one, (int, str, bool, tuple, type(None))) else b""
+
+
+ORDERED: Final = ("eager", "lazy")
+"""The schedules of a proof: a further instruction gives the threads other turns under a seed."""
+
+
+def observed(kernel: Kernel, text: str, schedule: str, observer: Observer) -> str:
+    """Run a text with one observer and no judge; the digest of the bytes that it leaves."""
+
+    def only(code: Any, *, first: bool = True, beside: Sequence[Observer] = ()) -> Observer:
+        return observer
+
+    kept, machine_run.judges = machine_run.judges, only
+    try:
+        return kernel.run(text, schedule)[1]
+    finally:
+        machine_run.judges = kept
 
 
 def log_of(kernel: Kernel, text: str, without: frozenset[int]) -> list[str]:
     """The digest of the events of a run, and of its bytes, under each schedule."""
-    kept, found = machine_run.judges, []
-    for schedule in ("eager", "lazy"):  # a further instruction gives the threads other turns under a seed
+    found = []
+    for schedule in ORDERED:
         log = EventLog(without)
-
-        def only(code: Any, *, first: bool = True, beside: Sequence[Observer] = (), log: EventLog = log) -> Observer:
-            return log
-
-        machine_run.judges = only
-        try:
-            _, digest = kernel.run(text, schedule)
-        finally:
-            machine_run.judges = kept
+        digest = observed(kernel, text, schedule, log)
         found.append(f"{log.text()} {digest}")
     return found
+
+
+def barriers_unused(fault: Fault, kernel: Kernel) -> bool:
+    """Whether the sound kernel never uses the barriers that the lines of a fault initialise, under each schedule."""
+    for schedule in ORDERED:
+        use = BarrierUse(frozenset(fault.lines))
+        observed(kernel, kernel.text, schedule, use)
+        if not (use.count and use.disjoint):
+            return False
+    return True
 
 
 def proof(fault: Fault, kernel: Kernel) -> str:
@@ -247,7 +262,7 @@ def proof(fault: Fault, kernel: Kernel) -> str:
     A changed operand changes nothing where every event of the run is the same: the same threads access the same
     addresses, arrive, wait and copy, in the same order. A removed instruction of synchronisation changes nothing where
     all others are so and the memory judge, which knows the order of every two accesses of one place, still has an
-    order for each of them.
+    order for each of them. A removed initialisation changes nothing where nothing uses the barrier; no judge is asked.
     """
     removed = any(not line or line.startswith("setp.eq.u32") for line in fault.lines.values())
     removed |= "waited for" in fault.what  # the wait for another barrier counts as none
@@ -260,6 +275,8 @@ def proof(fault: Fault, kernel: Kernel) -> str:
         return "all accesses, arrivals and copies are the same: the threads had nothing more to do"
     if fault.kind == "register pool":  # no event shows registers
         return "the rules of setmaxnreg are kept, as its judge counts"
+    if fault.kind == "not initialised":
+        return "no instruction and no copy uses the barrier" if barriers_unused(fault, kernel) else ""
     if not removed:
         return "the same events in the same order, under every schedule"
     if fault.kind == "missing load":

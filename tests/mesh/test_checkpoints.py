@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -89,6 +90,7 @@ def test_no_wrong_checkpoint_is_written_with_status_0(
     statuses = []
     for pattern in small.plan:
         for text in texts:
+            shutil.rmtree(tmp_path / "out", ignore_errors=True)
             plan = written_plan(tmp_path, (8, "eight"), (4, "out"), small.plan | {pattern: text})
             status = main(["reshard", str(plan), "--json"])
             statuses.append(status)
@@ -268,7 +270,7 @@ def test_constant_parts_are_not_judged(tmp_path: Path) -> None:
     whole["lm_head.weight"][:] = 1
     save(LLAMA, whole, tmp_path, 8, "ones")
     with pytest.raises(LayoutError, match="all 8 shards are byte-identical") as caught:
-        reshard(read_plan(written_plan(tmp_path, (8, "ones"), (4, "out"), LLAMA.plan)))
+        reshard(read_plan(written_plan(tmp_path, (8, "ones"), (4, "others"), LLAMA.plan)))
     assert "one constant value: the tensor is replicated, or these" in str(caught.value)
 
 
@@ -314,7 +316,9 @@ def test_names_without_a_role_are_not_judged(tmp_path: Path, capsys: pytest.Capt
     for rank in range(8):
         safetensors.save_file({"a.b": np.full((2, 2), rank, np.float32)}, tmp_path / "eight" / f"{rank}.safetensors")
     assert main(["reshard", str(path)]) == 0
-    assert "not judged: placement by name: no role has it (a.b)" in capsys.readouterr().out
+    assert "not judged: placement by name: no role has this name (a.b)" in capsys.readouterr().out
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "out").mkdir()
     assert main(["reshard", str(path), "--strict"]) == 1
 
 

@@ -262,19 +262,24 @@ def _steps(digits: Digits | None) -> tuple[int, ...]:
 
 
 def totals(side: MatrixSide) -> tuple[float, ...]:
-    """total, its reciprocal, the gain, a sixth of it, and its reciprocal, in float32, as `quantized` has them."""
+    """total, its reciprocal, the gain, a sixth of it, its reciprocal, and the peak below which a block is usual.
+
+    In float32, as `quantized` has them. A usual block has a scale whose divisions stay among normal numbers, and
+    elements that are at most 6.6 after it: a scale is at most 448.
+    """
     one = np.float32(1)
     total = one if side.total is None else np.float32(side.total)
     with np.errstate(all="ignore"):
         gain = one / total if side.gain is None else np.float32(side.gain)
-        return tuple(float(x) for x in (total, one / total, gain, gain * (one / np.float32(6)), one / gain))
+        most = min(1e12, 6.5 * 448 * float(total)) if 1e-12 < total < 1e25 else 0.0
+        return tuple(float(x) for x in (total, one / total, gain, gain * (one / np.float32(6)), one / gain, most))
 
 
 def _output(side: MatrixSide, scales: _Scales | None, exchanged: bool) -> tuple[object, ...]:
     lines, along = side.lines, side.along
     extents = scales.extents if scales else (0, 0)
     digits = scales.digits if scales else None
-    return (side.pitch, lines, along, *extents, side.fill, 0, *_steps(digits), *totals(side), 0, 0, 0)
+    return (side.pitch, lines, along, *extents, side.fill, 0, *_steps(digits), *totals(side), 0, 0)
 
 
 def plan_scaled(

@@ -256,7 +256,8 @@ template <bool ONCE> __device__ __forceinline__ float quotient(float x, float s,
 }
 
 struct Scale { u32 stored; float factor; };
-struct Totals { float total, inverse, gain, gain_sixth, ungain; };
+// most: peaks below it have a scale by `usual_scale`, and elements below 7 after it.
+struct Totals { float total, inverse, gain, gain_sixth, ungain, most; };
 template <class O> __device__ __forceinline__ Scale power_scale(u32 peak) {
   Scale s;
   u32 biased;
@@ -314,6 +315,14 @@ __device__ __forceinline__ float value_e4m3(u32 c) {
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(h) : "h"((u16)c));
   return half_value(h);
 }
+// x / s where x, s and the quotient are normal numbers: the steps of a division without the test of its operands.
+__device__ __forceinline__ float divided_normal(float x, float s) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(s));
+  r = __fmaf_rn(__fmaf_rn(-r, s, 1.0f), r, r);
+  const float q = x * r;
+  return __fmaf_rn(__fmaf_rn(-q, s, x), r, q);
+}
 // a / 6 / total, where no step leaves the normal numbers or is below the least scale anyway: the reciprocals are
 // correctly rounded, so that Markstein's correction rounds the quotients.
 __device__ __forceinline__ float sixth_of_total(float a, const Totals& t, bool two) {
@@ -321,17 +330,19 @@ __device__ __forceinline__ float sixth_of_total(float a, const Totals& t, bool t
   q = __fmaf_rn(__fmaf_rn(-q, 6.0f, a), 1.0f / 6.0f, q);
   return two ? quotient<false>(q, t.total, t.inverse) : q;
 }
-template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const Totals& t) {
+template <class O> __device__ __forceinline__ Scale usual_scale(u32 peak, const Totals& t) {
+  Scale s;
+  s.stored = coded_e4m3(fmaxf(sixth_of_total(as_float(peak), t, O::LEVELS == 2), 0.015625f));
+  s.factor = divided_normal(O::LEVELS == 2 ? t.inverse : 1.0f, value_e4m3(s.stored));
+  return s;
+}
+template <class O> __device__ __forceinline__ Scale any_scale(u32 peak, const Totals& t) {
   Scale s;
   const float a = as_float(peak);
   float wanted;
   if constexpr (O::RULE == NV_TORCHAO) {
-    if (a < 1e12f && (O::LEVELS == 1 || (t.total > 1e-12f && t.total < 1e25f))) {
-      wanted = sixth_of_total(a, t, O::LEVELS == 2);
-    } else {
-      wanted = __fdiv_rn(a, 6.0f);
-      if (O::LEVELS == 2) wanted = __fdiv_rn(wanted, t.total);
-    }
+    wanted = __fdiv_rn(a, 6.0f);
+    if (O::LEVELS == 2) wanted = __fdiv_rn(wanted, t.total);
     if (wanted < 0.015625f) wanted = 0.015625f;
   } else if constexpr (O::RULE == NV_TE) wanted = a * t.gain_sixth;
   else wanted = t.gain * (a * (1.0f / 6.0f));
@@ -345,6 +356,14 @@ template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const 
   }
   return s;
 }
+template <class O> __device__ __noinline__ Scale called_scale(u32 peak, const Totals& t) {
+  return any_scale<O>(peak, t);
+}
+template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const Totals& t) {
+  if constexpr (O::RULE == NV_TORCHAO)
+    return as_float(peak) < t.most ? usual_scale<O>(peak, t) : called_scale<O>(peak, t);
+  else return any_scale<O>(peak, t);
+}
 template <class O> __device__ __forceinline__ Scale scale_of(u32 peak, const Totals& t) {
   if constexpr (O::RULE == KEEP) return {0, 1.0f};
   else if constexpr (O::RULE <= RCEIL) return power_scale<O>(peak);
@@ -357,40 +376,45 @@ template <u32 BYTES, bool POWER> __device__ __forceinline__ u32 scale_value(u32 
   else if constexpr (POWER) return stored == 255 ? NOT_A_NUMBER : stored ? stored << 23 : QUIET;
   else return (stored & 127) == 127 ? (stored & 128) << 24 | NOT_A_NUMBER : as_bits(value_e4m3(stored));
 }
-// Eight elements by one factor. peak: the bits of their largest magnitude, or of more elements. inside: of the elements
-// are no padding, whose codes are 0.
-template <class O> __device__ __forceinline__ Codes<O::KIND> quantised(
-    const Eight& e, u32 peak, float factor, float inverse, u32 inside) {
+// Whether elements take the short path of `quantised`. peak: the bits of their largest magnitude, or of more elements.
+template <class O> __device__ __forceinline__ bool are_usual(u32 peak, float factor, const Totals& t) {
+  if constexpr (O::RULE == NV_TORCHAO) return as_float(peak) < t.most;
+  bool usual = peak < INFINITE;
+  if (O::RULE == AMAX_CUTE) usual = usual && factor > 1e-25f && factor < 1e25f;
+  if (O::KIND == E2M1 && O::RULE != FLOOR) usual = usual && as_float(peak) * factor < 7.0f;
+  return usual;
+}
+// Eights of elements by one factor. inside: of the elements are no padding, whose codes are 0.
+template <class O, u32 COUNT> __device__ __forceinline__ void quantised(
+    Codes<O::KIND> (&c)[COUNT], const Eight (&e)[COUNT], bool usual, float factor, float inverse, u32 inside) {
   constexpr bool DIVIDED = O::RULE == AMAX_CUTE;
-  constexpr bool FOUR = O::KIND == E2M1;
-  bool usual = peak < INFINITE && (!DIVIDED || (factor > 1e-25f && factor < 1e25f));
-  if (FOUR && O::RULE != FLOOR) usual = usual && as_float(peak) * factor < 7.0f;
-  if constexpr (FOUR) {
-    if (usual) {
-      Codes<O::KIND> c;
-      if constexpr (SOURCE == BF16 && O::RULE <= RCEIL) c.w[0] = nibbles_of_pairs<O::RULE == FLOOR>(e, factor);
-      else {
+  if (usual) {
+#pragma unroll
+    for (u32 n = 0; n < COUNT; ++n) {
+      if constexpr (O::KIND == E2M1 && SOURCE == BF16 && O::RULE <= RCEIL) {
+        c[n].w[0] = nibbles_of_pairs<O::RULE == FLOOR>(e[n], factor) | nibble_signs(e[n]);
+      } else {
         float x[8];
-        values(e, x);
+        values(e[n], x);
 #pragma unroll
-        for (u32 i = 0; i < 8; ++i) x[i] = fabsf(x[i]) * factor;
-        c.w[0] = nibbles_of<O::RULE == FLOOR>(x);
+        for (u32 i = 0; i < 8; ++i) {
+          if (O::KIND == E2M1) x[i] = fabsf(x[i]) * factor;
+          else x[i] = DIVIDED ? quotient<WIDE>(x[i], factor, inverse) : x[i] * factor;
+        }
+        if constexpr (O::KIND == E2M1) c[n].w[0] = nibbles_of<O::RULE == FLOOR>(x) | nibble_signs(e[n]);
+        else c[n] = coded<O::KIND>(x);
       }
-      c.w[0] |= nibble_signs(e);
-      return c;
     }
-  } else if (usual) {
-    float x[8];
-    values(e, x);
-#pragma unroll
-    for (u32 i = 0; i < 8; ++i) x[i] = DIVIDED ? quotient<WIDE>(x[i], factor, inverse) : x[i] * factor;
-    return coded<O::KIND>(x);
+    return;
   }
-  Codes<O::KIND> c = {};
-  const Eight copied = e;
   const u32 by = as_bits(factor);
-  convert_carefully<O::KIND, DIVIDED, true, 0>(&copied, &by, inside, &c);
-  return c;
+#pragma unroll
+  for (u32 n = 0; n < COUNT; ++n) {  // with copies, so that e and c stay in registers elsewhere
+    Codes<O::KIND> made = {};
+    const Eight copied = e[n];
+    convert_carefully<O::KIND, DIVIDED, true, 0>(&copied, &by, inside > 8 * n ? inside - 8 * n : 0, &made);
+    c[n] = made;
+  }
 }
 """
 """Constants before it: SOURCE, the kind of the elements that are read. `O` is a structure of an output's constants."""

@@ -26,7 +26,7 @@ struct Output {
   u32 lines, along, scale_rows, scale_columns, fill, spare;
   u32 steps[2 * STEPS];
   Totals totals;
-  u32 rest[3];
+  u32 rest[2];
 };
 struct Scaled {
   const u8* source; const u8* scales; const u8* rows; const u8* into; u64* record;
@@ -238,13 +238,10 @@ template <class O> __device__ __forceinline__ void write_vector(
       if (there && k / 16 % (4 * GROUP) == 0) *(u32*)(o.scales + place) = word;
     } else if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
     const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
+    if constexpr (O::RULE == KEEP) {
 #pragma unroll
-    for (u32 i = 0; i < 2; ++i) {
-      if constexpr (O::RULE == KEEP) {
-#pragma unroll
-        for (u32 j = 0; j < RAWS; ++j) c[i].w[j] = e[i].w[j];
-      } else c[i] = quantised<O>(e[i], peak, s.factor, inverse, inside > 8 * i ? inside - 8 * i : 0);
-    }
+      for (u32 i = 0; i < 2 * RAWS; ++i) c[i / RAWS].w[i % RAWS] = e[i / RAWS].w[i % RAWS];
+    } else quantised<O>(c, e, are_usual<O>(peak, s.factor, o.totals), s.factor, inverse, inside);
   } else {
     const u32 none[8] = {};
 #pragma unroll
@@ -360,15 +357,18 @@ template <class O> __device__ __forceinline__ void write_whole(
     store_scale<O>(o, O::row(row, o.steps), row < p.m ? s.stored : o.fill);
   if (row >= o.lines) return;
   const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
+  const bool usual = are_usual<O>(peak, s.factor, o.totals);
   u8* const line = o.data + (i64)row * o.pitch;
 #pragma unroll
   for (u32 i = 0; i < PIECES; ++i) {
     const u32 k = (i * THREADS + threadIdx.x) * 8;
     if (k >= o.along) continue;
     const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
-    const Codes<O::KIND> c = quantised<O>(e[i], peak, s.factor, inverse, inside);
+    const Eight one[1] = {e[i]};
+    Codes<O::KIND> c[1];
+    quantised<O>(c, one, usual, s.factor, inverse, inside);
     store_vector<bits_of(O::KIND) / 4, O::VECTOR>(
-        line + (u64)k * bits_of(O::KIND) / 8, c.w, ((o.along - k) * bits_of(O::KIND) + 7) / 8);
+        line + (u64)k * bits_of(O::KIND) / 8, c[0].w, ((o.along - k) * bits_of(O::KIND) + 7) / 8);
   }
 }
 
