@@ -189,7 +189,7 @@ def test_an_operation_is_explained_by_its_steps() -> None:
     assert told == [str(step) for step in cute.steps(cute.composition, a, b)]
     assert str(cute.composition(a, b)) in told[-1]
     assert last == "judged: R(i) = A(B(i)) for every i"
-    with pytest.raises(InvalidTypeError, match="steps does not know len"):
+    with pytest.raises(InvalidTypeError, match="steps can't explain len"):
         explain(len, a)
 
 

@@ -174,7 +174,9 @@ def _of_other_text(text: str) -> Explanation:
 
 _OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|<cute::C<32>|Sm1xx|SfAtom", re.IGNORECASE)
 """Names, types and layouts of scales each contain at least one of these parts."""
-_ORDER_NAME: Final = re.compile(r"(?:\w*_\w*|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?")
+_ORDER_NAME: Final = re.compile(
+    r"(?:[^\W_]*+_\w*+|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?"
+)
 """How the names of orders of scales are written."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that no term and no name of an element type has."""
@@ -344,8 +346,11 @@ def _named_terms(text: str, facts: dict[str, str]) -> str:
 
     if near := nearest(text) if len(text) < _LONGEST_NAME else []:
         facts = {"takes": facts["takes"], "nearest": ", ".join(near), **facts}
-    said = {name: HANG.pattern if name == "hang" else rf"\b{re.escape(name)}\b" for name in TERMS}
-    known = [name for name, words in said.items() if re.search(words, text, re.IGNORECASE)]
+    known = [
+        name
+        for name in TERMS
+        if (HANG.search(text) if name == "hang" else re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE))
+    ]
     sentence = len(text.split()) > 1
     if (refused := bytes_refused(text)) is not None:
         of_map = {name: str(value) for name, value in refused.facts.items()}

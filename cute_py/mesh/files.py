@@ -38,7 +38,7 @@ from cute_py.mesh.transfer import Transfer
 from cute_py.mesh.weight_roles import ONE_DEVICE, SEVERAL, WHOLE, Judgement, Weight, division_of, judge, role_of
 
 DEFAULT_MEMORY = 1 << 30
-"""Most bytes of files that are mapped at once."""
+"""The most bytes of files that are mapped at once."""
 
 SHOWN_NAMES = 3
 """Most names of tensors that a text lists."""
@@ -48,9 +48,8 @@ SHOWN_NAMES = 3
 class Resharded:
     """A tensor that was written.
 
-    Attributes: `shape`, the shape of the whole tensor; `checksum`, on which both sides agree; `bytes_moved`, bytes
-        between devices; `source` and `destination`, the placements in the form of the plan; `scope`, the judged
-        properties.
+    Attributes: `shape`, the shape of the whole tensor; `checksum`, equal on both sides; `bytes_moved`, bytes between
+    devices; `source` and `destination`, the placements as the plan writes them; `scope`, the judged properties.
     """
 
     name: str
@@ -182,7 +181,7 @@ class _Work:
 
 
 def _overwritten(plan: ReshardPlan) -> list[Diagnostic]:
-    """Files of the destination that are files of the source, also through a link."""
+    """Destination files that are also source files, even through a link."""
     sources = {Path(path).resolve() for path in plan.source.files}
     text = "destination file {} is also a source file; use another name or folder"
     return [
@@ -212,7 +211,7 @@ def _missing(side: MeshSide, stored: list[StoredFile]) -> list[Diagnostic]:
 
 
 def _unplaced(plan: ReshardPlan, stored: StoredFile) -> list[Diagnostic]:
-    """Tensors that no pattern of a side matches, with the placement that their names suggest."""
+    """Describe tensors that no pattern of a side matches, with the placement that their names suggest."""
     found = []
     for name in stored.tensors:
         if plan.source.texts(name) is None or plan.destination.texts(name) is None:
@@ -248,7 +247,7 @@ def _work(plan: ReshardPlan, name: str, shards: list[StoredTensor]) -> _Work:
 
 
 def _sections(parts: Sequence[RowSpan], index: int, shards: Sequence[StoredTensor]) -> list[StoredTensor]:
-    """The rows of one part in each shard; those of the parts before it lie above."""
+    """The rows of one part in each shard; the rows of earlier parts lie above."""
     if len(parts) == 1:
         return list(shards)
     found = []
@@ -269,7 +268,7 @@ def _weight(plan: ReshardPlan, work: _Work) -> Weight:
 
 
 def _division(side: MeshSide, work: _Work) -> tuple[str, int]:
-    """A side's division of a tensor, and the number of parts if a single mode divides it, or could."""
+    """How a side divides a tensor, and the number of parts if a single mode divides it or could divide it."""
     modes = [
         (n, one) for n, one in zip(side.mesh_shape, side.placements(work.name, len(work.shape)), strict=True) if n > 1
     ]
@@ -329,7 +328,7 @@ def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: b
         "reshard-alike",
         work.name,
         text=f"{given(work.name)}{part.place}: {which} are byte-identical, but the plan divides the tensor; possible "
-        f"placements: {' or '.join(fixes) or 'another placement'}; --force takes the shards as parts",
+        f"placements: {' or '.join(fixes) or 'another placement'}; --force accepts the shards as different parts",
         facts=facts,
         fixes=fixes,
         severity="error",
@@ -361,7 +360,7 @@ def _row(plan: ReshardPlan, work: _Work, value: int, judgement: Judgement) -> Re
 
 
 def _written(work: _Work, shards: list[StoredTensor], memory: int, progress: Progress) -> int:
-    """Copy a tensor into its places; returns the checksum of the whole."""
+    """Copy a tensor to the destination files; return the checksum of the whole tensor."""
     before = after = 0
     for index, (ours, theirs, plan) in enumerate(zip(work.ours, work.theirs, work.redistributions, strict=True)):
         sources, goals = _sections(work.ours, index, work.shards), _sections(work.theirs, index, shards)
@@ -385,7 +384,7 @@ _WORD = (1 << 64) - 1
 
 
 def _checksum(work: _Work, part: RowSpan, shards: list[StoredTensor], memory: int) -> int:
-    """The checksum of a source; if copies differ, the error names the placement that fits."""
+    """Compute the checksum of a source; if copies differ, the error names the placement that fits."""
     try:
         return checksum(part.layout, shards, memory, part.first_row)
     except FileFormatError as error:
@@ -401,14 +400,14 @@ def _copy(plan: Redistribution, sources: list[StoredTensor], written: list[Store
             ends = {piece.source_device: sources[piece.source_device].mapped()}
             goal = {piece.destination_device: written[piece.destination_device].mapped("r+")}
             HostRedistribution([[piece]], plan.dtype, ends, goal).launch()
-            # the maps close here, and their pages no longer count
+            # unmap here, so that the pages no longer count
 
 
 PAGE = 4096
 
 
 def _touched(transfer: Transfer, itemsize: int) -> int:
-    """Bytes of the pages that a transfer touches on both sides, at most."""
+    """An upper bound of the bytes in the pages that a transfer touches on both sides."""
     total = 0
     for side in ("source", "destination"):
         runs, run = transfer.elements, 1

@@ -53,24 +53,24 @@ class MeshSide:
     mesh_shape: tuple[int, ...]
     files: tuple[Path, ...]
     rules: tuple[tuple[str, tuple[str, ...]], ...]
-    """(pattern, one text for each mode of the mesh)"""
+    """(pattern, one placement string for each mode of the mesh)"""
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """The placements of a tensor as the plan writes them; None: no pattern matches its name."""
+        """The placements of a tensor as the plan writes them; None if no pattern matches its name."""
         return next((texts for pattern, texts in self.rules if fnmatch.fnmatchcase(name, pattern)), None)
 
     def placements(self, name: str, rank: int) -> tuple[WeightPlacement, ...]:
         """The placements of a tensor with `rank` dimensions, one for each mode of the mesh.
 
         Raises:
-            InvalidValueError: no pattern matches, or its text is not a placement.
+            InvalidValueError: no pattern matches, or its value is not a placement.
         """
         texts = self.texts(name)
         if texts is None:
             raise InvalidValueError(f"no placement matches {given(name)}")
         found = tuple([parse_weight_placement(text, rank, f"{given(name)}") for text in texts])
         if any(isinstance(placement, Partial) for placement in found):
-            raise InvalidValueError(f"{given(name)} is Partial, but files hold sums, not summands")
+            raise InvalidValueError(f"{given(name)} is Partial, but files can hold only sums")
         return found
 
     def parts(self, name: str, shape: tuple[int, ...]) -> tuple[RowSpan, ...]:
@@ -113,7 +113,7 @@ class MeshSide:
         return distribute(shape, self.mesh_shape, placements)
 
     def whole(self, name: str, shape: tuple[int, ...], parts: Sequence[RowSpan]) -> tuple[RowSpan, ...] | None:
-        """The parts if each device holds all of the tensor, otherwise None."""
+        """The parts if each device holds the whole tensor, otherwise None."""
         placements = self.placements(name, len(shape))
         if not all(n == 1 or isinstance(one, Replicate) for n, one in zip(self.mesh_shape, placements, strict=True)):
             return None
@@ -129,7 +129,7 @@ class MeshSide:
         """The shape of the whole tensor, from the shapes of its shards.
 
         Raises:
-            LayoutError: no shape is divided into these.
+            LayoutError: no whole shape gives these shards.
         """
         whole = list(shards[0])
         devices = numpy.arange(len(shards)).reshape(self.mesh_shape)
@@ -156,7 +156,8 @@ class MeshSide:
         return tuple(whole)
 
     def _fused_mode(self, placements: Sequence[WeightPlacement]) -> int | None:
-        """The mode whose placement has sections; None: none, or `SectionedShard` with another mode on the same rows."""
+        """The mode whose placement has sections; None if there is none, or if another mode divides the rows of a
+        `SectionedShard` too."""
         fused = [mode for mode, one in enumerate(placements) if isinstance(one, Fused)]
         if not fused:
             return None
@@ -277,7 +278,9 @@ def _rules(rules: dict[str, Any], modes: int, what: str) -> tuple[tuple[str, tup
     for pattern, value in rules.items():
         texts = [value] * modes if value == "replicate" else value if isinstance(value, list) else [value]
         if not all(isinstance(text, str) for text in texts):
-            raise FileFormatError(f"{what} placements of {given(pattern)} = {given(value)}; must be texts")
+            raise FileFormatError(
+                f"{what} placements of {given(pattern)} = {given(value)}; must be a string or a list of strings"
+            )
         if len(texts) != modes:
             raise FileFormatError(
                 f"{what} has {counted(len(texts), 'placement')} for {given(pattern)}; "

@@ -135,6 +135,15 @@ def test_an_instruction_descriptor_that_does_not_fit(bits: int, words: str) -> N
     assert words in found.diagnostics[0].message
 
 
+@pytest.mark.parametrize(("bit", "words"), [(46, "version = 0; must be 1"), (30, "reserved bits must be 0")])
+@pytest.mark.parametrize("name", ["%rd11", "%rd12"])
+def test_a_matrix_descriptor_with_other_fixed_bits(name: str, bit: int, words: str) -> None:
+    changed = GOOD.replace("tcgen05.mma", f"xor.b64 {name}, {name}, {1 << bit:#x}; tcgen05.mma")
+    found, _ = run(kernel(changed), IMAGE, schedule="eager")
+    assert [one.rule for one in found.diagnostics] == ["tcgen05.mma operand"]
+    assert words in found.diagnostics[0].message
+
+
 def test_operands_overwritten_before_the_commit_arrives() -> None:
     """The lazy schedule multiplies when the commit completes, which is after the second store."""
     over = "mov.b32 %r70, 0; st.shared.v4.b32 [%r4], {%r70, %r70, %r70, %r70};"

@@ -312,7 +312,7 @@ def test_names_without_a_role_are_not_judged(tmp_path: Path, capsys: pytest.Capt
     for rank in range(8):
         safetensors.save_file({"a.b": np.full((2, 2), rank, np.float32)}, tmp_path / "eight" / f"{rank}.safetensors")
     assert main(["reshard", str(path)]) == 0
-    assert "not judged: placement by name: no role has it (a.b)" in capsys.readouterr().out
+    assert "not judged: placement by name: no role has this name (a.b)" in capsys.readouterr().out
     shutil.rmtree(tmp_path / "out")
     (tmp_path / "out").mkdir()
     assert main(["reshard", str(path), "--strict"]) == 1

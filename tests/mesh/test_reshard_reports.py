@@ -67,7 +67,7 @@ def test_a_row_tells_what_was_written(tmp_path: Path) -> None:
         "checksum: both sides agree",
     )
     assert second.scope.judged == ("copies are equal: 4 of each part", "checksum: both sides agree")
-    assert second.scope.not_judged == ("placement by name: no role has it",)
+    assert second.scope.not_judged == ("placement by name: no role has this name",)
     assert (second.shape, second.bytes_moved) == ((), 0)
     assert all(
         np.array_equal(got["a.q_proj.weight"], half)
@@ -139,14 +139,14 @@ def test_equal_parts_are_copies(tmp_path: Path) -> None:
     every = [one for one in found.diagnostics if one.argument == "a.q_proj.weight"]
     assert alike["n"].message == (
         "'n': all 4 shards are byte-identical, but the plan divides the tensor; "
-        "possible placements: replicate; --force takes the shards as parts"
+        "possible placements: replicate; --force accepts the shards as different parts"
     )
     assert alike["n"].fixes == ("replicate",)
     assert alike["n"].facts["files"] == f"{tmp_path / 'in-0'}, {tmp_path / 'in-1'}"
     assert [one.message for one in every] == [
         f"'a.q_proj.weight': the shards of devices {a}, {a + 1} are byte-identical, "
         "but the plan divides the tensor; possible placements: "
-        "kv-heads(kv_heads=2); --force takes the shards as parts"
+        "kv-heads(kv_heads=2); --force accepts the shards as different parts"
         for a in (0, 2)
     ]
     assert every[0].fixes == ("kv-heads(kv_heads=2)",)
@@ -173,7 +173,7 @@ def test_sections_of_equal_parts(tmp_path: Path) -> None:
     assert texts[0] == (
         "'a.qkv_proj.weight', section 1: all 2 shards are byte-identical, "
         "but the plan divides the tensor; possible placements: "
-        "replicate; --force takes the shards as parts"
+        "replicate; --force accepts the shards as different parts"
     )
     found = refusal(tmp_path, 2, 1, {"*": "fused-qkv(4, 4)"})
     assert isinstance(found, (LayoutError, InvalidValueError))

@@ -245,7 +245,7 @@ def test_what_has_no_bases(layout: object, tile: object, error: type[CuteError],
         ((("offset", ((1, 0), (0, 0))),), "not a bijection"),
         (
             (("offset", ((1, 0), (0, 1))), ("block", ((0, 0),))),
-            "CuTe can express the shared memory of only one block, but this layout has several blocks",
+            "CuTe can express the shared memory of one block, but this layout has several blocks",
         ),
         (
             (("register", ((1, 0),)), ("column", ((0, 1),))),

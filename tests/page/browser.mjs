@@ -138,6 +138,15 @@ for (const kind of ["SVG", "PNG"]) {
   out.downloads.push([file.suggestedFilename(), readFileSync(await file.path()).subarray(0, 4).toString("latin1")]);
 }
 
+// a picture that is wider than its column, as it is and as it is drawn
+await page.setViewportSize({ width: 1300, height: 900 });
+await type("threads", { atoms: "(2,1,1)" });
+out.shrunk = await page.evaluate(() => {
+  const svg = document.querySelector("#s-picture svg");
+  const box = svg.closest(".scroll");
+  return [Number(svg.getAttribute("width")), svg.clientWidth, box.clientWidth, box.scrollWidth];
+});
+
 // sizes and colours
 out.places = {};
 for (const dark of [false, true]) {

@@ -227,14 +227,41 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
   return out;
 }
 
-// The place of element i of a destination's row; of every vector's worth a part lies SKEW bytes further on.
+// The place of element i of a run; of every vector's worth a part lies SKEW bytes further on.
 __device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
+// A row of the destination that consists of several runs, each of `size` elements at one pitch: `starts` lists where.
+struct RunsOfRow {
+  const int* starts; u32 size, magic;
+  __device__ __forceinline__ u32 run_of(u32 i) const { return __umulhi(i, magic); }
+  __device__ __forceinline__ u32 place(u32 i, u32 pitch) const {
+    const u32 run = run_of(i);
+    return starts[run] + place_along(i - run * size, pitch);
+  }
+  // PER_VECTOR elements from element i on.
+  __device__ __forceinline__ Stored vector(u32 x, u32 i, u32 pitch) const {
+    if constexpr (SHORT_RUNS) {
+      const u32 begin = x + i * pitch;
+      return gather([=](u32 v) {
+        const u32 run = run_of(i + v);
+        return begin + v * pitch + (starts[run] - run * size * pitch);
+      });
+    } else {
+      const u32 run = run_of(i), first = i - run * size, left = size - first;
+      const u32 here = x + starts[run] + place_along(first, pitch), there = x + starts[run + 1] - left * pitch;
+      const u32 whole = PER_VECTOR - first % PER_VECTOR;
+      return gather([=](u32 v) {
+        const u32 own = SKEW && v >= whole ? here + SKEW : here;
+        return (v < left ? own : there) + v * pitch;
+      });
+    }
+  }
+};
 
 // Shared memory to a destination whose rows start between two words. first: no tile of these rows lies before this one.
 __device__ __forceinline__ void store_shifted(
     const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
-  const u16* const list = (const u16*)(p.tables + c.list);
+  const RunsOfRow runs = {(const int*)(p.tables + c.list), p.spread[0], p.spread[1]};
   // before: elements that the first tile has before it. whole: where words that are read as such may begin.
   const u32 before = first ? GRAIN / ELEMENT_BYTES : 0, own = c.own + before;
   const u32 whole = c.held < PER_VECTOR ? 0 : c.held - PER_VECTOR + 1;
@@ -249,23 +276,22 @@ __device__ __forceinline__ void store_shifted(
     if ((u32)grain + before >= own) continue;
     const u32 x = r.place + misplaced;
     if ((u32)index < whole) {
-      const u32 begin = x + (LISTED ? list[index] : index * pitch);
       Stored out;
-      if constexpr (SKEW && !LISTED)
+      if constexpr (LISTED)
+        out = runs.vector(x, index, pitch);
+      else if constexpr (SKEW)
         out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
-      else if constexpr (!LISTED)
+      else {
+        const u32 begin = x + index * pitch;
         out = gather([=](u32 v) { return begin + v * pitch; });
-      else if (x + list[index + PER_VECTOR - 1] - begin == (PER_VECTOR - 1) * pitch)
-        out = gather([=](u32 v) { return begin + v * pitch; });
-      else
-        out = gather([=](u32 v) { return x + list[index + v]; });
+      }
       *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
     } else {
       const int end = min(index + (int)PER_VECTOR, (int)c.own);
 #pragma unroll 1
       for (int i = max(index, 0); i < end; ++i)
         *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
-            *(const ELEMENT*)(shared + x + (LISTED ? list[i] : place_along(i, pitch)));
+            *(const ELEMENT*)(shared + x + (LISTED ? runs.place(i, pitch) : place_along(i, pitch)));
     }
   }
 }
@@ -479,6 +505,7 @@ def copy_tile(
     swizzled: bool = False,
     global_swizzled: bool = False,
     listed: bool = False,
+    short_runs: bool = False,
     steady: bool = False,
     affine: bool = False,
     columns: int = 1,
@@ -490,9 +517,11 @@ def copy_tile(
     shifts: the side's rows may start between two words. swizzled: shared memory is, and places share no bit.
     global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are in
     steps, and not looked up. listed: the places of a destination's vector have no fixed distances, and are listed one
-    by one. columns: of the source, that a thread reads at once and writes to as many rows of the destination. pitch:
-    bytes from one element of a destination's vector to the next in shared memory, folded in; 0: a parameter. skew:
-    bytes that each vector's worth of a destination's row that starts between two words lies further on.
+    by one; of rows that start between two words, the starts of the runs that they consist of. short_runs: such a run is
+    shorter than a vector. columns: of the source, that a thread reads at once and writes to as many rows of the
+    destination. pitch: bytes from one element of a destination's vector to the next in shared memory, folded in; 0: a
+    parameter. skew: bytes that each vector's worth of a destination's row that starts between two words lies further
+    on.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
@@ -516,6 +545,7 @@ def copy_tile(
         "STEADY": int(steady),
         "AFFINE": int(affine),
         "LISTED": int(listed),
+        "SHORT_RUNS": int(short_runs),
         "COLUMNS": columns,
         "PITCH": pitch,
         "SKEW": skew,

@@ -117,11 +117,15 @@ class Clocks:
         self.met[warps] = self.now
         self.tick()
 
-    def publish(self, f: Frame) -> Array:
-        """The clocks (k, 2, columns) of the warps of a frame, with what they did themselves."""
+    def _know_themselves(self, f: Frame) -> tuple[Array, Array]:
+        """The warps of a frame know what they did up to now; their rows."""
         cluster, row = self.rows(f)
         self.known[cluster, row, 0, row] = self.now
-        found: Array = self.known[cluster, row]
+        return cluster, row
+
+    def publish(self, f: Frame) -> Array:
+        """The clocks (k, 2, columns) of the warps of a frame, with what they did themselves."""
+        found: Array = self.known[self._know_themselves(f)]
         return found
 
     def release(self, f: Frame, into: Released, *, fenced: bool = False) -> None:
@@ -161,7 +165,7 @@ class Clocks:
 
     def all_met(self, f: Frame) -> None:
         """All warps of the CTAs of a frame know what each of them knows."""
-        self.publish(f)
+        self._know_themselves(f)
         each = self.known.reshape(self.m.ctas, self.per_cta, 2, self.columns)
         ctas = [cta for cta, _ in f.parts]
         chosen: Any = slice(ctas[0], ctas[-1] + 1) if ctas[-1] - ctas[0] + 1 == len(ctas) else ctas
@@ -204,6 +208,8 @@ class Clocks:
         each = found.reshape(self.clusters, self.fixed)
         if len(cluster) == 1:
             np.maximum(each[cluster[0]], near[0], out=each[cluster[0]])
+        elif bool((cluster[1:] > cluster[:-1]).all()):
+            each[cluster] = np.maximum(each[cluster], near)
         else:
             np.maximum.at(each, cluster, near)
         return found
@@ -213,6 +219,7 @@ class Clocks:
         if self.far is None:
             if self.far_given_up or len(clock) * self.m.count // LANES > MAX_FAR:
                 self.far_given_up = True
+                self.m.totals.unjudged["races between clusters, because so many warps run together"] = None
                 return
             self.far = np.zeros((self.m.count // LANES, len(clock)), np.int32)
         self.far[f.warps] = np.maximum(self.far[f.warps], clock)

@@ -85,3 +85,16 @@ class Shadow:
             return first, 1
         count = nbytes >> self.shift
         return (first[:, None] + np.arange(count)).reshape(-1), count
+
+
+def distinct(keys: Array) -> Array:
+    """The different keys of a span, (n,) or (n, slots), rising; nearly always few, in long runs.
+
+    >>> distinct(np.array([7, 7, 7, 3, 3, 7])).tolist()
+    [3, 7]
+    """
+    flat = keys.T.reshape(-1)
+    starts = np.flatnonzero(flat[1:] != flat[:-1])
+    if not len(starts):
+        return flat[:1]
+    return np.unique(flat[np.append(starts, len(flat) - 1)])

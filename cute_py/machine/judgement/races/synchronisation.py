@@ -324,12 +324,10 @@ class ClockKeeper(Observer):
         for place in places.tolist():
             some = f if len(places) == 1 else f.subset(offsets == place)
             key = (id(array), place)
-            if reads:
-                self._acquire_place(some, key)
             if writes:
                 self._release_place(some, key)
-                if reads:
-                    self._acquire_place(some, key)
+            if reads:
+                self._acquire_place(some, key)  # what was released there before, and by this instruction
         if writes:
             self.clocks.tick()
 
