@@ -71,7 +71,8 @@ def spelled_composition(text: str) -> str | None:
     parts = [part.strip() for part in text.split(" o ")]
     if len(parts) != 2 or "\n" in text.strip():
         return None
-    left, right = (unless_refused(parse, part) for part in parts)
+    found = [unless_refused(parse, part) for part in parts]  # (layout,) for `((4,8):(8,1))`
+    left, right = (one[0] if isinstance(one, tuple) and len(one) == 1 else one for one in found)
     if isinstance(left, Swizzle) and isinstance(right, (Layout, ComposedLayout)):
         whole = ComposedLayout(left, Int(0), right)
         return (
