@@ -184,7 +184,7 @@ REFUSED: list[Refusal] = [
     ("symbolic table", lambda: cute.format_layout(Layout((4, 2), (N, 1))), InvalidTypeError, "an offset must be"),
     ("symbolic elements", lambda: cute.format_tensor(cute.make_tensor(cute.counting_iterator(0), Layout(4, N))),
      InvalidTypeError, "an element must be a known number, got N"),
-    ("symbolic pairs", lambda: cute.format_latex_tv(Layout((4, 2), (N * E(1), E(0))), (2, 4)), InvalidTypeError, "got N"),
+    ("symbolic pairs", lambda: cute.format_latex_tv(Layout((4, 2), (N * E(1), E(0))), (2, 4)), InvalidTypeError, " N"),
     ("style", lambda: cute.format_tensor(counted(2), style=1), InvalidValueError, "unknown style 1"),  # type: ignore[arg-type]
     ("header", lambda: cute.format_tensor(counted(2), header="x"), InvalidTypeError, "header must be a bool"),  # type: ignore[arg-type]
     ("color", lambda: cute.format_latex(Layout(4), 3), InvalidTypeError, "color must be a function"),  # type: ignore[arg-type]
