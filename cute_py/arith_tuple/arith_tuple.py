@@ -382,7 +382,7 @@ class ScaledBasis(Immutable):
             return mine + other if sign == "+" else mine - other  # type: ignore[no-any-return]
         except CuteError:
             raise
-        except TypeError:  # neither side knows the other
+        except TypeError:  # neither operand supports the other's type
             raise wrong_type(f"only integers, tuples and basis elements can be added to {self}", other) from None
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
@@ -405,7 +405,7 @@ class ScaledBasis(Immutable):
         return self.safe_div(n)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, ScaledBasis):  # with other modes, its tuple has other modes too
+        if isinstance(other, ScaledBasis):  # different modes give different tuples
             return bool(self.modes == other.modes and self.value == other.value)
         if isinstance(other, ArithTuple):
             return bool(self.modes) and self.as_arith_tuple() == other
@@ -475,7 +475,7 @@ def basis_get(basis: ScaledBasis | int, tree: Layout | Tree) -> Layout | Tree:
     5
     """
     if not isinstance(basis, ScaledBasis):
-        as_leaf(basis)  # refuses everything but integers
+        as_leaf(basis)  # accepts only integers
         return tree
     if isinstance(tree, Layout):
         for mode in basis.modes:
@@ -494,7 +494,7 @@ def make_basis_like(shape: Shape | LayoutLike) -> Tree:
     def bases(tree: Tree, path: tuple[int, ...]) -> Tree:
         if type(tree) is tuple:
             return tuple([bases(t, (*path, i)) for i, t in enumerate(tree)])
-        as_leaf(tree)  # refuses everything but sizes
+        as_leaf(tree)  # accepts only sizes
         return E(*path)
 
     like: Any = shape

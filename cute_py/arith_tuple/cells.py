@@ -72,12 +72,12 @@ def known_integer(value: Cell, what: str) -> int:
     """
     if is_symbolic(value) and not value.is_Integer:
         raise InvalidTypeError(
-            f"{what} has an unknown value: {given(value)}",
+            f"{what} must be a known number, got {given(value)}",
             hint="replace the symbols by numbers with layout.subs({...})",
         )
     try:
         return int(value)  # type: ignore[arg-type]
-    except Exception:  # a foreign __int__ may raise anything
+    except Exception:  # the __int__ of a user's class may raise any exception
         raise wrong_type(f"{what} must be an integer", value) from None
 
 
@@ -162,7 +162,7 @@ def text(value: Any) -> str:
         return element_text(value)
     try:
         return integer_text(value) if type(value) is int else str(value)
-    except Exception:  # a foreign object that can't print itself, or a list that contains itself
+    except Exception:  # an object whose __str__ fails, or a list that contains itself
         raise InvalidTypeError(f"{type(value).__name__} {given(value)} can't be printed as an element") from None
 
 

@@ -1,4 +1,4 @@
-"""Iterators that store nothing. An iterator that is offset by n stands for the integer or coordinate n places further.
+"""Iterators that store nothing. An iterator that is offset by n refers to the integer or coordinate n places further.
 
 A tensor is an iterator and a layout. With `counting_iterator(42)` its elements are integers, with
 `make_inttuple_iter((0, 0))` they are coordinates: implicit tensors, which can be tiled and sliced like any other.
@@ -73,14 +73,14 @@ class CountingIterator:
 
 
 def _held(value: int | float, dtype: DType) -> int | float:
-    """The number as a variable of the type holds it: a run-time number, never static."""
+    """Convert the number to a run-time number that a variable of the type can hold."""
     what = f"the start of a counting iterator over {dtype}"
     if dtype.kind == "float" and not is_symbolic(value):
         if is_integer(value):
             return float(expect_integer(value, what))
         no_number = isinstance(value, (bool, str, bytes)) or type(value).__name__ == "bool_"
         if not no_number and not getattr(value, "ndim", 0) and hasattr(value, "__float__"):
-            with contextlib.suppress(Exception):  # a foreign __float__ may raise anything
+            with contextlib.suppress(Exception):  # the __float__ of a user's class may raise any exception
                 return float(value)
         raise InvalidTypeError(f"{what} must be a number, got {type(value).__name__} {given(value)}")
     if dtype.kind not in ("int", "uint", "float"):

@@ -89,7 +89,7 @@ class Ratio(Immutable):
         if isinstance(other, (Ratio, Int)):
             return self + -other
         if is_integer(other) or is_symbolic(other):
-            return self + other  # which refuses it
+            return self + other  # the integer's method refuses it
         if may_know(other, "__rsub__"):
             return NotImplemented
         raise self._refused("-", other)
@@ -121,9 +121,9 @@ class Ratio(Immutable):
         return NotImplemented
 
     def __hash__(self) -> int:
-        from fractions import Fraction  # and decimal, with it
+        from fractions import Fraction  # imports decimal too
 
-        return hash(Fraction(self.numerator, self.denominator))  # an integer's own, where it is one
+        return hash(Fraction(self.numerator, self.denominator))  # the integer's own method, if the ratio is an integer
 
     def __str__(self) -> str:
         return f"_{self.numerator}/_{self.denominator}"

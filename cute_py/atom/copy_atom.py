@@ -46,7 +46,7 @@ class CopyTraits:
     dst_layout: Layout
     ref_layout: Layout
     registers: Mapping[str, tuple[int, str]]
-    """S and D -> (how many, of what type)."""
+    """S and D -> (number of registers, their type)."""
     ptx: str
     source: str
     val_id: Layout | None = None

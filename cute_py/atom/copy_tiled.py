@@ -1,4 +1,4 @@
-"""Execute a tiled copy in numpy: every element goes through the lanes of its instruction.
+"""Execute a tiled copy in numpy: every element passes through the lanes of its instruction.
 
     registers of the source       src at partition_S        (thread, value)
     the instruction               value with reference number r of the source -> value r of the destination
@@ -62,7 +62,7 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
     source = np.asarray(offsets(atom.layout_src_TV))
     target = np.asarray(offsets(atom.layout_dst_TV))
     reference = np.zeros((int(max(source.max(), target.max())) + 1, *values.shape[2:]), values.dtype)
-    for thread in reversed(range(threads)):  # if several lanes give one address, the first counts
+    for thread in reversed(range(threads)):  # if several lanes give the same address, the first one counts
         reference[source[thread]] = values[thread]
     moved: Array = reference[target]
     return _transposed(moved) if atom.op == "SM75_U32x1_MOVM_T" else moved
@@ -84,7 +84,7 @@ def _transposed(registers: Array) -> Array:
 
 
 def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
-    """Place in a row-major array of every value, -1 beyond it.
+    """The index of every value in a row-major array; -1 for values beyond the array.
 
     Axes: threads of the atom, values, other threads, atoms of a tile, tiles.
     """
@@ -104,7 +104,7 @@ def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
 
 
 def _inside(copy: TiledCopy, side: Side, extents: tuple[int, ...]) -> Array:
-    """The places within the array: the coordinates of each, one mode at a time."""
+    """The coordinates of the values within the array, one mode at a time."""
     found: Any = True
     for mode, extent in enumerate(extents):
         strides = tuple(Int(int(i == mode)) for i in range(len(extents)))
@@ -140,7 +140,7 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
     refuse_mask(dst, "dst")
     try:
         source = np.asarray(src)
-    except Exception:  # rows of different lengths, or a foreign __array__ that raises
+    except Exception:  # rows of different lengths, or an __array__ of a user's class that raises
         raise InvalidTypeError(f"src must be an array, got {given(src)}") from None
     check_elements(source.size, "src")
     target = np.zeros_like(source) if dst is None else dst

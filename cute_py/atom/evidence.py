@@ -16,16 +16,16 @@ from cute_py.atom.mma_atom import MmaAtom
 
 _SENTENCES: Final[Mapping[str, str]] = {
     "executed": "measured on {device}: the threads hold these elements",
-    "differs": "measured on {device}: the instruction moves values that these layouts leave in place",
+    "differs": "measured on {device}: the instruction moves values between threads, which these layouts do not show",
     "instruction": "measured on {device}: the underlying instruction was run",
     "assembled": "assembled by {assembler}, not executed",
-    "refused": "refused by {assembler}",
+    "refused": "rejected by {assembler}",
 }
 
 
 @functools.cache
 def _lines() -> tuple[str, Mapping[str, str]]:
-    """(place of the measurement, operation -> evidence)."""
+    """Return (the device and assembler of the measurements, operation -> evidence)."""
     first, *lines = resources.files("cute_py.atom").joinpath("evidence.txt").read_text().splitlines()
     pairs = (line.partition(" ") for line in lines)
     return first.lstrip("# "), {operation: verdict for verdict, _, operation in pairs}

@@ -155,7 +155,7 @@ def make_fragment_like(thing: LayoutLike, dtype: DTypeLike) -> Tensor: ...
 @overload
 def make_fragment_like(thing: Tensor, dtype: DTypeLike | None = None) -> Tensor: ...
 def make_fragment_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Layout | Tensor:
-    """Make registers in the shape of a partition, in its order as far as a fragment keeps the order.
+    """Make registers in the shape of a partition, and keep the partition's order where a fragment can.
 
     Args:
         thing: a layout, which gives the fragment's layout, or a tensor, which gives a tensor of registers at address 0.
@@ -181,7 +181,8 @@ def make_fragment_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Lay
 
 
 def make_tensor_like(thing: LayoutLike, dtype: DTypeLike | None = None) -> Tensor:
-    """Registers in the shape and the order of a tensor: a compact layout whose strides grow as the tensor's do.
+    """Registers in the shape and the order of a tensor: a compact layout whose strides ascend in the same order as the
+    tensor's.
 
     >>> from cute_py.layout import static
     >>> from cute_py.tensor import make_gmem_ptr

@@ -1,8 +1,8 @@
 """D = A * B + C in numpy, through the registers of a tiled MMA.
 
 Each thread gets its parts of A and B as `partition_A` and `partition_B` give them; an atom puts the registers of its
-threads together by its thread-value layouts, multiplies, and distributes the sums by C's. Only the layouts give the
-place of an element, so a wrong layout gives wrong products.
+threads together by its thread-value layouts, multiplies, and distributes the sums by C's. The layouts alone determine
+the place of an element, so a wrong layout gives wrong products.
 
     registers of A   A[m, k] at thrfrg_A                    (ThrV, ThrM, ThrK, FrgV, RestM, RestK)
     one atom's A     registers at ALayout(ThrV, FrgV)       (AtomM, AtomK)

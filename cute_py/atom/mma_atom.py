@@ -47,7 +47,7 @@ def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
 
 @record
 class FragmentType:
-    """How an operand reaches the instruction.
+    """How an instruction receives an operand.
 
     `kind`: 'value' (registers), 'smem_desc' (a descriptor of shared memory), 'tmem' (tensor memory). `name` and
     `parameters` are C++'s fragment type: `smem_desc<K>`, `tmem_frg<float32,uint32,1,Interleaved>`.
@@ -81,14 +81,14 @@ class MmaAtom:
     name: str
     """C++'s operation with all its template arguments."""
     op: str
-    """C++'s operation without them."""
+    """C++'s operation without template arguments."""
     arch: str
-    """First architecture that has it: `sm80`, or `any`."""
+    """First architecture that supports it: `sm80`, or `any`."""
     family: str
-    """Which header of CuTe it is from: `sm80`, `sm90_gmma_sparse`, `sm100_umma`, ..."""
+    """The header of CuTe that declares it: `sm80`, `sm90_gmma_sparse`, `sm100_umma`, ..."""
     shape_mnk: tuple[Int, Int, Int]
     thr_id: Layout
-    """Number of a thread within the atom -> thread index."""
+    """Index of a thread within the atom -> thread index in the CTA."""
     layouts: Mapping[str, Layout]
     """Operand -> (thread, value) -> index of an element."""
     types: Mapping[str, ElementType]
@@ -98,9 +98,9 @@ class MmaAtom:
     ptx: str
     """The instruction, its modifiers, without operands."""
     source: str
-    """Header of CuTe that has the row."""
+    """Header of CuTe that defines the traits."""
     fragments: Mapping[str, FragmentType] = field(default_factory=dict)
-    """Operand -> how it reaches the instruction, if not in registers of the element type."""
+    """Operand -> how the instruction receives it, if not in registers of the element type."""
     template_args: Arguments = field(default_factory=dict)
     sf_vec_size: int | None = None
     """Elements of K that share one scale factor."""
@@ -149,8 +149,8 @@ class MmaAtom:
         return found or FragmentType("value", cpp_type_text(self.types["C" if operand == "D" else operand]))
 
     def layout_TV(self, operand: Literal["A", "B", "C"]) -> Layout:
-        """The layout (thread index, value) -> element, as in a tiled MMA of this one atom. The first mode is a thread's
-        index, not its number in the CTA.
+        """The layout (thread index, value) -> element, as in a tiled MMA of this one atom. The first mode is the index
+        of a thread within the atom, not within the CTA.
 
         >>> from cute_py.atom.mma_atoms import mma_atom
         >>> print(mma_atom("SM70_8x8x4_F16F16F16F16_TN").layout_TV("A"))      # threads 0 to 3 and 16 to 19
@@ -163,7 +163,7 @@ class MmaAtom:
         return make_layout(threads, make_layout(layout[1], make_layout(_ONE, _ONE)))
 
     def holders(self, operand: Literal["A", "B", "C"], row: int, column: int) -> tuple[tuple[int, int], ...]:
-        """(thread, value) of each thread that holds an element in its registers, by the number of the thread.
+        """List (thread, value) for each thread that holds an element in its registers, in the order of the threads.
 
         Args:
             row, column: of the element: (m, k) of A, (n, k) of B, (m, n) of C.

@@ -200,7 +200,7 @@ def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
     """SM120: registers of 8-bit containers for all types; metadata of sparse forms, factors of scaled ones."""
     k, sparse, scaled = operation.details
     a_type, c_type = values["a_type"], values["c_type"]
-    wide = k == (128 if sparse else 64)  # e2m1 alone, two elements in a byte
+    wide = k == (128 if sparse else 64)  # only e2m1 is packed, two elements in a byte
     _check_sm120(operation, values, wide)
     container, stored = as_dtype("uint4" if wide else "uint8"), as_dtype("uint8")
     layouts = {

@@ -3,9 +3,8 @@
     latex    C at (0,0), A on its left, B above; for a copy, the source and on its right the destination
     svg      the same picture of an MMA, with cells of 20 units
 
-A cell shows the first thread and value that hold it, in one of eight colours by thread modulo 8. Elements beyond the
-tile, which the layout of an MMA with threads along K has, are omitted. Source: cute/util/print_latex.hpp,
-print_svg.hpp.
+A cell shows the first thread and value that hold it, in one of eight colours by thread modulo 8. If an MMA has threads
+along K, its layout has elements beyond the tile; they are omitted. Source: cute/util/print_latex.hpp, print_svg.hpp.
 """
 
 from __future__ import annotations

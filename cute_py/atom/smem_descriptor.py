@@ -221,7 +221,8 @@ class SmemDescriptor:
         return [found.text for found in self.check(arch)]
 
     def check(self, arch: str | None = None) -> list[Diagnostic]:
-        """The rules of the PTX ISA that these fields break, although they fit their bits; `arch` as in `sm_103a`.
+        """List the rules of the PTX ISA that the fields break although each fits its bits. `arch` is a name such as
+        `sm_103a`.
 
         >>> SmemDescriptor(0, 16, 8, version=0).check()
         [Diagnostic(rule='version', text='version = 0; must be 1')]
@@ -404,7 +405,7 @@ def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: SmemSwiz
     """The tcgen05 descriptor of shared-memory `address`, as `T.ptx.tcgen05.encode_matrix_descriptor` makes it.
 
     Args:
-        address: bytes, a multiple of 16 (bits above 256 KiB are dropped).
+        address: bytes, a multiple of 16 (taken modulo 256 KiB).
         ldo, sdo: leading and stride offsets, in 16-byte units.
         swizzle: 0 none, 1 32B, 2 64B, 3 128B, 4 128B with 32-byte atoms.
 
@@ -452,7 +453,7 @@ def offset_meanings(major: Major, plain: bool) -> dict[str, str]:
 
 
 def offset_text(name: str) -> str:
-    """The meaning of LBO or SBO for each major mode, with and without a swizzle.
+    """Describe LBO or SBO for each major mode, with and without a swizzle.
 
     >>> print(offset_text("SBO"))
     SBO, the stride byte offset of a shared-memory descriptor; 14 bits, in units of 16 bytes

@@ -11,9 +11,9 @@ bits, K-major on the left, MN-major on the right:
 
 The atom of an element type is the same layout, counted in elements. `tile_to_shape(atom, shape)` repeats it over a
 tile; the selectors choose the widest atom that fits a tile, as CUTLASS's collective builders do. `make_gmma_desc` and
-`make_umma_desc` make the descriptor of one instruction's tile of such a layout, and refuse any other layout with C++'s
-condition; `find_smem_operand` finds the major mode, the swizzle and the descriptors of a whole tile.
-Source: cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm90_gmma_sparse.hpp, mma_traits_sm100.hpp;
+`make_umma_desc` make the descriptor of one instruction's tile of such a layout, and raise C++'s condition for any other
+layout; `find_smem_operand` finds the major mode, the swizzle and the descriptors of a whole tile. Source:
+cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm90_gmma_sparse.hpp, mma_traits_sm100.hpp;
 cutlass/gemm/collective/builders/sm90_common.inl, sm100_common.inl.
 """
 
@@ -346,7 +346,7 @@ def _field(value: SupportsInt) -> int:
 
 
 def _is_one_of(extent: Leaf, allowed: tuple[int, ...]) -> bool:
-    """C++ compares the types of extents; a run-time extent matches none of them."""
+    """Compare as C++ does, by type: a run-time extent matches none."""
     return isinstance(extent, Int) and extent in allowed
 
 
@@ -358,7 +358,7 @@ def _expect_eights(layout: Layout, family: str) -> None:
 
 
 def _expect_static(strides: tuple[Leaf, ...], name: str, divided: Layout) -> None:
-    """C++ reads the strides at compile time."""
+    """Refuse run-time strides, because C++ reads the strides at compile time."""
     if not all(isinstance(found, Int) for found in strides):
         facts = {"divided": divided, "rule": "static strides"}
         raise StaticAssertError(f"Not a canonical {name} Layout: Expected stride failure.", facts)
@@ -407,7 +407,7 @@ def _umma_swizzle(swizzle: Swizzle) -> SmemSwizzle:
 def _hinting_static(
     describe: Callable[[Major, Tensor], SmemDescriptor], major: Major, tensor: Tensor
 ) -> SmemDescriptor:
-    """Describe an operand; if static numbers would be accepted, the error of run-time numbers says so."""
+    """Describe an operand; if it fails only because numbers are known at run time, the error suggests static ones."""
     try:
         return describe(major, tensor)
     except StaticAssertError as error:
@@ -491,7 +491,7 @@ def _umma_desc(major: Major, tensor: Tensor) -> SmemDescriptor:
 
 @record
 class SmemOperand:
-    """A tile as the tensor core reads it.
+    """An operand's tile in shared memory, as the tensor core reads it.
 
     Args:
         leading, stride: offsets in 16-byte units, as in the descriptors.
@@ -540,7 +540,8 @@ def find_smem_operand(
     static.
 
     Raises:
-        TmemError: the tile has no descriptor; the text has C++'s condition for each major mode that was tried.
+        TmemError: no descriptor describes the tile; the message quotes C++'s condition for each major mode that was
+            tried.
         InvalidTypeError: an argument is not a layout, element type, descriptor kind, major mode or swizzle.
 
     >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))
@@ -596,7 +597,7 @@ def _operand(memory: Tensor, major: Major, kind: DescriptorKind, wanted: SmemSwi
             f"the operand has {mn} x {k} elements; K must be a multiple of {depth} (32 bytes), and the operand "
             "must have at most 256 KiB"
         )
-    if int(size(recast(memory, UINT128).layout)) * depth != mn * k * 2:  # which C++ does not check
+    if int(size(recast(memory, UINT128).layout)) * depth != mn * k * 2:  # C++ does not check this
         raise TmemError("the elements of a 16-byte unit are not contiguous", {"layout": memory.layout})
     found = [make(major, local_tile(memory, (Int(mn), Int(depth)), (0, block))) for block in range(k // depth)]
     first = found[0]

@@ -49,7 +49,7 @@ class Parameter:
     space: Literal["", "GMMA", "UMMA"] = ""
 
     def value(self, text: str) -> Any:
-        """Convert the text of an argument to its value.
+        """Convert an argument string to its value.
 
         >>> Parameter("tnspA", "Major", space="GMMA").value("GMMA::Major::MN")
         'MN'
@@ -80,10 +80,10 @@ class Parameter:
 
 
 def split_template(name: str) -> tuple[str, tuple[str, ...]]:
-    """Split a name into the template's name and the texts of its arguments.
+    """Split a name into the template's name and its argument strings.
 
     Raises:
-        InvalidTypeError: the name is not a text. InvalidValueError: a bracket does not close.
+        InvalidTypeError: the name is not a string. InvalidValueError: a bracket does not close.
 
     >>> split_template("Op<complex<half_t>, 64>"), split_template("Op<>"), split_template("Op")
     (('Op', ('complex<half_t>', '64')), ('Op', ()), ('Op', ()))
@@ -112,7 +112,7 @@ def split_template(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> dict[str, Any]:
-    """Convert argument texts to the values of a template's parameters, with defaults filled in.
+    """Convert the strings of template arguments to values, and fill in the defaults.
 
     Raises:
         InvalidValueError: there are too many arguments, or an argument without a default is missing.
@@ -167,7 +167,7 @@ class Operation(Generic[Made]):
     aliases: tuple[str, ...] = ()
 
     def made(self, *texts: str) -> Made:
-        """Make the atom from argument texts.
+        """Make the atom from template arguments, given as strings.
 
         Raises:
             InvalidValueError: as `bind`. StaticAssertError: as C++.
@@ -179,7 +179,8 @@ class OperationRows(Mapping[str, Made]):
     """Maps a name to the atom with an operation's typical arguments, which is made on lookup."""
 
     def __init__(self, title: str, listed: Callable[[], Mapping[str, object]], find: Callable[[str], Made]) -> None:
-        """title: its printed form. listed: its names. find: the row of a name; KeyError if there is none."""
+        """title: the printed form of the mapping. listed: its names. find: returns the row for a name, or raises
+        KeyError."""
         self._title, self._listed, self._find = title, listed, find
 
     def __getitem__(self, name: str) -> Made:
@@ -220,7 +221,7 @@ _SETS: Final[Mapping[str, Targets]] = {
     "sm100_tmem_store": Targets.TMA_FULL,
     "sm100_utccp": Targets.TMA_FULL,
 }
-"""Family -> architectures that have it, if these are not all from the first one on (PTX ISA, "Target ISA Notes")."""
+"""Family -> architectures that support it, if later ones dropped it (PTX ISA, "Target ISA Notes")."""
 
 
 class AtomRow(Protocol):
@@ -240,8 +241,7 @@ def expect_target(row: AtomRow, arch: str | None) -> None:
     """Refuse an architecture that lacks an instruction.
 
     Args:
-        arch: a name of ptxas, such as `sm_90a`, or of CuTe, such as `sm90`, which stands for all variants; None: no
-            check.
+        arch: a name of ptxas, such as `sm_90a`, or of CuTe, such as `sm90`, with all its variants; None: no check.
     Raises:
         InvalidValueError: the architecture lacks this instruction, or does not exist.
     """

@@ -201,8 +201,8 @@ class TiledCopy:
     def retile(self, thing: Thing) -> Thing:
         """Arrange a thread's fragment (V,M,N,...) of another partition in the shape of this copy's partitions.
 
-        The values must be the values of this copy's tile in the same order, as they are for the MMA that the copy was
-        made from.
+        The fragment must hold the values of this copy's tile in the same order; it does if the copy was made from the
+        same MMA.
         """
         layout: Any = thing.layout if isinstance(thing, Tensor) else thing
         if not isinstance(layout, (Layout, ComposedLayout)):

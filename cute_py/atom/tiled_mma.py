@@ -87,7 +87,7 @@ class TiledMma:
     Args:
         atom: the instruction.
         atom_layout_mnk: (atoms along M, N, K) -> number of the atom, rank 3.
-        permutation_mnk: for each of M, N and K: None (the extent of the threads), an extent, or a layout.
+        permutation_mnk: for each of M, N and K: None (the extent that the threads cover), an extent, or a layout.
     Raises:
         StaticAssertError: the layout does not have rank 3, or a permutation is not static; the text is C++'s.
 
@@ -102,7 +102,7 @@ class TiledMma:
     thr_layout_vmnk: Layout
     """(thread of the atom, atom along M, N, K) -> thread index."""
     _kept: dict[tuple[str, str], Layout] = field(default_factory=dict, init=False, repr=False, compare=False)
-    """(operand, layout) -> thrfrg of it, which all threads share."""
+    """(operand, layout) -> its thrfrg, which all threads share."""
 
     def __post_init__(self) -> None:
         expect(self.atom, MmaAtom, "the atom of a tiled MMA")
@@ -121,7 +121,7 @@ class TiledMma:
         return self.atom.shape_mnk
 
     def permutation(self, mode: int) -> Tiler:
-        """The permutation of M (0), N (1) or K (2); by default the atom's extent times the number of atoms."""
+        """The permutation of M (0), N (1) or K (2); the default is the atom's extent times the number of atoms."""
         given_one = self.permutation_mnk[expect_integer(mode, "a mode of an MMA", 0, 2)]
         if given_one is None:
             return self.atom.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1])
@@ -270,7 +270,7 @@ class TiledMma:
         return self.get_layout_TV("C")
 
     def partition_shape(self, operand: Operand, shape: Shape) -> IntTuple:
-        """The shape of a thread's part of an operand of this shape."""
+        """The shape of a thread's part, for an operand of this shape."""
         whole = Layout(shape)
         return self.thrfrg(operand, whole)(Int(0), (None, (None,) * int(rank(whole)))).shape
 
@@ -470,5 +470,6 @@ def make_tiled_mma(
 
 @functools.lru_cache(maxsize=64)
 def _shared(atom: MmaAtom, layout: Layout, permutation: Permutations) -> TiledMma:
-    """The tiled MMA, one for equal static arguments; a run-time number equals a static one, so it is not shared."""
+    """The tiled MMA, cached for static arguments. Run-time numbers compare equal to static ones, so they are not
+    cached."""
     return TiledMma(atom, layout, permutation, tiled_product(atom.thr_id, layout))

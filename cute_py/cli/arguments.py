@@ -1,6 +1,7 @@
-"""Arguments of the commands: their types, --json, and `-`, standard input in place of a text or a file.
+"""Arguments of the commands: their types, --json, and `-`, which stands for standard input instead of a string or a
+file.
 
-Standard input is read once, as text or as a file of the kind that its bytes say.
+Standard input is read once, as text or as a file whose first bytes give its type.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
 from cute_py.terminal import print_report
 
 MAX_TEXT: Final = 1 << 20
-"""Bytes of a text on standard input or in a file: a layout, a map, a request."""
+"""The most bytes of a text on standard input or in a file: a layout, a map, a request."""
 _INTEGER: Final = re.compile(
     r"[-+]?(?:0[xX][0-9a-fA-F]{1,5000}|0[oO][0-7]{1,5000}|0[bB][01]{1,5000}|[1-9][0-9]{0,4000}|0+)"
 )
 STANDARD_INPUT: Final = "-"
 HEAD_BYTES: Final = 1 << 20
 MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06", ".npz"))
-"""(first bytes, suffix of such a file); everything else is taken for .safetensors, which begins with a length."""
+"""(first bytes, suffix of such a file); everything else is read as .safetensors, which begins with a length."""
 
 
 def json_option(
@@ -55,7 +56,7 @@ def integer(text: str) -> int:
     """A number, decimal or 0x, 0o, 0b, in ASCII digits.
 
     Raises:
-        argparse.ArgumentTypeError: something else, or a number that no size or address comes near.
+        argparse.ArgumentTypeError: not an integer, or far beyond any size or address.
 
     >>> integer("0x10"), integer("-4")
     (16, -4)
@@ -70,10 +71,11 @@ def integer(text: str) -> int:
 
 
 def driver_version(text: str) -> int:
-    """A version as cuDriverGetVersion gives it: 1000 x major + 10 x minor, from CUDA 12.0, the first with tensor maps.
+    """A version as cuDriverGetVersion returns it: 1000 x major + 10 x minor, at least CUDA 12.0, the first with tensor
+    maps.
 
     Raises:
-        argparse.ArgumentTypeError: something else.
+        argparse.ArgumentTypeError: the argument has another form.
 
     >>> driver_version("13010")
     13010
@@ -91,7 +93,7 @@ def sizes(text: str) -> tuple[int, ...]:
     """Numbers joined by commas or x.
 
     Raises:
-        argparse.ArgumentTypeError: something else.
+        argparse.ArgumentTypeError: the argument has another form.
 
     >>> sizes("512,0x400")
     (512, 1024)
@@ -122,7 +124,7 @@ def standard_bytes(count: int) -> bytes:
 
 
 def standard_input() -> bytes:
-    """All of standard input, where it is a text or a tensor map.
+    """All of standard input, for a text or a tensor map.
 
     Raises:
         FileFormatError: it is closed, can't be read, or has more than `MAX_TEXT` bytes.
@@ -149,7 +151,7 @@ def text_of(argument: str) -> str:
     """A text given as an argument, or on standard input for -.
 
     Raises:
-        FileFormatError: standard input is closed, or no text.
+        FileFormatError: standard input is closed, or is not text.
     """
     return standard_text().strip() if argument == STANDARD_INPUT else argument
 
@@ -169,10 +171,10 @@ def only_one(*arguments: str | None) -> None:
 
 @contextmanager
 def file_of(argument: str) -> Iterator[str]:
-    """The name of a file: the argument itself, or for - a temporary copy of standard input, named for its kind.
+    """The name of a file: the argument itself, or for - a temporary copy of standard input with a suffix for its type.
 
     Raises:
-        FileFormatError: standard input is closed or empty; errors about its contents name it in place of the copy.
+        FileFormatError: standard input is closed or empty; errors about its contents name standard input, not the copy.
     """
     if argument != STANDARD_INPUT:
         yield argument
@@ -191,8 +193,8 @@ def file_of(argument: str) -> Iterator[str]:
 def _copied(folder: str) -> str:
     """The name of a copy of standard input in a folder.
 
-    If the input can't be such a file, because it begins with neither a magic number nor a header length, only its
-    beginning is copied: enough to name the error.
+    If the input begins with neither a magic number nor a header length, it can't be such a file. Then only its
+    beginning is copied, which is enough for the error.
     """
     head = standard_bytes(HEAD_BYTES)
     if not head:

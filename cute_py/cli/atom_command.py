@@ -1,4 +1,5 @@
-"""`cute-py atom`: MMA and copy operations of CuTe: list them, find them by their properties, show who holds what."""
+"""`cute-py atom`: list CuTe's MMA and copy operations, find them by their properties, and show which thread holds which
+element."""
 
 from __future__ import annotations
 
@@ -51,10 +52,10 @@ def register(p: argparse.ArgumentParser) -> None:
         "--at",
         type=sizes,
         metavar="ROW,COLUMN",
-        help="only print which thread holds this element of an MMA's operand, as which of its values",
+        help="only print which thread holds this element of an MMA's operand, and the index of its value",
     )
     show.add_argument("--operand", choices=("A", "B", "C"), default="C", help="the operand of --at; default: C")
-    show.add_argument("--dtype", help="element type of the values of a copy; default bits")
+    show.add_argument("--dtype", help="element type of the values of a copy; default: bits")
     show.add_argument("--draw", action="store_true", help="print the picture as text")
     show.add_argument("--out", metavar="FILE", help="write the picture to FILE.svg, FILE.png, FILE.html or FILE.txt")
     show.add_argument("--latex", action="store_true", help="print an MMA as C++'s print_latex does")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_ARCH: Final = "sm_90a"
 MAX_FILE: Final = 64 << 20
 NOT_EMULATED: Final = "not emulated"
-"""Rule of a kernel that the machine can't run."""
+"""Rule of the error for a kernel that the machine can't run."""
 _ELF: Final = b"\x7fELF"
 _FATBIN: Final = b"\x50\xed\x55\xba"
 _CUDA_MACHINE: Final = 190
@@ -30,13 +30,12 @@ _CUDA_MACHINE: Final = 190
 def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
-        "Checks each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
-        "architecture, expected bytes, alignment, fences, commits, waits, multicast. A .cu file is compiled to "
-        "PTX first. The instructions of a cubin are only listed. With the launch options of `run` (--grid, "
-        "--block, --cluster, --kernel, --dynamic-shared or --arg) the command also runs the kernel and judges "
-        "the run; no array is written back. The answer ends with the properties that were judged, and those that "
-        "were not, with the reason. The exit status is 1 if a rule is broken, and with --strict also if a "
-        "property was not judged."
+        "Checks each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: forms and "
+        "architecture, expected bytes, alignment, fences, commits, waits, multicast. A .cu file is compiled to PTX "
+        "first. The instructions of a cubin are only listed. With the launch options of `run` (--grid, --block, "
+        "--cluster, --kernel, --dynamic-shared or --arg) the command also runs the kernel and judges the run; no "
+        "array is written back. The report ends with the properties that were judged, and those that were not, with "
+        "the reason. The exit status is 1 if a rule is broken, and with --strict also if a property was not judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
@@ -114,7 +113,7 @@ def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
 
 
 def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
-    """Number of a parameter -> the map that it gets."""
+    """Index of a parameter -> the map that it receives."""
     from cute_py.cli.desc_command import map_of
     from cute_py.tma.descriptor.decode import decode
 
@@ -128,14 +127,14 @@ def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
 
 
 def _passed_maps(values: Sequence[Any]) -> dict[int, TensorMap]:
-    """Map options from the values of a launch, where each map has its array beside it."""
+    """Map options for the checker from the values of a launch, where each map has an array."""
     from cute_py.tma.descriptor.decode import decode
 
     return {number: decode(value[0]) for number, value in enumerate(values) if isinstance(value, tuple)}
 
 
 def _ptx(options: argparse.Namespace, data: bytes) -> str:
-    """The PTX of a file that is no cubin."""
+    """The PTX of a file that is not a cubin."""
     from cute_py.machine.cuda_source import SOURCES, ptx_of_file
 
     if not options.file.endswith(SOURCES):
@@ -145,7 +144,7 @@ def _ptx(options: argparse.Namespace, data: bytes) -> str:
 
 
 def _run(text: str, options: argparse.Namespace, values: list[Any]) -> tuple[PtxRun | None, str]:
-    """The run of a launch; None, and why, for a kernel with instructions that the machine does not have."""
+    """Run a launch. Return None and the reason for a kernel with instructions that the machine does not support."""
     try:
         return run_launch(text, options, values), ""
     except InvalidValueError as error:
@@ -185,6 +184,9 @@ def run(options: argparse.Namespace) -> int:
         **({} if ran is None else {"run": run_record(ran)}),
     }
     lines = [result.summary, *([] if ran is None else ["", ran.explain()]), str(result.scope)]
-    report(options, lambda: found, lambda: "\n".join(lines))
     broken = bool(result.errors) or (ran is not None and not ran.ok)
+    if not broken and not result.scope.complete:
+        left = counted(len(result.scope.not_judged), "line")
+        lines.append(f"this is not an approval: {left} above for what was not judged; --strict then exits with 1")
+    report(options, lambda: found, lambda: "\n".join(lines))
     return int(broken or (options.strict and not result.scope.complete))

@@ -22,16 +22,16 @@ FILES: Final = {
     "draw": ("out",),
     "show": ("out",),
 }
-"""Command -> its arguments that are names of files."""
+"""Command -> its arguments that name files."""
 CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}
-"""Command -> argument -> further values that it may have."""
+"""Command -> argument -> further values that it accepts."""
 INSTALL: Final = {
     "bash": "cute-py completion bash > ~/.local/share/bash-completion/completions/cute-py",
     "zsh": "cute-py completion zsh > _cute-py, in a folder of $fpath",
     "fish": "cute-py completion fish > ~/.config/fish/completions/cute-py.fish",
     "tcsh": "cute-py completion tcsh > ~/.cute-py.tcsh, and source it in ~/.tcshrc",
 }
-"""Shell -> where its script belongs."""
+"""Shell -> where to put its script."""
 
 
 def register(p: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     """
     shtab = imported("shtab", "completion", "shtab", "pip install 'cute-py[cli]'")
     if shell not in shtab.SUPPORTED_SHELLS:
-        text = f"this shtab writes no script for {shell}"
+        text = f"this version of shtab can't write a script for {shell}"
         raise MissingPackageError(text, hint="pip install --upgrade 'cute-py[cli]'")
     for name, command in _commands(parser):
         for action in command._actions:

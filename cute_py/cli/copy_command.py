@@ -1,8 +1,8 @@
 """`cute-py copy`: copy a tensor from a file and compare the result. The copy goes tile by tile through the emulated TMA
 engine, or moves the whole tensor into another order or layout.
 
-From an array and a tile to an atom, for this command and `demo`: layouts, swizzle, atom, and verified fixes of a
-refusal.
+For this command and `demo`, it also makes the atom for an array and a tile: layouts, swizzle, atom, and verified fixes
+of a refusal.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ SHOWN_ELEMENTS: Final = 64
 SWIZZLES: Final = tuple(row.name for row in reversed(SPANS))
 SHARED_MEMORY = architecture("sm_90a").block_shared_memory_bytes
 MAX_OUTPUT: Final = 1 << 36
-"""Bytes of new memory for a copy, at most."""
+"""The most bytes of new memory for a copy."""
 BASE_ADDRESS = 0x10_0000_0000
 """Address of the emulated global tensor."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorCopy:
-    """An array laid out in emulated memory, and the atom that copies it."""
+    """An array in emulated memory, and the atom that copies it."""
 
     bits: Array
     """The array's elements as unsigned integers, in the memory order of the copy."""
@@ -65,7 +65,7 @@ def parse_tile(text: str) -> tuple[int, ...]:
     """`128x64`, `(128, 64)` or `(_128,_64)` -> (128, 64); rows first, as the array's shape.
 
     Raises:
-        InvalidValueError: the text is not one to five positive integers.
+        InvalidValueError: the string is not one to five positive integers.
 
     >>> parse_tile("128x64")
     (128, 64)
@@ -100,7 +100,7 @@ def swizzle_layout(tile: tuple[int, ...], swizzle: str, bits: int, order: str) -
 
 
 def swizzle_option(text: str) -> str:
-    """One of `SWIZZLES`, from any spelling of it.
+    """One of `SWIZZLES`, for any of its spellings.
 
     Raises:
         argparse.ArgumentTypeError: the swizzle does not exist.
@@ -119,10 +119,10 @@ def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order:
 
     Args:
         array: numpy array of rank 1 to 5; tile: one size per dimension, or for the last ones.
-        order: 'row' (last dimension contiguous) or 'col'; default: as the array lies.
+        order: 'row' (last dimension contiguous) or 'col'; default: the order of the array.
     Raises:
-        TmaLimitError, GBasisError: the copy is refused; the text has changes that work, if the tile or the swizzle is
-            the cause.
+        TmaLimitError, GBasisError: the copy is refused; the error lists changes that work, if the tile or the swizzle
+            is the cause.
     """
     import numpy as np
 
@@ -162,8 +162,8 @@ def _atom(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order:
 
 
 def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
-    """Exactly one static stride 1: that of the contiguous dimension. The stride of a dimension of size 1 is never
-    taken, and is rounded up to 16 bytes, as TMA asks of all strides but the first."""
+    """The strides; only that of the contiguous dimension is a static 1. The stride of a dimension of size 1 is never
+    used, so it is rounded up to 16 bytes, which TMA requires of all strides but the first."""
     grain = max(1, 16 // bits.itemsize)
     n, out = 1, []
     shape = bits.shape if order == "col" else bits.shape[::-1]  # the contiguous dimension first
@@ -175,8 +175,8 @@ def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
 
 
 def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order: str) -> str | None:
-    """Tiles and swizzles that were tried and work, in the other order if none does in this one, or what has to change
-    in the tensor."""
+    """Tiles and swizzles that were tried and work, in the other order if none works in this one; or the necessary
+    change of the tensor."""
     works = _working(bits, dtype, tile, swizzle, order)
     if not works:
         import numpy as np
@@ -185,7 +185,7 @@ def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order
         turned = np.asarray(bits, order="C" if other == "row" else "F")
         works = [f"{label} --order {other}" for label in _working(turned, dtype, tile, swizzle, other)]
     hint = f"these work: {', '.join(works[:4])}" if works else _thinner(bits, dtype, swizzle)
-    if hint is None:  # no tile helps; the tensor itself has to change
+    if hint is None:  # no tile helps; the tensor itself must change
         try:
             _atom(bits, dtype, tile, swizzle, order, suggest=True)
         except TmaLimitError as again:
@@ -196,7 +196,7 @@ def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order
 
 
 def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:
-    """Copy of the array without its dimensions of size 1, if that works."""
+    """Suggest a copy of the array without its dimensions of size 1, if that works."""
     shape = tuple([n for n in bits.shape if n > 1]) or (1,)
     if len(shape) == bits.ndim:
         return None
@@ -262,7 +262,7 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def corner(atom: TmaAtom) -> str:
-    """The TMA tensor as print_tensor shows it; of a large one the header and its first elements."""
+    """The TMA tensor as print_tensor shows it; for a large one, the header and its first elements."""
     tensor = atom.get_tma_tensor()
     if int(cute.size(tensor)) <= SHOWN_ELEMENTS:
         return format_tensor(tensor).rstrip("\n")
@@ -307,7 +307,7 @@ def report_data(work: TensorCopy, result: CopyResult[HostArray], source: str) ->
 
 
 def _outcome(result: CopyResult[HostArray] | LayoutCopyResult, warnings: list[str]) -> dict[str, Any]:
-    """Outcome of a copy, as data."""
+    """The outcome of a copy, as data."""
     return {
         "bytes": result.bytes,
         "seconds": round(result.seconds, 6),
@@ -319,7 +319,8 @@ def _outcome(result: CopyResult[HostArray] | LayoutCopyResult, warnings: list[st
 
 
 def _finish(options: argparse.Namespace, copied: Array, data: dict[str, Any], lines: Callable[[], list[str]]) -> int:
-    """Write the copy where --out says; report the data, or the lines and how it ended. Returns 0 if equal, else 1."""
+    """Write the copy to the file of --out; print the report as data or as lines. Return 0 if the copy is equal, else
+    1."""
     if options.out is not None:
         note = write_array(options.out, copied, options.key or "tensor")
         data["out"] = options.out
@@ -356,7 +357,7 @@ def parse_order(text: str, rank: int) -> tuple[int, ...]:
     """`0,2,1`, or `(0,2,1)` -> (0, 2, 1): each of `rank` dimensions once.
 
     Raises:
-        InvalidValueError: the text is not a permutation of the dimensions.
+        InvalidValueError: the string is not a permutation of the dimensions.
 
     >>> parse_order("0,2,1", 3)
     (0, 2, 1)
@@ -365,7 +366,7 @@ def parse_order(text: str, rank: int) -> tuple[int, ...]:
     inside = inside[1:-1] if inside.startswith("(") and inside.endswith(")") else inside
     parts = [part.strip() for part in inside.split(",")]
     if not all(re.fullmatch(r"[0-9]{1,4}", part) for part in parts) or sorted(map(int, parts)) != list(range(rank)):
-        why = f"--permute {shortened(repr(text), 80)}; must name each of the {counted(rank, 'dimension')} once, from 0"
+        why = f"--permute {shortened(repr(text), 80)}; must list each of the {counted(rank, 'dimension')} once, from 0"
         raise InvalidValueError(why)
     return tuple(map(int, parts))
 
@@ -379,7 +380,7 @@ def _run_whole(options: argparse.Namespace) -> int:
         array = read_array(name, options.key, options.dtype)
     source = array if options.permute is None else array.transpose(parse_order(options.permute, array.ndim))
     made, destination = _new_memory(source, options.layout)
-    from cute_py.copies.layout_copy import copy as copy_layouts  # kernels, which other copies do not need
+    from cute_py.copies.layout_copy import copy as copy_layouts  # It imports the kernels; other copies need none.
 
     result = copy_layouts(source, destination, backend=options.backend or "auto")
     plan = result.plan
@@ -412,7 +413,7 @@ def _run_whole(options: argparse.Namespace) -> int:
 
 
 def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
-    """New memory for a copy, and the memory with its layout: as `text` says, else row-major."""
+    """New memory for a copy, and the memory with its layout: the layout `text`, or row-major."""
     import numpy as np
 
     if text is None:
@@ -431,7 +432,7 @@ def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
 
 
 def _lines(work: TensorCopy, data: dict[str, Any]) -> list[str]:
-    """The report as text, up to how the copy ended."""
+    """The report as text, without the outcome of the copy."""
     atom = work.atom
     rate = data["bytes"] / max(data["seconds"], 1e-9) / 1e9
     return [

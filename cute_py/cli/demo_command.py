@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _for_four_readers() -> str:
-    """A result for each kind of reader, and the command that gives more of them."""
+    """A result for each kind of reader, and the command that shows more."""
     import numpy as np
 
     from cute_py import formats, mesh
@@ -120,15 +120,11 @@ Strides of basis elements make a tensor of coordinates:
 
 {format_tensor(coordinates)}
 A TMA instruction takes coordinates,
-so the TMA tensor of a global tensor is one of those.
-The tensor: {name},
-  {atom.gtensor}
-its tile in shared memory,
-  {atom.smem_layout}
-the box that one instruction moves (G-basis),
-  {atom.gbasis}
-and its TMA tensor,
-  {atom.get_tma_tensor()}
+so the TMA tensor of a global tensor is such a tensor of coordinates.
+The tensor: {name}, {atom.gtensor}
+its tile in shared memory, {atom.smem_layout}
+the box that one instruction moves (G-basis), {atom.gbasis}
+and its TMA tensor, {atom.get_tma_tensor()}
 
 The descriptor, 64 live bytes of 128:
   {live[:67]}

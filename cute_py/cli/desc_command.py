@@ -39,8 +39,8 @@ from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 
 MAP_HELP = (
-    "a map: hex, words (0x...), debugger output, a C or Python array, a DESC_TMA512 dump, a file with the bytes "
-    "or with such a text, or - for standard input"
+    "a map: hex, words (0x...), debugger output, a C or Python array, a DESC_TMA512 dump, a file that contains the "
+    "bytes or such a text, or - for standard input"
 )
 
 
@@ -118,11 +118,11 @@ def _text(name: str) -> str:
 
 
 def map_of(source: str) -> bytes:
-    """The bytes of a map given on the command line."""
+    """The bytes of a map from the command line."""
     if source == "-":
-        data = standard_input()  # bytes, which every map has zeros in, or a text
+        data = standard_input()  # a file with zero bytes, as every map has, is binary; others are text
         return read_map(data if b"\0" in data else data.decode("utf-8", "replace"))
-    if os.path.isfile(source):  # no error for the text of a map, which is too long for a file's name
+    if os.path.isfile(source):  # the text of a map is too long for a file name; this is not an error
         return read_map(Path(source))
     try:
         return read_map(source)
@@ -133,7 +133,7 @@ def map_of(source: str) -> bytes:
 
 
 def _at_the_end(error: json.JSONDecodeError) -> bool:
-    """Whether a text is JSON up to its end, which comes too soon."""
+    """Whether a text is JSON that was cut off."""
     return error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
 
 
@@ -188,7 +188,7 @@ def run_encode(options: argparse.Namespace) -> int:
 
 def run_decode(options: argparse.Namespace) -> int:
     """Print the fields of the map."""
-    data = map_of(" ".join(options.map))  # the shell split it at blanks
+    data = map_of(" ".join(options.map))  # the shell split the text at blanks
     report(options, lambda: to_json(decode(data)), lambda: describe(data, options.view, arch=options.arch))
     return 0
 
@@ -204,7 +204,7 @@ def run_diff(options: argparse.Namespace) -> int:
 
 
 def _changes(request: TensorMap, arch: str) -> list[str]:
-    """Changes that make a request legal and add no hazard."""
+    """List changes that make a request legal and add no hazard."""
     known = {found.rule for found in hazards(request)}
     return [
         text
@@ -218,7 +218,8 @@ def run_check(options: argparse.Namespace) -> int:
     only_one(options.map, options.request, options.npy)
     request: TensorMap = decode(map_of(options.map)) if options.map is not None else described_request(options)
     broken = violations(request, arch=options.arch)
-    sized = options.map is None and options.request is None and options.address is None  # no tensor is meant yet
+    # Sizes without an address describe no particular tensor yet.
+    sized = options.map is None and options.request is None and options.address is None
     harmful = [w for w in hazards(request) if not (sized and w.rule == "null address")]
     changes = _changes(request, options.arch) if broken else []
     lines = [f"broken   {v.message}  [{v.source}]" for v in broken] + [f"warning  {w}" for w in harmful]

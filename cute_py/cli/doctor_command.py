@@ -29,7 +29,7 @@ from cute_py.tma.descriptor.data_types import CUDA_H, MEASURED
 from cute_py.tma.descriptor.encode import QUIRKS
 
 Probe: TypeAlias = "Callable[[Device | None, str], tuple[bool, str]]"
-"""(GPU or None, why there is none) -> (does it work here?, how that is known)."""
+"""(GPU or None, why there is none) -> (does it work here?, how this was found)."""
 MEASURED_DRIVER: Final = 13000
 """The version of the driver that was measured: 580.159.04."""
 MEASURED_CAPABILITY: Final = (9, 0)
@@ -50,7 +50,7 @@ class Installation:
 
     @property
     def newer_compiler(self) -> str | None:
-        """'minor': NVRTC is of a newer release than the driver, same major; 'major': of a newer major."""
+        """'minor': NVRTC is newer than the driver within one major version; 'major': its major version is newer."""
         if self.compiler is None or self.compiler <= self.driver:
             return None
         return "major" if self.compiler // 1000 > self.driver // 1000 else "minor"
@@ -82,7 +82,7 @@ class KnownIssue:
         return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:
-        """Whether the row applies to this installation; unknown values count as fitting."""
+        """Whether the row applies to this installation; unknown values count as a match."""
         capability = here.capability
         return (
             here.driver >= max(self.first, MIN_DRIVER if self.measured else 0)
@@ -95,7 +95,7 @@ class KnownIssue:
 
 _ISSUES: Final = reason_table(f"""
 no tensor maps | the driver's API has no cuTensorMapEncode
-    -> a driver for CUDA 12.0 or newer; the emulator and the encoder here need none
+    -> a driver for CUDA 12.0 or newer; the emulator and the encoder here need no driver
     <- CUDA driver API, cuTensorMapEncodeTiled
 {QUIRKS[0].name} | {QUIRKS[0].condition}: {QUIRKS[0].effect}
     -> cute.tma.encode(request, driver=version) clears it in a map that the driver wrote
@@ -104,7 +104,7 @@ no reasons | every refusal of a tensor map is CUDA_ERROR_INVALID_VALUE
     -> cute-py desc check lists every broken rule
 null address | a map of address 0 is accepted; a copy through it faults
     -> cute-py desc check warns
-overlapping strides | strides that do not nest are accepted, also 0 and less than a row
+overlapping strides | strides that do not nest are accepted, even 0 and less than a row
     -> cute-py desc check warns
 accepted against the manual | interleave 32B with a swizzle other than 32B, and im2col-wide maps with none or 32B, are
     accepted
@@ -114,10 +114,10 @@ byte note | with element strides, word 8 of a map is not what the hardware deliv
     -> atom.transaction_bytes, or transaction_bytes(request)
 coordinates | an inner coordinate that is not a multiple of 16 bytes, a negative coordinate of a store, or an im2col
     base outside the bounding box is an illegal instruction, and ends the CUDA context
-    -> the emulator raises TmaTrap in its place; isolate=True runs in a process of its own
+    -> the emulator raises TmaTrap instead; isolate=True runs in a separate process
 reductions | add, min, max, inc, dec, and, or, xor are illegal instructions with some element formats, though the map
     and the PTX are accepted
-    -> the emulator raises TmaTrap in their place
+    -> the emulator raises TmaTrap instead
 row ends | a store overwrites up to the next 16 bytes past the end of a row whose length is not a multiple of 16 bytes
     -> rows of a multiple of 16 bytes, or a pitch with room behind them
 FLOAT32_FTZ | loads through a map of this type do not flush denormals
@@ -127,17 +127,16 @@ replaced element type | tensormap.replace of a tf32 element type by another one 
 formats of sm_100 | data types 13 to 15 (packed 4 and 6 bits) and swizzles 4 to 6 are refused on this GPU
     -> a GPU of compute capability 10.0 or newer
 alignment of a map | a map must lie at a multiple of 128 bytes since CUDA 13.0 (64 before); cuda-python's CUtensorMap
-    does not
-    -> copy the bytes into memory of your own; this library does
+    is not aligned so
+    -> copy the bytes to aligned memory, as this library does
     <- CUDA 13.0 driver API, CUtensorMap; cuda-bindings 13.3: 12 of 12 objects at 48 modulo 64
 empty strides | cuda-python passes an empty list of strides as a null pointer, which the driver refuses even for rank 1
-    -> pass one unused stride; this library does
+    -> pass one unused stride, as this library does
 newer NVRTC | NVRTC is newer than the driver: its cubins run, its PTX is refused (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
     -> compile to a cubin, as this library does, or update the driver
     <- {_COMPATIBILITY}
-NVRTC of a newer CUDA | NVRTC is of a newer major version than the driver: neither its cubins nor its PTX are sure to
-    load
-    -> update the driver, or install an NVRTC of the driver's major version
+NVRTC of a newer CUDA | NVRTC is of a newer major version than the driver: its cubins and its PTX may fail to load
+    -> update the driver, or install an NVRTC with the driver's major version
     <- {_COMPATIBILITY}
 """)
 _LIMITS: Final[dict[str, dict[str, Any]]] = {
@@ -192,7 +191,7 @@ PACKAGES: Final = (
 
 
 SWEEP: Final = 2_000
-"""Random requests on which the encoder is compared with the driver."""
+"""The number of random requests on which the encoder is compared with the driver."""
 KERNEL_MODULE: Final = Path("/proc/driver/nvidia/version")
 
 
@@ -215,7 +214,7 @@ def _device() -> tuple[Device | None, str]:
 
 
 def _codec() -> tuple[str, bool]:
-    """The encoder against the driver: the outcome as text, and whether they agree."""
+    """Compare the encoder with the driver: the outcome as text, and whether they agree."""
     from cute_py.gpu.driver import sweep
 
     try:
@@ -326,11 +325,11 @@ ABILITIES: Final[tuple[tuple[str, Probe], ...]] = (
     ("GPU copies", _gpu),
     ("tensor memory on a GPU", lambda *_: (False, "emulated and assembled; never executed on a GPU")),
 )
-"""(something that this library can do, (GPU or None, why there is none) -> (does it here?, how that is known))."""
+"""(feature, (GPU or None, why there is none) -> (does it work here?, how this was found))."""
 
 
 def _tried(probe: Probe, device: Device | None, absent: str) -> tuple[bool, str]:
-    """Do it; a refusal of this library is the reason why it does not work."""
+    """Try a feature; if the library refuses it, the error is the reason why it does not work."""
     try:
         return probe(device, absent)
     except CuteError as error:
@@ -410,7 +409,7 @@ def report_lines(data: dict[str, Any]) -> list[str]:
         return [
             *lines,
             "",
-            "known issues: no driver is installed; cute-py doctor --driver 13000 lists those of a version",
+            "known issues: no driver is installed; cute-py doctor --driver 13000 lists the issues of a version",
         ]
     lines += ["", f"known issues of drivers for CUDA {shown_finding('driver_version', asked)}"]
     for row in data["known_issues"]:

@@ -41,13 +41,12 @@ WHATS = ("layout", "tv", "compare", "swizzle", "tensor", *OF_ATOM, "tmem")
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several layouts "
-        "side by side; an MMA or copy atom by its name; with --what boxes, smem, multicast or descriptor the TMA copy "
-        "of GMEM SMEM [TILE], as `tma` and `explain` take them; - reads standard input. "
-        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the "
-        "playground: one page, without network, on which layouts, atoms, copies, formats and errors are typed. "
-        "Python runs in it, if the npm package pyodide is at hand (npm install pyodide); otherwise it shows "
-        "examples alone."
+        "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several layouts side by "
+        "side; an MMA or copy atom by its name; with --what boxes, smem, multicast or descriptor the TMA copy of "
+        "GMEM SMEM [TILE], as `tma` and `explain` take them; - reads standard input. Prints the picture as text; "
+        "--out writes it as SVG, PNG or HTML. --html without a text writes the playground: one page that works "
+        "offline, into which you type layouts, atoms, copies, formats and errors. Python runs in the page if the npm "
+        "package pyodide is installed (npm install pyodide); otherwise the page shows only examples."
     )
     p.add_argument(
         "texts",
@@ -91,7 +90,8 @@ def run(options: argparse.Namespace) -> int:
     only_one(*options.texts, options.smem, options.tile)
     texts = [text_of(text) for text in options.texts]
     options.smem, options.tile = (None if t is None else text_of(t) for t in (options.smem, options.tile))
-    if options.smem is None and options.what in OF_ATOM and 2 <= len(texts) <= 3:  # as `cute-py tma` takes them
+    # The form that `cute-py tma` takes: GMEM SMEM [TILE].
+    if options.smem is None and options.what in OF_ATOM and 2 <= len(texts) <= 3:
         options.smem, options.tile = [*texts[1:], options.tile][:2]
         texts = texts[:1]
     if options.html and not texts and options.what is None and options.smem is None:
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _explorer(options: argparse.Namespace) -> int:
-    """The page on which a person types."""
+    """Write the page of the playground."""
     folder = None if options.interpreter == "-" else find_interpreter(options.interpreter)
     with spinner("packing Python") if folder else nullcontext():
         page = explorer_page(interpreter=folder)
@@ -177,17 +177,17 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
 
 
 def _descriptor_in(text: str) -> bytes | None:
-    """The bytes of a tensor map, if the text is one or names a file that holds one, and no layout."""
+    """The bytes of a tensor map, if the text is a map, or names a file with a map, and is not a layout."""
     if " o " in text or text.lstrip().startswith(("(", "_")):
         return None
     return unless_refused(map_of, text)
 
 
 def _atom_in(text: str) -> MmaAtom | CopyAtom | None:
-    """The atom that a text names, as `cute-py atom show` takes it; None for a text that is no name.
+    """The atom that a string names, as in `cute-py atom show`; None if the string is not such a name.
 
     Raises:
-        InvalidValueError: a name that begins as those of the atoms do, and is none; the text lists the nearest.
+        InvalidValueError: the name looks like an atom's, but does not exist; the error lists the nearest names.
     """
     if not _NAME.fullmatch(text.strip()):
         return None
@@ -195,12 +195,12 @@ def _atom_in(text: str) -> MmaAtom | CopyAtom | None:
 
 
 _NAME: Final = re.compile(r"(?!Sw<|S<)[A-Za-z]\w{3,}(?:<.*>)?", re.DOTALL)
-"""The name of an operation; a layout begins with a bracket or a number, a swizzle with Sw."""
+"""Matches the name of an operation; a layout begins with a bracket or a number, a swizzle with Sw."""
 
 
 def _single(texts: list[str], what: str) -> str:
     if len(texts) != 1:
-        raise InvalidValueError(f"{what} needs one text, got {len(texts)}")
+        raise InvalidValueError(f"{what} needs one TEXT, got {len(texts)}")
     return texts[0]
 
 
@@ -242,5 +242,5 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
 
 
 def _plain(tree: Any) -> Any:
-    """Plain tuples in place of the ones that parse made."""
+    """Convert the tuples that `parse` makes to plain tuples."""
     return tuple(map(_plain, tree)) if isinstance(tree, tuple) else tree

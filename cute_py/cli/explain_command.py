@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the answer. Returns 1 if a tensor of a checkpoint is wrong, else 0."""
     if len(options.texts) > 1 and ":" in options.texts[0] and ":" in options.texts[1]:
         return _copy(options)
-    options.text = " ".join(options.texts) or STANDARD_INPUT  # a question need not be quoted
+    options.text = " ".join(options.texts) or STANDARD_INPUT  # a question works without quotes
     if _is_checkpoint(options.text):
         return _checkpoint(options)
     if options.reference is not None:
@@ -116,7 +116,7 @@ def _checkpoint(options: argparse.Namespace) -> int:
 
 
 def _unread(text: str, readings: Sequence[Reading]) -> list[str]:
-    """The lines of a text that no reading takes a part of, without those that have no letter and no digit."""
+    """The lines of a text that no reading uses, except lines without letters and digits."""
     if not readings:
         return []
     taken = bytearray(len(text) + 1)
@@ -142,14 +142,14 @@ def _part(reading: Reading) -> dict[str, object]:
 
 
 _FILE_NAME: Final = re.compile(r"[~.]{0,2}/[\w./~+-]+|[\w./+-]+\.(?:txt|log|ptx|cu)")
-"""An argument that names a file; a text of a program has other characters."""
+"""Matches an argument that names a file; the output of a program has other characters."""
 
 
 def _text(argument: str) -> str:
-    """The text that is given, or that of a file or of standard input.
+    """The text itself, or the contents of a file or of standard input.
 
     Raises:
-        FileFormatError: a file that can't be read, that is not there, or that has more than 65,536 characters.
+        FileFormatError: the file can't be read, does not exist, or has more than 65,536 characters.
     """
     if _FILE_NAME.fullmatch(argument) and not os.path.exists(argument):
         raise FileFormatError(f"{argument}: the file does not exist")
@@ -166,7 +166,7 @@ def _text(argument: str) -> str:
 
 
 _MOST_BYTES: Final = 4 * MOST_TEXT
-"""Maximum number of UTF-8 bytes of a text to explain."""
+"""The most UTF-8 bytes of a text to explain."""
 
 
 def _decoded(raw: bytes, name: str, errors: str) -> str:

@@ -1,4 +1,5 @@
-"""cute-py, the command line: one function per command. A refusal reads as in Python; its exit status is 2."""
+"""cute-py, the command line: one function per command. A refusal prints the error as in Python, and exits
+with status 2."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ from cute_py.errors import CuteError, nearest_names, shortened
 from cute_py.terminal import ERROR, FACT, HINT, folded, painted, terminal_width, wants_colour
 
 COMMANDS = {
-    "demo": "show on one screen what four kinds of readers get",
+    "demo": "show on one screen what the library does for four kinds of readers",
     "explain": "explain a text or an error: its meaning, its cause, and a change that works",
     "print": "print a layout or tensor as CuTe does: a table or its elements",
     "copy": "copy a tensor from a file: tile by tile through an emulated or real TMA engine, or into another layout",
-    "tma": "show the TMA box of a tile and the reasons: G-basis, TMA tensor, partition, descriptor",
+    "tma": "show the TMA box of a tile and how it follows: G-basis, TMA tensor, partition, descriptor",
     "desc": "encode, decode, compare and check tensor maps (CUtensorMap)",
     "check": "check the TMA and barrier instructions in a PTX, CUDA or cubin file",
     "run": "run a kernel in PTX or CUDA C++ without a GPU",
@@ -38,21 +39,22 @@ COMMANDS = {
     "skill": "write a folder for coding agents that lists the command for each question",
     "completion": "print a script that completes these commands in a shell",
 }
-"""Command -> what `cute-py --help` says of it. The module `<command>_command` has its arguments; it is imported when
-the command runs, so that --help and each command load what they need and no more."""
+"""Command -> its line in `cute-py --help`. The module `<command>_command` defines its arguments. It is imported only
+when the command runs, so that --help and each command load no more than they need."""
 
 IN_FILES = ("convert", "reshard", "skill")
 """Commands whose modules are in the folder `files`."""
 
 EPILOG = """\
 exit status:
-  0    success: the copy is equal, the maps do not differ, no rule is broken
+  0    success: the copy is equal, the maps do not differ, no rule is broken in
+       what was judged
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
        is broken (desc check, tma check, tmem descriptor, check), a kernel ran
        into an error (run), a tensor of a checkpoint is wrong (explain),
        anything was not judged (check --strict, reshard --strict), a name or a
-       shape contradicts a placement (reshard), or something does not work as it
-       should (doctor)
+       shape contradicts a placement (reshard), or a feature gives a wrong
+       result (doctor)
   2    refused: wrong arguments, a file that can't be read, no such layout;
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records
@@ -61,8 +63,8 @@ exit status:
   as in a shell
   141  the reader of the output closed the pipe
 
-Every command takes --json. Pass - for standard input in place of a text or a
-file. Terminals show colour: NO_COLOR switches it off, FORCE_COLOR on.
+Every command takes --json. Pass - to read a text or a file from standard input. Output to a terminal is coloured:
+NO_COLOR switches colour off, FORCE_COLOR on.
 """
 
 
@@ -76,7 +78,7 @@ MEANT: Final[dict[str, tuple[str, ...]]] = {
     "--output": ("--out",),
     "--target": ("--arch",),
 }
-"""Option of other programs -> the options of this one that mean it, where a command has them."""
+"""An option of other programs -> the options with the same meaning here, if a command has them."""
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -85,7 +87,7 @@ class OneLineParser(argparse.ArgumentParser):
     as_json = False
 
     def __init__(self, **options: Any) -> None:
-        # argparse formats each argument that is added, to see whether it can, and would load shutil for the width.
+        # argparse formats each new argument as a check, and would load shutil for the width.
         kind = options.pop("formatter_class", argparse.HelpFormatter)
         super().__init__(**options, formatter_class=functools.partial(kind, width=80))
 
@@ -101,14 +103,14 @@ class OneLineParser(argparse.ArgumentParser):
             self.formatter_class = kind
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
-        """As argparse's, which gives the value of `--option=--` as an empty list until Python 3.13."""
+        """Like argparse's method, which until Python 3.13 returns an empty list for `--option=--`."""
         found = super()._get_values(action, arg_strings)
         if action.nargs is None and isinstance(found, list):
             self.error(str(argparse.ArgumentError(action, "expected one argument")))
         return found
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """As argparse's; a word that is no command is answered with the nearest commands."""
+        """Like argparse's method, but the error for an unknown command lists the nearest commands."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
             near = nearest_names(str(value), list(action.choices))
             self.error(f"no command {value!r}" + (f"; nearest: {', '.join(near)}" if near else ""))
@@ -153,9 +155,13 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     )
     top.add_argument("--version", action="version", version=f"cute-py {cute_py.__version__}")
     choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    unused = OneLineParser(add_help=False)  # argparse takes a third of a millisecond for a parser
     for name, what in COMMANDS.items():
-        command = choices.add_parser(name, help=what)
-        if name in commands:
+        if name not in commands:
+            choices._choices_actions.append(choices._ChoicesPseudoAction(name, [], what))
+            choices._name_parser_map[name] = unused
+        else:
+            command = choices.add_parser(name, help=what)
             folder = "cute_py.cli.files" if name in IN_FILES else "cute_py.cli"
             importlib.import_module(f"{folder}.{name}_command").register(command)
     return top
@@ -168,8 +174,8 @@ def refusal_text(error: CuteError, coloured: bool = False, width: int | None = N
     """An error as Python shows it, with every line shortened: headline, then each fact and the hint on its line.
 
     Args:
-        coloured: the headline red, the facts dim, the hint green.
-        width: columns of the terminal; the headline begins after `BEFORE_HEADLINE`. None breaks no line.
+        coloured: print the headline red, the facts dim, and the hint green.
+        width: columns of the terminal; the headline begins after `BEFORE_HEADLINE`. None: do not break lines.
 
     >>> print(refusal_text(CuteError("box[0] = 300; must be at most 256", {"mode": 0}, "256")))
     box[0] = 300; must be at most 256
@@ -194,12 +200,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _report_error("cute-py: error: standard output is closed")
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold what the terminal can't show
+        sys.stdout.reconfigure(errors="backslashreplace")  # a file name may have characters that it can't show
     try:
         try:
             return _main(arguments)
         finally:
-            sys.stdout.flush()  # here, and not at the end of the process, where no status can be returned
+            sys.stdout.flush()  # here, because at the end of the process no status can be returned
     except BrokenPipeError:
         _silence_output()
         return 141
@@ -210,12 +216,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    """Run a command; a refusal too may find that standard output is closed."""
+    """Run a command. Even printing a refusal may find standard output closed."""
     given = sys.argv[1:] if arguments is None else expect_items(arguments, "the arguments")
     for i, argument in enumerate(given):
         expect(argument, str, f"arguments[{i}]")
     OneLineParser.as_json = "--json" in given
-    named = [argument for argument in given if argument in COMMANDS]  # the first is the command, or there is none
+    named = [
+        argument for argument in given if argument in COMMANDS
+    ]  # the first argument is the command, if there is one
     with _kept(arguments is None):
         options = parser(named[:1]).parse_args(given)
     options.parser = parser
@@ -237,7 +245,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        if error.filename is None:  # of standard output; a file's error has its name
+        if error.filename is None:  # an error of standard output; the error of a file has its name
             _silence_output()
         place = f"{error.filename}: " if error.filename is not None else ""
         return _refuse(options, f"error: {place}{error.strerror or error}")
@@ -248,8 +256,8 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 @contextlib.contextmanager
 def _kept(forever: bool) -> Iterator[None]:
-    """Freeze the objects that are loaded here, if the process runs this command alone. No garbage collection visits
-    them then, neither now nor at exit; that would take a tenth of the time of a short command."""
+    """Freeze the loaded objects if the process runs only this command, so that no garbage collection visits them, not
+    even at exit. It would take a tenth of the time of a short command."""
     if forever:
         gc.disable()
     try:
@@ -261,7 +269,7 @@ def _kept(forever: bool) -> Iterator[None]:
 
 
 def _refuse(options: argparse.Namespace, text: str, data: Mapping[str, object] | None = None) -> int:
-    """A refusal as text on standard error, and with --json as data on standard output."""
+    """Print a refusal as text on standard error, and with --json as data on standard output."""
     _report_error(f"cute-py: {text}")
     if options.json:
         from cute_py.cli.serve_workers import plain_error
@@ -271,7 +279,7 @@ def _refuse(options: argparse.Namespace, text: str, data: Mapping[str, object] |
 
 
 def _report_error(line: str) -> None:
-    """One line on standard error, if there is one (print would write to standard output where it is closed)."""
+    """Write one line to standard error, if it is open (print would write to standard output instead)."""
     if sys.stderr is not None:
         print(line, file=sys.stderr)
 

@@ -19,7 +19,7 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.terminal import print_report
 
 SHOWN_ELEMENTS = 1 << 16
-"""Largest number of elements that are printed. A larger layout shows its text and size; a larger tensor or picture is
+"""The most elements that are printed. A larger layout shows its text and size; a larger tensor or picture is
 refused."""
 
 
@@ -36,17 +36,24 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def _print_layout(layout: Layout | ComposedLayout) -> None:
-    """The table of a matrix of numbers, the text and the sizes of other layouts."""
+    """Print the table of a matrix of numbers, or the text, the coordinates and the sizes of another layout."""
     size = _number(cute.size(layout))
     if isinstance(size, int) and size <= SHOWN_ELEMENTS and len(modes(layout.shape)) == 2 and _has_numbers(layout):
         cute.print_layout(layout)
         return
     print(layout)
-    print(f"size {size}, cosize {_number(cute.cosize(layout))}")
+    start = cute.coprofile(layout)
+    if not isinstance(start, tuple):
+        print(f"size {size}, cosize {_number(cute.cosize(layout))}")
+        return
+    if isinstance(size, int) and size <= SHOWN_ELEMENTS:
+        tensor = cute.make_tensor(cute.make_inttuple_iter(start), layout)
+        print(format_tensor(tensor, header=False).rstrip("\n"))
+    print(f"size {size}, coordinates below {cute.text(cute.coshape(layout))}")
 
 
 def _number(number: Any) -> int | str:
-    """A number, or the text of a symbolic one."""
+    """A number, or a symbolic one as a string."""
     return cute.text(number) if isinstance(number, tuple) or getattr(number, "free_symbols", None) else int(number)
 
 
@@ -104,7 +111,7 @@ def _data(thing: Any, options: argparse.Namespace) -> dict[str, str | int]:
 
 
 def _print_tensor(tensor: Tensor) -> None:
-    """Its elements; of a pointer of another program, whose address and layout are all there is, the layout."""
+    """Print the elements; for the pointer of another program, whose memory can't be read, print the layout."""
     _few(tensor, "elements can be printed")
     try:
         print(format_tensor(tensor).rstrip("\n"))

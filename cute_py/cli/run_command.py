@@ -19,17 +19,17 @@ _OUTPUT: Final = ":out"
 _ARRAYS: Final = (".npy", ".npz", ".safetensors")
 _REAL: Final = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]{1,4})?")
 MAX_COUNTS: Final = 10
-"""Instructions that --counts shows."""
+"""The number of instructions that --counts shows."""
 
 
 def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
-        "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin "
-        "that contains PTX (read by cuobjdump). Pass the arguments in the order of the kernel's parameters, "
-        "without those of --map. Findings name the lines of the PTX and of the .cu file. A `change` was tried: the "
-        "run of the changed kernel is without the error; `try` is advice. The exit status is 1 if an error was found; "
-        "the arrays of :out are then not written."
+        "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin that "
+        "contains PTX (read by cuobjdump). Pass the arguments in the order of the kernel's parameters, without those "
+        "of --map. Findings name the lines of the PTX and of the .cu file. A `change` was tried: the changed kernel "
+        "ran without the error. `try` is only advice. The exit status is 1 if an error was found; arrays with :out "
+        "are then not written."
     )
     command.add_argument("file", metavar="FILE", help="a .ptx, .cu or fatbin file, or - for PTX from standard input")
     launch_arguments(command)
@@ -55,7 +55,7 @@ def register(command: argparse.ArgumentParser) -> None:
         "--timeline", metavar="FILE", help="write a timeline of CTA 0 to this file: .txt, .svg, .html or .png"
     )
     command.add_argument(
-        "--write-anyway", action="store_true", help="write the arrays of :out even if an error was found"
+        "--write-anyway", action="store_true", help="write the arrays with :out even if an error was found"
     )
     command.add_argument("--no-judge", action="store_true", help="do not check for races and synchronisation errors")
     json_option(command, run)
@@ -88,7 +88,7 @@ def launch_arguments(command: argparse.ArgumentParser) -> None:
 
 
 def _array(text: str) -> tuple[Any, str]:
-    """(array, where it is written to; '' for nowhere) of a file."""
+    """(array of a file, path that it is written to, or '')."""
     import numpy as np
 
     from cute_py.array_files import read_array
@@ -99,7 +99,7 @@ def _array(text: str) -> tuple[Any, str]:
 
 
 def _argument(text: str) -> tuple[Any, str]:
-    """An argument and where it is written to."""
+    """An argument, and the path that it is written to."""
     if text == "null":
         return None, ""
     if text.startswith("hex:"):
@@ -120,7 +120,7 @@ def _argument(text: str) -> tuple[Any, str]:
 
 
 def _map(text: str) -> tuple[int, Any, str]:
-    """(number of the parameter, (map, array), where the array is written to)."""
+    """(index of the parameter, (map, array), path that the array is written to)."""
     from cute_py.cli.desc_command import map_of
 
     number, sign, rest = text.partition("=")
@@ -223,7 +223,7 @@ def _text(found: PtxRun, counts: bool, unwritten: Sequence[str]) -> str:
 
 
 def _worst(found: PtxRun) -> list[str]:
-    """The lines that cost memory most: bank conflicts first, then sectors, then executions."""
+    """The lines with the highest memory cost: bank conflicts first, then sectors, then executions."""
     most = sorted(found.counts, key=lambda one: (-one.bank_conflicts, -one.sectors, -one.executions))[:MAX_COUNTS]
     rows = [("bank conflicts", "sectors", "warps", "line")]
     for one in most:

@@ -5,7 +5,7 @@ This module decides which requests the server accepts, and how many; `serve_work
 The server is meant for one person at one machine, but any web page in that person's browser can send requests to it. So
 a request must name this server in `Host` (a foreign name that resolves to this machine is refused), must come from the
 server's own page if the browser names the origin (`Origin`, `Sec-Fetch-Site`), and must have a size that a person can
-type. The number of threads, the silence of a connection, and the time of an answer are bounded.
+type. The number of threads, the idle time of a connection, and the time of an answer are bounded.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.page.document import explorer_page, policy
 
 Request: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"
-"""A connection as http.server passes it on; of TCP always a socket."""
+"""A connection as http.server passes it; for TCP always a socket."""
 Address: TypeAlias = "tuple[str, int] | tuple[str, int, int, int]"
 PORT: Final = 8321
 HOST: Final = "127.0.0.1"
 ANSWER: Final = "cute_py.page.served:answer_request"
 MAX_QUERY: Final = 32_768
-"""Characters: three layouts of 2,000, all of their characters escaped, and room."""
+"""The most characters of a query: three layouts of 2,000 characters, all escaped, and some room."""
 MAX_FIELDS: Final = 32
 MAX_BODY: Final = 1 << 19
-"""Bytes of a question: a text of 65,536 characters, all of them escaped, and room."""
+"""The most bytes of a question: a text of 65,536 characters, all escaped, and some room."""
 MAX_CONNECTIONS: Final = 32
-"""Each has a thread."""
+"""The most connections; each has a thread."""
 _TAKEN: Final = (errno.EADDRINUSE, errno.EACCES)
 REQUEST_SECONDS: Final = 10.0
-"""For a whole request to arrive."""
+"""Seconds for a whole request to arrive."""
 
 
 def _socket_of(request: Request) -> socket.socket:
@@ -111,7 +111,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
 
     server: ExplorerServer
     server_version = "cute-py"
-    default_request_version = "HTTP/1.0"  # what can't be read gets headers too
+    default_request_version = "HTTP/1.0"  # the answer to an unreadable request needs headers too
     sys_version = ""
     timeout = REQUEST_SECONDS
 
@@ -127,7 +127,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         try:
             parts = urlsplit(self.path)
             path, query, netloc = parts.path, parts.query, parts.netloc
-        except ValueError as error:  # no address: http://[
+        except ValueError as error:  # not an address: http://[
             self._json(
                 HTTPStatus.BAD_REQUEST,
                 plain_error("InvalidValueError", f"{given(self.path)} is not an address: {error}"),
@@ -137,7 +137,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         if reason:
             self._json(status, plain_error("InvalidValueError", reason))
         elif path in ("/", "/index.html"):
-            self._send(HTTPStatus.OK, "text/html; charset=utf-8", _page())
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", _page().encode())
         elif path == "/answer":
             self._answer(query)
         else:
@@ -151,7 +151,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         kind, length = self.headers.get_content_type(), self.headers.get("Content-Length", "")
         if not reason and self.path != "/answer":
             status, reason = HTTPStatus.NOT_FOUND, f"the page {given(self.path)} does not exist"
-        elif not reason and kind != "application/json":  # which no form of another page can send
+        elif not reason and kind != "application/json":  # a form of another page can't send this type
             status, reason = (
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                 (f"the question has the type {given(kind)}; must be JSON"),
@@ -165,7 +165,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
             self._ask(lambda: body_of(self.rfile.read(int(length))))
 
     def _stranger(self, netloc: str, answer: bool) -> tuple[HTTPStatus, str]:
-        """The reason why this server refuses the request, or an empty text."""
+        """The reason why this server refuses the request, or an empty string."""
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1:
             return HTTPStatus.BAD_REQUEST, f"the request has {len(hosts)} Host headers; must have one"
@@ -190,10 +190,12 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         try:
             status, data = self.server.workers.ask(query())
         except CuteError as error:
-            status, data = HTTPStatus.BAD_REQUEST, refusal(error)
+            self._json(HTTPStatus.BAD_REQUEST, refusal(error))
         except NoAnswer as error:
-            status, data = error.status, plain_error("TimeoutError" if error.status == 504 else "NoAnswer", str(error))
-        self._json(HTTPStatus(status), data)
+            kind = "TimeoutError" if error.status == 504 else "NoAnswer"
+            self._json(HTTPStatus(error.status), plain_error(kind, str(error)))
+        else:
+            self._send(HTTPStatus(status), "application/json", data)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Send the errors of http.server itself, such as an unknown method, in the form of all other refusals."""
@@ -201,10 +203,9 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         self._json(HTTPStatus(code), plain_error("InvalidValueError", message or HTTPStatus(code).phrase))
 
     def _json(self, status: HTTPStatus, data: Json) -> None:
-        self._send(status, "application/json", json.dumps(data))
+        self._send(status, "application/json", json.dumps(data).encode())
 
-    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
-        body = text.encode()
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -235,7 +236,7 @@ class ExplorerServer(ThreadingHTTPServer):
         self.workers.start()
 
     def server_bind(self) -> None:
-        """As HTTPServer, without asking the network for this machine's name, which can take long."""
+        """Like HTTPServer's method, but without a network query for this machine's name, which can take long."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self._name, int(self.server_address[1])
 
@@ -250,7 +251,7 @@ class ExplorerServer(ThreadingHTTPServer):
         return f"http://{f'[{name}]' if ':' in name else name}:{self.server_port}/"
 
     def is_named(self, host: str) -> bool:
-        """Whether a `Host` is this server: the name or address that it was started with, and its port.
+        """Whether a `Host` header names this server: the name or address that it was started with, and its port.
 
         A server on a loopback address is localhost too. A server on all interfaces accepts every address, but only the
         machine's own names, because a web page could reach the server through a foreign name.
@@ -274,7 +275,7 @@ class ExplorerServer(ThreadingHTTPServer):
         return bool(literal == self._address or self._address.is_unspecified)
 
     def process_request(self, request: Request, client_address: Address) -> None:
-        """A thread for a request, if there is a seat."""
+        """Start a thread for a request, unless too many run."""
         if not self._seats.acquire(blocking=False):
             with contextlib.suppress(OSError):
                 connection = _socket_of(request)
@@ -301,11 +302,11 @@ class ExplorerServer(ThreadingHTTPServer):
         self._seats.release()
 
     def arrived(self, request: Request) -> None:
-        """A request is complete, or will never be."""
+        """Note that a request is complete, or never will be."""
         self._arriving.pop(request, None)
 
     def service_actions(self) -> None:
-        """Now and then: end connections whose request does not arrive."""
+        """Periodically end connections whose request does not arrive."""
         now = time.monotonic()
         for request, end in list(self._arriving.items()):
             if now > end:
@@ -330,7 +331,7 @@ def make_server(
 
     Args:
         host: an address of this machine, of IPv4 or IPv6, or a name of it.
-        port: 0 takes a free one, see `.server_port`.
+        port: 0 selects a free port; see `.server_port`.
         answer: the `module:function` that its workers call; seconds: the limit for one answer.
     Raises:
         InvalidValueError: the port or address does not exist, or another program uses it.
@@ -342,10 +343,10 @@ def make_server(
     try:
         found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         family, _, _, _, address = sorted(found, key=lambda row: row[0] != socket.AF_INET)[0]
-        if isinstance(address[1], bytes):  # a build without IPv6 gives its raw address
+        if isinstance(address[1], bytes):  # a build without IPv6 returns its raw address
             raise OSError("this address family is not available")
         return ExplorerServer(family, address, name, answer, seconds)
-    except (OSError, ValueError) as error:  # ValueError: a name that can't be asked for
+    except (OSError, ValueError) as error:  # ValueError: a name that can't be resolved
         reason = getattr(error, "strerror", None) or error
         hint = "--port 0 selects a free port" if getattr(error, "errno", 0) in _TAKEN else None
         raise InvalidValueError(f"can't listen at {given(name)[1:-1]} port {port}: {reason}", hint=hint) from None

@@ -6,7 +6,7 @@ JSON (queries on standard input, answers on standard output), and are ended and 
 worker ends with its standard input, so none is left after the server ends, for any reason; if no server is left to end
 an endless query, the worker's own timer does.
 
-`concurrent.futures.ProcessPoolExecutor` does not keep this: it can't end a task that runs. Ending the process of a
+`concurrent.futures.ProcessPoolExecutor` can't do this, because it can't end a running task. Ending the process of a
 frozen task breaks the whole executor, and the answers of its other processes are lost with it (BrokenProcessPool).
 `multiprocessing.Pool` starts another process in place of one that was killed, but the task that it had never returns.
 """
@@ -32,14 +32,14 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Answer = Callable[[Mapping[str, str]], Mapping[str, Json]]
 
 MEMORY: Final = 4 << 30
-"""Bytes that one worker may allocate, where the system can limit them."""
+"""The most bytes that a worker may allocate, if the system can limit it."""
 WORKERS: Final = 4
 ANSWER_SECONDS: Final = 5.0
-"""For one answer; the page's largest examples take a tenth of a second."""
+"""Seconds for one answer; the page's largest examples take a tenth of a second."""
 START_SECONDS: Final = 60.0
-"""For the imports of a worker, on a slow disk."""
+"""Seconds for the imports of a worker, on a slow disk."""
 WAIT_SECONDS: Final = 10.0
-"""For a worker to become free."""
+"""Seconds for a worker to become free."""
 
 _START: Final = """\
 import json, sys
@@ -75,13 +75,13 @@ def _texts(facts: Mapping[str, object]) -> dict[str, Json]:
 
 
 def answered(answer: Answer, query: Mapping[str, Any]) -> str:
-    """[HTTP status, JSON data]: 200 with the answer, 400 with a refusal, 500 if the library failed."""
+    """HTTP status, a space, JSON: 200 with the answer, 400 with a refusal, 500 if the library failed."""
     try:
-        return json.dumps([200, answer(query)])
+        return f"200 {json.dumps(answer(query))}"
     except CuteError as error:
-        return json.dumps([400, refusal(error)])
+        return f"400 {json.dumps(refusal(error))}"
     except Exception as error:  # the page shows it
-        return json.dumps([500, plain_error(type(error).__name__, f"the library failed: {error}")])
+        return f"500 {json.dumps(plain_error(type(error).__name__, f'the library failed: {error}'))}"
 
 
 def _limit_memory() -> None:
@@ -125,7 +125,7 @@ class NoAnswer(Exception):
 
 
 class Worker:
-    """One process. It is asked by one thread at a time."""
+    """One process. One thread at a time uses it."""
 
     def __init__(self, answer: str, seconds: float) -> None:
         pipe, null = subprocess.PIPE, subprocess.DEVNULL
@@ -139,8 +139,8 @@ class Worker:
         self.ended = False
         self._send({"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds})
 
-    def ask(self, query: Mapping[str, Any]) -> tuple[int, Json]:
-        """HTTP status and JSON data of the answer.
+    def ask(self, query: Mapping[str, Any]) -> tuple[int, bytes]:
+        """HTTP status and the answer as JSON, which the server sends as it is.
 
         Raises:
             NoAnswer: it took too long, or the process ended; either way the worker has ended.
@@ -149,16 +149,17 @@ class Worker:
             self._line(START_SECONDS)
             self._ready = True
         self._send(query)
-        status, data = json.loads(self._line(self._seconds))
-        return status, data
+        status, _, data = self._line(self._seconds).rstrip().partition(b" ")
+        return int(status), data
 
     def _send(self, data: Mapping[str, object]) -> None:
-        with contextlib.suppress(OSError):  # it has ended, which reading the next line finds
+        with contextlib.suppress(OSError):  # the process has ended; reading the next line will report it
             self._in.write(json.dumps(data).encode() + b"\n")
             self._in.flush()
 
     def _line(self, seconds: float) -> bytes:
-        """The next line, if it comes in time. One that comes just before the clock ends the worker is an answer too."""
+        """The next line, if it arrives in time. A line that arrives just before the timer ends the worker counts
+        too."""
         clock = threading.Timer(seconds, self.end)
         clock.daemon = True
         clock.start()
@@ -190,7 +191,7 @@ class Workers:
 
     def __init__(self, answer: str, size: int = WORKERS, seconds: float = ANSWER_SECONDS) -> None:
         if not sys.executable:
-            raise DeviceError("this Python does not know its own program, so no worker process can be started")
+            raise DeviceError("sys.executable is not set, so no worker process can be started")
         self._answer, self._seconds = answer, seconds
         self._turns = threading.BoundedSemaphore(size)
         self._lock = threading.Lock()
@@ -208,11 +209,11 @@ class Workers:
         self._all.add(worker)
         return worker
 
-    def ask(self, query: Mapping[str, Any]) -> tuple[int, Json]:
-        """HTTP status and JSON data of the answer, from a worker that is free.
+    def ask(self, query: Mapping[str, Any]) -> tuple[int, bytes]:
+        """HTTP status and the answer as JSON, from a worker that is free.
 
         Raises:
-            NoAnswer: none became free in time, or as `Worker.ask`.
+            NoAnswer: no worker became free in time; or as in `Worker.ask`.
         """
         if not self._turns.acquire(timeout=WAIT_SECONDS):
             raise NoAnswer(503, "all workers are busy")

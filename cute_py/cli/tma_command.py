@@ -1,4 +1,5 @@
-"""`cute-py tma`: from a global layout, a shared layout and a tile to the box, the partition and the reasons."""
+"""`cute-py tma`: compute the box and the partition of a copy from a global layout, a shared layout and a tile, with the
+reasons."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def view(atom: TmaAtom, name: str, arch: str, at: str | None, device_descriptor: bool, sass: bool) -> str:
-    """One of `VIEWS` of an atom; the last three are of the view `lower`."""
+    """The text of one of `VIEWS` for an atom; the last three arguments are for the view `lower`."""
     if name == "explain":
         return atom.explain()
     if name == "box":
@@ -116,7 +117,7 @@ def read_operands(options: argparse.Namespace) -> None:
     if operands[0] in VIEWS:
         named = operands.pop(0)
         if options.show not in (None, named):
-            raise InvalidValueError(f"two views are given: {named} and --show {options.show}")
+            raise InvalidValueError(f"--show {options.show} can't be used with the view {named}")
         options.show = named
     lowers = options.stages or options.at is not None or options.device_descriptor or options.sass
     if lowers and options.show not in (None, "lower"):
@@ -162,7 +163,7 @@ def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:
 
 
 def _static_sizes(options: argparse.Namespace) -> str | None:
-    """The shared layout with sizes known when compiling, if only that was wrong: `128` is a run-time number."""
+    """Suggest the shared layout with compile-time sizes, if only that was wrong: `128` is a run-time number."""
     before, joint, layout = options.smem.rpartition(" o ")
     static = before + joint + re.sub(r"(?<![\w@])(\d+)", r"_\1", layout)
     if unless_refused(_atom, options, static) is None:
@@ -192,7 +193,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _data(atom: TmaAtom) -> dict[str, object]:
-    """Data that --json prints of an atom."""
+    """The data that --json prints for an atom."""
     work = instructions(atom)
     return {
         "g_basis": str(atom.gbasis),

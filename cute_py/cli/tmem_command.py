@@ -1,4 +1,5 @@
-"""`cute-py tmem`: shared memory to tensor memory. The demonstration program, the copy's forms, matrix descriptors."""
+"""`cute-py tmem`: copies from shared to tensor memory: the demonstration program, the forms of the copy, and matrix
+descriptors."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 size         too few scales for the order (the kernel reads beyond them), too many, another shape
 scales       NaN in use; NaN or stale bytes in the padding, which a product multiplies by zero: 0 x NaN is NaN
 data         padding along K that is not zero
-orientation  the largest element of a block, once scaled, uses the top of the element type; blocks that run along
-             the other axis do not
+orientation  the largest element of a block, once scaled, uses the top of the element type; blocks that run along the
+             other axis do not
 alignment    addresses and pitches that TMA and the GEMM need
 """
 
@@ -34,12 +34,13 @@ else:
     from cute_py.optional_packages import numpy as np
 
 ALIGNMENT: Final = BY_NAME["address_alignment"].multiple
-"""Bytes: addresses and pitches of a tensor map, and of cuBLAS's fp8 and fp4 matrices (cuBLAS 13.0, 2.1.5.4)."""
+"""Alignment in bytes of the addresses and pitches of a tensor map, and of cuBLAS's fp8 and fp4 matrices (cuBLAS 13.0,
+2.1.5.4)."""
 SURE: Final = 0.999
 """Share of blocks that must use the top of the element type along one axis, to call it the axis of the blocks: with
 random numbers 85 to 99 % of the blocks along the other axis use it too (measured)."""
 FEW: Final = 8
-"""Blocks below which their axis is not judged."""
+"""Fewest blocks from which the axis is inferred."""
 
 
 def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Findings:
@@ -143,7 +144,7 @@ def _check_alignment(
             found.append(Diagnostic("address", text=text, requirement=must, source=source, severity="warning"))
     pitch = stored_shape(form, shape)[-1]
     if pitch % ALIGNMENT and stored_shape(form, shape)[-2] > 1:
-        detail = "no tensor map and no cuBLAS matrix has rows of this size"
+        detail = "tensor maps and cuBLAS matrices can't have rows of this size"
         found.append(
             Diagnostic("row_pitch", "bytes of a row", pitch, "bytes", must, source, detail=detail, severity="warning")
         )
@@ -207,12 +208,12 @@ def _check_data_padding(whole: ScaledTensor) -> list[Diagnostic]:
 
 
 def _top(form: Format) -> float:
-    """The least that the largest element of a block has, if the block's scale was made by the format's rule."""
+    """The smallest value that the largest element of a block can have, if the format's rule made the block's scale."""
     largest = form.number.largest
     if form.scale_rule == "amax":
         return largest
     if form.scale_rule == "nvfp4":
-        return 4.0  # the scale is rounded to e4m3, so that 6 may become 5.6 and round to either neighbour
+        return 4.0  # the scale is rounded to e4m3, so 6 may become 5.6 and round to either neighbour
     return largest / 2 if form.scale_rule == "rceil" else 2.0 ** (form.number.max_power - 1)
 
 

@@ -1,4 +1,4 @@
-"""A storage format: the form in which a logical (M, K) tensor of numbers lies in memory, with data and scales.
+"""A storage format: how a logical (M, K) tensor of numbers is stored in memory, with data and scales.
 
     mxfp8()    e4m3, a ue8m0 scale for 32 elements of a row, scales in the order of 32_4_4
     nvfp4()    e2m1 in pairs, an e4m3 scale for 16 elements of a row, and one float32 scale for the tensor
@@ -32,7 +32,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 ELEMENTS: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
-"""Types of elements that have scales."""
+"""Element types of scaled formats."""
 SCALES: Final = {**dict.fromkeys(POWER_RULES, ("ue8m0", "float32")), "amax": ("float32",), "nvfp4": ("ue4m3",)}
 """Types of scales of each rule, the default first. Powers of two may be stored as float32, as DeepGEMM does."""
 
@@ -42,10 +42,11 @@ class Format:
     """The storage format of a logical (M, K) tensor.
 
     Attributes:
-        element: the type of the elements, as PTX names it. block: (rows, columns) that share a scale; None: all.
+        element: the type of the elements, as PTX names it. block: (rows, columns) that share a scale; None: the whole
+            tensor.
         scale_rule: floor, ceil, even, rceil, amax or nvfp4. scale: the type of the scales: ue8m0, ue4m3 or float32.
-        packing: 'bytes', 'pairs' or 'dense'. axis: the axis of a block along which a product sums: -1 columns (K), 0
-            rows (M). order: the order of the scales. padding: (rows, columns) that the data is padded to, with zeros.
+        packing: 'bytes', 'pairs' or 'dense'. axis: the axis along which a matrix product sums: -1 columns (K), 0 rows
+            (M). order: the order of the scales. padding: (rows, columns) that the data is padded to, with zeros.
             tensor_scale: whether a float32 scale of the whole tensor is stored too.
         transposed: the data is stored as (K, M). like: the library whose arithmetic the rule follows.
 
@@ -123,7 +124,7 @@ class Format:
 
     @property
     def scales(self) -> str:
-        """The order of the scales, as text."""
+        """The order of the scales, as a string."""
         return str(self.order)
 
     def __str__(self) -> str:
@@ -144,7 +145,7 @@ class Format:
         return f"{self.builder}({', '.join(told)})"
 
     def explain(self) -> str:
-        """Describe the stored parts and their places as text; `explain(format)` prints it.
+        """Describe the stored parts and where they lie; `explain(format)` prints the description.
 
         >>> print(mxfp8().explain().splitlines()[1])
           elements : e4m3, 8 bits, bytes
@@ -269,7 +270,7 @@ class Format:
 
 
 def _grid_of(form: Format, M: Extent, K: Extent, L: Extent = None) -> tuple[Grid, bool]:
-    """Grid that the order of scales arranges, and whether its rows are the columns of the tensor."""
+    """The grid of scales that the order arranges, and whether its rows are the columns of the tensor."""
     rows, columns = form.blocks(M, K)
     swapped = form.axis == 0 if form.order.each_row else form.transposed
     if form.order.given_layout is not None:
@@ -373,7 +374,7 @@ def mxfp4(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """MXFP4: e2m1, one ue8m0 scale for 32 elements; two elements a byte, the even column in the low half.
+    """MXFP4: e2m1, one ue8m0 scale for 32 elements; two elements per byte, the even column in the low half.
 
     >>> mxfp4().packing, mxfp4().data_size(128, 64)
     ('pairs', 4096)
@@ -528,7 +529,7 @@ def _spelled(made: Format, field: str) -> str:
 
 
 def parse_format(text: str) -> Format:
-    """Parse the text of a format: `nvfp4`, or a call of its builder as `repr` writes it.
+    """Parse a format from a string: `nvfp4`, or a call of its builder as `repr` writes it.
 
     Raises:
         InvalidValueError: the format does not exist, or does not take the arguments.
@@ -561,7 +562,7 @@ def _parsed(text: str) -> Format:
 
 
 def as_format(format: Format | str) -> Format:
-    """Return a format, or the format that a text names. A text is parsed once.
+    """Return a format unchanged, or the format that a string names. Parsed strings are cached.
 
     Raises:
         InvalidValueError: as `parse_format`.

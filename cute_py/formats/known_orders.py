@@ -2,8 +2,8 @@
 
     reference[m, kb]  ==  scales[order.index(m, kb)]        for every m and kb: the order explains the buffer
 
-Random scales are explained by one order, or by several that have the same indices for this size; scales that repeat
-may be explained by several others. For an order that fails, the answer names the first place at which it fails.
+One order explains random scales, or several with the same indices for this size do; repeated scales may fit other
+orders as well. For an order that fails, the answer names the first scale that differs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CANDIDATES: Final = (
     "deepgemm_sm100",
     "vllm_v_4x4",
 )
-"""Orders that need no parameter of the tensor's; with other parameters give `orders=`."""
+"""Orders that need no parameter from the tensor; pass `orders=` to try others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class Match:
 
     Attributes:
         order: the order. transposed: whether it arranges the columns of the reference as rows. explains: whether every
-            scale lies where the order says. equal: the share of the scales that do. place: (row, block) of the first
-            scale that does not; None if all do. found, expected: the bytes or numbers at that place. text: the result
-            as one line.
+            scale lies at the index that the order gives. equal: the share of the scales that do. place: (row, block) of
+            the first scale that does not; None if all do. found, expected: the bytes or numbers at that place. text:
+            the result as one line.
     """
 
     order: ScaleOrder
@@ -71,8 +71,8 @@ def identify(
 ) -> list[Match]:
     """Compare the known orders with a buffer of scales. Orders that explain it come first, then the nearest ones.
 
-    Of two orders that explain it, the text says whether they have the same indices for this size, and names a size for
-    which they differ.
+    If two orders explain it, the text says whether they have the same indices for this size, and names a size for which
+    they differ.
 
     Args:
         scales: the buffer that a kernel reads. reference: (M, Kb) the scales as a plain grid, of the same type; Kb =
@@ -108,10 +108,10 @@ def identify(
 
 
 def _compared(match: Match, other: Match, shape: tuple[int, int], block: int) -> str:
-    """How two orders that explain a buffer differ."""
+    """Describe how two orders that explain a buffer differ."""
     pair = match.order, other.order
     if not _same(pair, *shape, block, whole=True):
-        return f"{other.order} explains them too, with other indices, because scales repeat"
+        return f"{other.order} also explains them, with other indices, because scales repeat"
     rows, blocks = shape[0], -(-shape[1] // block)
     steps = (0, 1, 2, 4, 8, 16, 32, 64, 128)
     sizes = sorted(((rows + m, block * (blocks + k)) for m in steps for k in steps), key=sum)
@@ -121,7 +121,7 @@ def _compared(match: Match, other: Match, shape: tuple[int, int], block: int) ->
 
 
 MOST_PLACES: Final = 128
-"""Rows, and scales of a row, at which two orders are compared for another size."""
+"""The rows, and the scales of a row, at which two orders are compared for another size."""
 
 
 def _same(orders: Sequence[ScaleOrder], rows: int, columns: int, block: int, *, whole: bool = False) -> bool:
@@ -149,14 +149,16 @@ def _block(grid: tuple[int, ...], M: int, K: int) -> int:
 
 
 def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both as unsigned integers of one size; wider integers of the buffer are read as several scales."""
+    """View both as unsigned integers of one size; a wider integer of the buffer holds several scales."""
     size = reference.dtype.itemsize
     flat = np.ascontiguousarray(scales).reshape(-1)
     if flat.dtype.itemsize < size or flat.nbytes % size:
-        raise InvalidTypeError(f"scales has elements of {flat.dtype}, reference of {reference.dtype}; must be equal")
+        raise InvalidTypeError(
+            f"scales has elements of type {flat.dtype}, but reference has type {reference.dtype}; must be equal"
+        )
     if flat.dtype.kind == "f" and flat.dtype.itemsize > size:
         raise InvalidTypeError(
-            f"scales has numbers of {flat.dtype}, reference elements of {reference.dtype}",
+            f"scales has numbers of type {flat.dtype}, but reference has elements of type {reference.dtype}",
             hint="pass both as bytes, or both as numbers of one type",
         )
     kind = f"u{size}"
@@ -181,9 +183,9 @@ def _match(order: ScaleOrder, turned: bool, flat: NDArray[Any], grid: NDArray[An
     at, expected = int(index[row, column]), source[row, column].item()
     found = flat[at].item() if at < flat.size else None
     text = (
-        f"{name}: explains {int(hit.sum())} of {hit.size} scales; the first other scale, of row {place[0]}, "
-        f"block {place[1]}, is {expected}, but index {at} "
-        f"{'lies beyond the buffer' if found is None else f'has {found}'}"
+        f"{name}: explains {int(hit.sum())} of {hit.size} scales; the first scale that differs is {expected} (row "
+        f"{place[0]}, block {place[1]}), but index {at} "
+        f"{'lies beyond the buffer' if found is None else f'holds {found}'}"
     )
     text += (
         _off_by_one(flat, index, source, hit)
@@ -194,10 +196,10 @@ def _match(order: ScaleOrder, turned: bool, flat: NDArray[Any], grid: NDArray[An
 
 
 def _off_by_one(flat: NDArray[Any], index: NDArray[Any], source: NDArray[Any], hit: NDArray[Any]) -> str:
-    """Bytes that differ by one everywhere they differ are exponents that were rounded otherwise."""
+    """If all bytes that differ do so by one, the exponents were rounded by another rule."""
     if flat.dtype.itemsize != 1 or hit.mean() < 0.5:
         return ""
     away = flat[index[~hit]].astype(np.int64) - source[~hit].astype(np.int64)
     if (np.abs(away) != 1).any():
         return ""
-    return "; all others differ by one: this is the order, and the exponents were rounded by another rule"
+    return "; all others differ by one, so this is the order, but the exponents were rounded by another rule"

@@ -1,4 +1,4 @@
-"""Numbers with few bits, and exact casts between them with a stated rounding and saturation.
+"""Types of numbers with few bits, and exact casts between them with explicit rounding and saturation.
 
 A float format is (sign, exponent bits, mantissa bits). Between two powers of two its numbers lie `quantum` apart:
 
@@ -8,7 +8,7 @@ A cast adds C = 2^(E+20) to |x| in float32. The last bit of C has the weight of 
 to the nearest number of the format, ties to even, and the low bits of the sum are the low bits of the result. Sources
 of 64 bits are rounded once too: the same sum in float64.
 
-`policy` has what each cast does with ties, overflow, infinities, NaN, zeros and subnormal numbers.
+`policy` lists how each cast treats ties, overflow, infinities, NaN, zeros and subnormal numbers.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ else:
 Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 
 PIECE: Final = 1 << 16
-"""Elements that are worked on at a time: a few buffers of them fit into a core's second-level cache. Threads do not
-pay: each takes the interpreter's lock between two operations, and two threads took longer than one (measured)."""
+"""Elements per batch: a few buffers of this size fit in a core's second-level cache. Threads do not help: each takes
+the interpreter's lock between two operations, and two threads took longer than one (measured)."""
 MOST_ELEMENTS: Final = 1 << 36
-"""Elements of an array that is read: a view that repeats one element may have more than any memory holds."""
+"""The most elements of an input array: a view that repeats one element may have more than any memory holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,9 @@ def number(name: DTypeLike | Number) -> Number:
         return _BY_NAME[name.lower()]
     dtype = as_dtype(name)
     if dtype.name not in _BY_DTYPE:
-        raise InvalidValueError(f"{dtype.name} has no cast", known_names(dtype.name, [row.name for row in NUMBERS]))
+        raise InvalidValueError(
+            f"casts don't support {dtype.name}", known_names(dtype.name, [row.name for row in NUMBERS])
+        )
     return _BY_DTYPE[dtype.name]
 
 
@@ -142,7 +144,7 @@ def codes(values: NDArray[Any]) -> Codes:
     """
     expect_array(values)
     if values.dtype.itemsize not in (1, 2, 4, 8) or values.dtype.hasobject:
-        raise InvalidTypeError(f"elements of {values.dtype} have no codes; codes need 1, 2, 4 or 8 bytes")
+        raise InvalidTypeError(f"elements of {values.dtype} have no codes; only elements of 1, 2, 4 or 8 bytes do")
     return values.view(f"u{values.dtype.itemsize}")
 
 
@@ -173,7 +175,7 @@ def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
         or (bits.dtype.itemsize > kind.itemsize and not bits.ndim)
     ):
         raise InvalidTypeError(
-            f"codes of {number(dtype).name} have {kind.itemsize} bytes, got elements of {bits.dtype}"
+            f"codes of {number(dtype).name} have {kind.itemsize} bytes, got elements of type {bits.dtype}"
         )
     if bits.dtype.itemsize > kind.itemsize and bits.strides[-1] != bits.dtype.itemsize:
         raise InvalidTypeError("codes in wider words must be contiguous along the last axis")
@@ -243,7 +245,7 @@ def cast(
         rounding: one of `ROUNDINGS`. The default is nearest_even, and for ue8m0 up. nearest_even is not defined for
             ue8m0. toward_zero is defined for ue8m0 and integers, and up only for ue8m0.
         saturate: a number beyond the largest one becomes the largest (PTX .satfinite); otherwise it becomes infinity,
-            or NaN if the type has no infinity. Types with neither, and integers, always saturate.
+            or NaN if the type has no infinity. Integers, and types with neither infinity nor NaN, always saturate.
     Returns:
         an array of the type's storage; elements narrower than a byte take one byte each.
     Raises:
@@ -290,7 +292,7 @@ def cast(
 
 @functools.cache
 def _conversions(source: str, target: str, saturate: bool) -> Codes:
-    """The code in `target` of each code of a source of at most 16 bits."""
+    """A table from each code of a source type of at most 16 bits to the code in `target`."""
     origin, row = _BY_NAME[source], _BY_NAME[target]
     unsigned = f"u{origin.dtype.numpy.itemsize}"
     values = to_float32(np.arange(1 << (8 * origin.dtype.numpy.itemsize)).astype(unsigned), origin)
@@ -330,7 +332,7 @@ def _integers(values: NDArray[Any], row: Number, mode: str) -> NDArray[Any]:
 
 
 def _powers(values: NDArray[Any], origin: Number, up: bool, saturate: bool) -> NDArray[np.uint8]:
-    """Codes of ue8m0 of |x|: the power of two below or above. Exact from float64 too."""
+    """Codes of ue8m0 of |x|: the power of two below or above. Float64 input is exact too."""
     wide = origin.name == "float64"
     bits = codes(values if wide else to_float32(values)) & (0x7FFFFFFFFFFFFFFF if wide else 0x7FFFFFFF)
     mantissa, bias = (52, 1023) if wide else (23, 127)
@@ -352,7 +354,7 @@ def _powers(values: NDArray[Any], origin: Number, up: bool, saturate: bool) -> N
 
 
 class Rounding:
-    """Rounds float32 or float64 numbers to the codes of a narrower float type, a piece at a time."""
+    """Rounds float32 or float64 numbers to the codes of a narrower float type, one batch at a time."""
 
     def __init__(self, row: Number, source: np.dtype[Any], saturate: bool) -> None:
         wide = source.itemsize == 8
@@ -371,7 +373,7 @@ class Rounding:
         self.base = (bias + 1 - row.bias + self.shift) << row.mantissa
         self.same_exponent = (row.exponent == 8) and not wide
         narrow = np.uint8 if row.bits <= 8 else np.uint16
-        # Arrays without modes: a ufunc takes them as they are, and does not convert them call by call.
+        # 0-d arrays, which a ufunc does not have to convert at each call.
         self.no_sign, self.exponents, self.lift, self.shifted = (
             np.array(value, self.unsigned)
             for value in ((1 << (self.size - 1)) - 1, self.infinite, self.shift << self.mantissa, self.shift)
@@ -407,7 +409,7 @@ class Rounding:
             np.bitwise_and(step, self.exponents, out=step)
             np.add(step, self.lift, out=step)
             np.add(capped.view(self.float), step.view(self.float), out=total.view(self.float))
-            np.copyto(low, total, casting="unsafe")  # the sum's low bits: how many quanta
+            np.copyto(low, total, casting="unsafe")  # the low bits of the sum count the quanta
             np.right_shift(step, self.shifted, out=step)
             np.copyto(high, step, casting="unsafe")
             np.add(low, high, out=low)
@@ -426,7 +428,7 @@ class Rounding:
             np.copyto(out, low)
 
     def _same_exponent(self, capped: NDArray[Any], total: NDArray[Any]) -> None:
-        """bf16 of float32: the sum would overflow; the bits round as an integer, a tie to even."""
+        """Cast float32 to bf16: round the bits as an integer, ties to even, because the sum would overflow."""
         np.right_shift(capped, self.unsigned(self.shift), out=total)
         np.bitwise_and(total, self.unsigned(1), out=total)
         total += capped
@@ -434,7 +436,7 @@ class Rounding:
         np.right_shift(total, self.unsigned(self.shift), out=total)
 
     def _special(self, low: NDArray[Any], size_of: NDArray[Any]) -> None:
-        """NaN, and what lies beyond the largest number where a cast does not saturate."""
+        """Set NaN, and numbers beyond the largest one if the cast does not saturate."""
         row = self.row
         top = int(codes(np.array([row.largest]).astype(row.dtype.numpy))[0])
         if not self.saturate and not self.always:

@@ -2,7 +2,7 @@
 
     pairs    4 bits: byte j = element 2j in the low half, element 2j+1 in the high half
     dense    6 bits: 4 elements in 3 bytes, element i in bits 6i to 6i+5, the lowest bits first
-    bytes    one element a byte, in its low bits
+    bytes    one element per byte, in its low bits
 
 The last byte of a row is padded with zeros.
 """
@@ -28,7 +28,7 @@ reads 16 elements in 12 bytes. 'bytes': how torchao stores fp6."""
 
 
 def packings(row: Number) -> tuple[str, ...]:
-    """The packings that a type has.
+    """The packings that a type supports.
 
     >>> packings(number("e2m1")), packings(number("e2m3")), packings(number("e4m3"))
     (('bytes', 'pairs'), ('bytes', 'dense'), ('bytes',))
@@ -37,7 +37,7 @@ def packings(row: Number) -> tuple[str, ...]:
 
 
 def expect_packing(packing: str, row: Number) -> str:
-    """Return the packing if the type has it."""
+    """Return the packing if the type supports it."""
     expect_choice(expect(packing, str, "packing"), PACKINGS, "packing")
     if packing not in packings(row):
         allowed = " or ".join(map(repr, packings(row)))
@@ -108,7 +108,7 @@ def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DType
     [0.5, 1.0, 1.5, 2.0]
     """
     if not isinstance(memory, np.ndarray) or not memory.ndim:
-        raise InvalidTypeError(f"expected a numpy array with at least one mode, got {given(memory)}")
+        raise InvalidTypeError(f"unpack needs a numpy array with at least one axis, got {given(memory)}")
     row = number(dtype)
     expect_packing(packing, row)
     count = expect_integer(count, "count", 0, unit="elements")

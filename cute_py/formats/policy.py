@@ -1,6 +1,6 @@
 """Table of the special cases of each cast and each rule, here and in other libraries.
 
-A row is (subject, case, here, others). `POLICY` is data; tests run every row's `probe` where it has one.
+A row is (subject, case, here, others). `POLICY` is data; tests run every `probe`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ class PolicyRow:
 
     Attributes:
         subject: a cast ('cast to e4m3') or a rule ('rule floor'). case: ties, overflow, infinity, NaN, zero, subnormal,
-            negative zero or another. here: the behaviour of this library. others: library -> its behaviour if it
-            differs; empty if all libraries that define the case agree.
-        source: how it is known. probe: (numbers, type, saturate, codes) that a test runs; None: of a rule.
+            negative zero or another. here: the behaviour of this library. others: library -> its behaviour; empty if
+            all libraries that define the case agree.
+        source: how it is known. probe: (numbers, type, saturate, codes) that a test runs; None for a rule.
     """
 
     subject: str
@@ -220,15 +220,19 @@ POLICY: Final = (
         "CUDA 13.0, cuda_fp8.hpp; one million blocks",
     ),
     PolicyRow(
-        "rule rceil", "scale code 0", "elements stay as they are", (("OCP MX", "divided by 2^-127"),), "torchao 0.18"
+        "rule rceil", "scale code 0", "elements are not scaled", (("OCP MX", "divided by 2^-127"),), "torchao 0.18"
     ),
     PolicyRow(
         "rule rceil", "infinity in a block", "scale 2^127 (satfinite)", (("torchao after 0.18", "255"),), "torchao 0.18"
     ),
     PolicyRow(
-        "rule amax", "block of zeros", "scale 1", (("torchao", "1e-12 / 448"), ("deepgemm", "1e-4 / 448")), "by `like`"
+        "rule amax",
+        "block of zeros",
+        "scale 1",
+        (("torchao", "1e-12 / 448"), ("deepgemm", "1e-4 / 448")),
+        ("depends on `like`"),
     ),
-    PolicyRow("rule nvfp4", "block of zeros", "torchao: scale 2^-6; te, flashinfer: scale 0", (), "by `like`"),
+    PolicyRow("rule nvfp4", "block of zeros", "torchao: scale 2^-6; te, flashinfer: scale 0", (), "depends on `like`"),
     PolicyRow(
         "rule nvfp4", "tensor of zeros", "tensor scale 1", (("torchao", "0 / 0: every scale is NaN"),), "torchao 0.18"
     ),
@@ -237,6 +241,6 @@ POLICY: Final = (
         "small blocks",
         "torchao: scales are at least 2^-6; te, flashinfer: at least 2^-9, then 0",
         (),
-        "by `like`",
+        "depends on `like`",
     ),
 )

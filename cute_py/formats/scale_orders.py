@@ -147,12 +147,12 @@ class ScaleOrder:
 
     @property
     def row(self) -> ScaleOrderRow | None:
-        """The order's row; None of a layout."""
+        """The order's row; None for a layout."""
         return NAMED_ORDERS.get(self.name) if self.given_layout is None else None
 
     @property
     def each_row(self) -> bool:
-        """Whether each row has its own scales, for any block."""
+        """Whether each row has separate scales, for any block."""
         return self.row is not None and self.row.each_row
 
     @property
@@ -202,7 +202,7 @@ class ScaleOrder:
             return _checked(self.given_layout, grid)
         if not self.is_layout:
             raise LayoutError(
-                f"the scale order {self.name} is not a single layout, because each expert begins at a tile of its own",
+                f"the scale order {self.name} is not a single layout, because each expert begins at a new tile",
                 {"order": self},
                 "Format.scale_index(M, K) computes the index of every scale",
             ).of_rule("scale_order_layout")
@@ -289,7 +289,7 @@ def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrd
 
 
 def _written(row: ScaleOrderRow, text: str) -> dict[str, Any]:
-    """The parameters of 'triton_hopper(num_warps=8)' or 'triton_hopper(8)'."""
+    """Read the parameters in 'triton_hopper(num_warps=8)' or 'triton_hopper(8)'."""
     if not text.strip():
         return {}
     try:
@@ -327,7 +327,7 @@ def _checked(layout: Layout, grid: Grid) -> Layout:
     if len(sizes) != len(wanted) or any(_less(have, want) for have, want in zip(sizes, wanted, strict=True)):
         names = ", ".join(map(str, wanted))
         raise InvalidValueError(
-            f"the modes of the scale layout have {', '.join(map(str, sizes))} elements; must hold ({names})",
+            f"the modes of the scale layout have {', '.join(map(str, sizes))} elements; must cover ({names})",
             {"layout": layout},
         )
     return layout

@@ -9,7 +9,7 @@
     nvfp4    (a / 6) / tensor scale, in e4m3             -
 
 floor, ceil, even and rceil give powers of two, exponents of ue8m0. 8 is the exponent of the largest power of two that
-the element type holds. The special cases follow torchao 0.18 (`LIKE` and `policy` have the others by name).
+the element type holds. The special cases follow torchao 0.18 (`LIKE` and `policy` list the others).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LikeRow:
 
     Attributes:
         rule: the rule of the variant. name: the value of `like=`.
-        smallest: the smallest magnitude of a block that is scaled (amax), or the smallest scale (nvfp4).
+        smallest: a lower bound of a block's magnitude (amax) or of a scale (nvfp4).
         text: the arithmetic, in float32 unless it says otherwise. source: where it is defined.
     """
 
@@ -91,7 +91,7 @@ LIKE: Final = (
 
 
 def variants(rule: str) -> tuple[str, ...]:
-    """The values of `like=` that a rule accepts.
+    """List the values of `like=` that a rule accepts.
 
     >>> variants("nvfp4")
     ('torchao', 'te', 'flashinfer')
@@ -117,7 +117,7 @@ def power_scales(amax: Floats, rule: str, element: Number) -> tuple[NDArray[np.u
             quotient = amax / np.float32(element.largest)
         exponent = codes(cast(quotient, "ue8m0", rounding="up")).astype(np.int64)
         factor = _power(127 - exponent)
-        factor[exponent == 0] = 1.0  # torchao and TransformerEngine leave such blocks as they are
+        factor[exponent == 0] = 1.0  # torchao and TransformerEngine do not scale such blocks
         factor[exponent == 255] = np.nan
         return exponent.astype(np.uint8), factor
     bits = amax.view(np.uint32).astype(np.int64)

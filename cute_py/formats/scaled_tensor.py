@@ -28,7 +28,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 STRIPE: Final = 1 << 16
-"""Elements that are worked on at a time."""
+"""Elements per batch."""
 
 Floats: TypeAlias = "NDArray[np.float32]"
 
@@ -160,7 +160,7 @@ def stored_shape(form: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def stored_scales(scales: NDArray[Any], form: Format) -> NDArray[Any]:
-    """Scales as a flat array of their stored type; bytes or int32 words are read as such."""
+    """Scales as a flat array of their stored type; bytes and int32 words are reinterpreted."""
     return of_codes(np.ascontiguousarray(scales).reshape(-1), form.scale_dtype)
 
 
@@ -190,7 +190,7 @@ def scale_indices(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fill: int = 0) -> NDArray[Any]:
-    """The grid of scales in the order of the format; padding gets the byte `fill`."""
+    """Arrange the grid of scales in the order of the format; the padding gets the byte `fill`."""
     M, K, L = extents(shape)
     kind = form.scale_dtype.numpy
     made = np.full(int(form.scale_size(M, K, L)) * kind.itemsize, fill, np.uint8).view(kind)
@@ -232,7 +232,7 @@ def largest_magnitude(values: NDArray[Any]) -> float:
 
 
 def stored_elements(bits: NDArray[Any], form: Format) -> NDArray[Any]:
-    """The stored bits in the form of a ScaledTensor: numbers of the element type if each has a byte, otherwise
+    """Convert stored bits to the array of a ScaledTensor: numbers of the element type if each fills a byte, otherwise
     bytes."""
     return of_codes(bits, form.element) if form.packing == "bytes" else bits
 
@@ -242,7 +242,7 @@ def scaled_of_bits(
 ) -> ScaledTensor:
     """Make a ScaledTensor from contiguous arrays with the bits of its data and scales, in any types of the right sizes.
 
-    total: the tensor scale, None or any number if the format has none.
+    total: the tensor scale; ignored if the format has none.
 
     Raises:
         InvalidValueError: the sizes do not fit the format.
@@ -263,7 +263,8 @@ def quantized(
 
     Args:
         values: (M, K), or (L, M, K) with one tensor scale for the whole batch. fill: the byte of the scales' padding.
-        total: the tensor scale, if the format has one; the default follows from the largest magnitude of the values.
+        total: the tensor scale, if the format has one; by default it is computed from the largest magnitude of the
+            values.
         largest: the largest magnitude of the whole tensor, if the values are a part of it.
     """
     expect_numbers(values, "source")
@@ -293,10 +294,12 @@ class _Stripes:
         self.down, self.across = -(-self.M // self.rows), -(-self.K // self.columns)
         self.height = min(max(1, STRIPE // (self.K * self.rows)), self.down) * self.rows
         self.width = self.across * self.columns
-        self.room = np.empty(self.height * self.width, np.float32)  # once: fresh memory costs more than arithmetic
+        # Allocated once, because new memory costs more than the arithmetic.
+        self.room = np.empty(self.height * self.width, np.float32)
 
     def __iter__(self) -> Iterator[tuple[int, int, NDArray[np.float32], NDArray[np.float32]]]:
-        """(first row, rows, blocks, room for as many): blocks are (block, row, block, column)."""
+        """Yield (first row, rows, blocks, buffer of the same size); blocks have the axes (block, row, block,
+        column)."""
         for top in range(0, self.M, self.height):
             part = self.values[top : top + self.height]
             count = -(-len(part) // self.rows) * self.rows
@@ -309,7 +312,7 @@ class _Stripes:
 
 
 def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Packed data and the grid of scales, codes or float32, of one (M, K)."""
+    """Quantise one (M, K): return packed data and the grid of scales, as codes or float32."""
     stripes = _Stripes(values, form)
     peaks = np.empty((stripes.down, stripes.across), np.float32)
     for top, _, blocks, room in stripes:

@@ -1,7 +1,7 @@
-"""Quantised weights in checkpoints: the conventions for the names, types and shapes of the tensors of a weight.
+"""Quantised weights in checkpoints: the conventions for the names, types and shapes of a weight's tensors.
 
-    layer.weight_packed         uint8         (M, K/2)       two e2m1 a byte
-    layer.weight_scale          float8_e4m3   (M, K/16)      one scale a block, row by row
+    layer.weight_packed         uint8         (M, K/2)       two e2m1 per byte
+    layer.weight_scale          float8_e4m3   (M, K/16)      one scale per block, row by row
     layer.weight_global_scale   float32       (1,)           the reciprocal of the tensor scale
 
 This is one row of `CONVENTIONS` (compressed-tensors, nvfp4-pack-quantized). `find_weights` recognises the rows in the
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given, known_names, shortened
+from cute_py.formats.array_shapes import array_shapes
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4, parse_format
 from cute_py.formats.numbers import codes, of_codes, to_float32
 from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_elements, stored_shape
@@ -30,7 +31,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 METADATA: Final = "cute_py.formats"
-"""Key of a file's metadata that has the format of each weight as JSON."""
+"""Key of a file's metadata under which the format of each weight is stored as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class Convention:
     Attributes:
         name: the publisher. algorithm: the publisher's name of the format. element, scale: types of elements and
             scales.
-        block: columns that share a scale; 0: they follow from the shape of the scales.
+        block: columns that share a scale; 0: computed from the shape of the scales.
         data, scales, total: names of the tensors; `{weight}` is the weight's name, `{module}.{leaf}` its parts.
         data_type, scale_types: element types in the file. inverse: `total` stores the reciprocal of the tensor scale.
         total_shape: shape of the tensor scale. needs_metadata: whether the file's metadata identifies the weight.
@@ -129,7 +130,7 @@ CONVENTIONS: Final = (
         order="", source=f"this library: the format of each weight is in the metadata, key {METADATA}",
     ),
 )  # fmt: skip
-"""Scales are row by row (M, K / block), except where `order` is empty: there the metadata says the order."""
+"""Scales are row by row (M, K / block). If `order` is empty, the metadata gives the order."""
 
 NAMES: Final = tuple(dict.fromkeys(row.name for row in CONVENTIONS if row.name != "deepseek"))
 """Conventions that `stored_arrays` writes."""
@@ -180,7 +181,7 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
     """Find the quantised weights among the tensors of a checkpoint.
 
     Args:
-        tensors: a mapping of names to types and shapes. metadata: the file's metadata, as texts.
+        tensors: a mapping of names to types and shapes. metadata: the file's metadata, as strings.
     """
     found: dict[str, StoredWeight] = {}
     problems: list[Diagnostic] = []
@@ -260,7 +261,8 @@ def _torchao(entry: Mapping[str, Any]) -> tuple[Convention, Format, None, str | 
             form = mxfp6(scales=order, element=kind.removeprefix("fp6_"))
     if data["block_size"] != form.block[1]:
         raise InvalidValueError(
-            f"the metadata names blocks of {data['block_size']} elements, but {entry['_type']} has {form.block[1]}"
+            f"the metadata gives blocks of {data['block_size']} elements, but {entry['_type']} has blocks of "
+            f"{form.block[1]}"
         )
     row = next(r for r in CONVENTIONS if (r.name, r.algorithm) == ("torchao", entry["_type"]))
     return row, form, None, dtype, None
@@ -275,7 +277,7 @@ def _whole_shape(
 
 
 def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
-    """The weight whose data tensor this is, by names, types and shapes alone."""
+    """Recognise the weight whose data tensor this is, from names, types and shapes alone."""
     for row in CONVENTIONS:
         suffix = row.data.removeprefix("{weight}")
         if row.needs_metadata or not name.endswith(suffix) or tensors[name].dtype.name != row.data_type:
@@ -299,7 +301,7 @@ def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str
 
 
 def _format_of(row: Convention, data: tuple[int, ...], scales: tuple[int, ...]) -> Format | None:
-    """The format of a row, from the shapes of data and scales; None: the row has no such scales."""
+    """The format of a row, from the shapes of data and scales; None if the scales do not fit the row."""
     if row.element == "e2m1":
         return nvfp4(scales="linear") if row.scale == "ue4m3" else mxfp4(scales="linear")
     if row.scale == "ue8m0":
@@ -317,7 +319,7 @@ def _format_of(row: Convention, data: tuple[int, ...], scales: tuple[int, ...]) 
 
 
 def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWeight:
-    """The weight with what is wrong with its types and shapes."""
+    """Return the weight with the errors in its types and shapes."""
     row, form = weight.convention, weight.format
     data, scales = (tensors[weight.tensors[part]] for part in ("data", "scales"))
     found = []
@@ -330,6 +332,11 @@ def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWei
         text = f"{weight.tensors['scales']} has {have} scales of shape {scales.shape}; must have {need} in the order "
         text += f"{form.order}{_fitting(weight, have)}"
         found.append(Diagnostic("weight-scales", weight.name, text=text, source=row.source))
+    elif need is not None and form.order.name == "linear":
+        grid = array_shapes(form, weight.shape)[1]
+        if len(scales.shape) == len(grid) and scales.shape != grid:
+            text = f"{weight.tensors['scales']} has the shape {scales.shape}; must be {grid} in the order linear"
+            found.append(Diagnostic("weight-scales", weight.name, text=text, source=row.source))
     if "total" in weight.tensors:
         total = tensors[weight.tensors["total"]]
         if math.prod(total.shape) != 1 or total.dtype.name != "float32":
@@ -348,7 +355,7 @@ def _scale_count(weight: StoredWeight) -> int | None:
 
 
 FITTING: Final = ("linear", "32_4_4", "8x4", "triton_blackwell", "rocm_32_8")
-"""Orders whose sizes are compared with that of a buffer."""
+"""Orders whose sizes are compared with the size of a buffer."""
 
 
 def orders_that_fit(form: Format, shape: tuple[int, ...], count: int) -> tuple[str, ...]:
@@ -367,19 +374,22 @@ def _fitting(weight: StoredWeight, count: int) -> str:
 
 
 def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
-    """A scale without its data, or data without its scale."""
-    for suffix in ("_global_scale", "_scale_inv", "_scale_2", "_scale"):
+    """Describe a scale without its data, or data without its scale."""
+    for suffix in ("_global_scale", "_scale_inv", "_scale_2", "_scale", "_scales"):
         weight = name.removesuffix(suffix)
-        if weight == name or not weight.endswith("weight"):
+        if weight == name:
             continue
-        data = next((one for one in (f"{weight}_packed", weight) if one in tensors), None)
+        data = next((one for one in (f"{weight}_packed", f"{weight}_blocks", weight) if one in tensors), None)
+        if data is None and not weight.endswith("weight"):
+            continue
         if data is None:
             return [Diagnostic("weight-tensor", name, text=f"{name} is a scale, but the file lacks {weight}")]
         have, scale = tensors[data], tensors[name]
         text = (
             f"{name} ({scale.dtype}, {scale.shape}) and {data} ({have.dtype}, {have.shape}) match no known convention"
         )
-        return [Diagnostic("weight-tensor", name, text=text)]
+        known = weight.endswith("weight")  # of other pairs it is not sure that one scales the other
+        return [Diagnostic("weight-tensor", name, text=text, severity="error" if known else "warning")]
     if name.endswith("_packed"):
         text = f"{name} has packed elements, but the file lacks {name.removesuffix('_packed')}_scale"
         return [Diagnostic("weight-tensor", name, text=text)]
@@ -449,7 +459,7 @@ def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str,
 
 
 def stored_data(data: NDArray[Any], form: Format) -> NDArray[Any]:
-    """The elements in the form of a file: e4m3 and e5m2 in their type, others as bytes."""
+    """The elements as a file stores them: e4m3 and e5m2 in their type, others as bytes."""
     return of_codes(data, form.element) if form.number.bits == 8 else data.view(np.uint8)
 
 
@@ -478,7 +488,7 @@ def stored_scale_shape(row: Convention, form: Format, shape: tuple[int, ...]) ->
 
 
 def stored_total(total: Any, row: Convention) -> NDArray[np.float32]:
-    """The tensor scale in the form that the row stores."""
+    """The tensor scale as the row stores it."""
     with np.errstate(divide="ignore"):
         value = np.float32(1) / np.float32(total) if row.inverse else np.float32(total)
     return np.full(row.total_shape, value, np.float32)
@@ -492,7 +502,7 @@ def read_total(weight: StoredWeight, stored: NDArray[Any]) -> np.float32:
     with np.errstate(divide="ignore"):
         if weight.total_bits is not None:
             exact = np.uint32(weight.total_bits).view(np.float32)
-            if np.float32(1) / exact == value:  # the file still holds the reciprocal of it
+            if np.float32(1) / exact == value:  # the file still holds its reciprocal
                 return exact
         return np.float32(1) / value
 

@@ -153,7 +153,7 @@ def _one_to_one(layout: Layout) -> bool:
 
 
 def is_injective(layout: LayoutLike) -> bool:
-    """Does every coordinate of the domain have an offset of its own?
+    """Does each coordinate of the domain have a different offset?
 
     Args:
         layout: Layout (integer or basis strides) or ComposedLayout, known numbers.

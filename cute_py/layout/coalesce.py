@@ -100,7 +100,7 @@ def coalesce_x_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]
 def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: Tiler) -> Layout:
     """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
     if type(profile) is not tuple:
-        return operation(layout)  # any leaf, `_` too: C++ tests only for a tuple
+        return operation(layout)  # any leaf, even `_`: C++ tests only for a tuple
     parts = modes_of(layout)
     if len(profile) > len(parts):
         raise StaticAssertError("tuple_size<IntTuple>::value <= rank", {"profile": profile, "layout": layout})

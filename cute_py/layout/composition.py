@@ -363,7 +363,7 @@ def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
     """Check element by element that the result of composing layouts, swizzles or composed layouts is the composed
     function."""
     if isinstance(rhs, Layout) or hasattr(type(rhs), "_composed_after"):
-        domain = lhs if hasattr(type(rhs), "yyy_mask") else rhs  # a swizzle has none of its own
+        domain = lhs if hasattr(type(rhs), "yyy_mask") else rhs  # a swizzle has no domain
         if hasattr(type(domain), "yyy_mask"):
             return  # two swizzles: their masks merge to the function, or make_swizzle refuses them
         facts = {"A": lhs, "B": rhs, "R (as C++ computes it)": result}

@@ -120,7 +120,7 @@ def slice_(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
         return slice_tree(as_tree(coord), as_tree(layout))
     if not hasattr(type(layout), "with_domain"):
         raise wrong_type("slice_ takes a layout, a tensor or a tuple", layout)
-    domain_of(layout)  # type: ignore[arg-type]  # refuses one that has itself inside
+    domain_of(layout)  # type: ignore[arg-type]  # refuses an object that contains itself
     return layout(coord)  # type: ignore[no-any-return, operator]
 
 

@@ -93,7 +93,7 @@ def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
                 raise StaticAssertError("Mismatched ranks", {"dividend": tree_text(a), "divisor": tree_text(b)})
             return tuple([ceil_div_of(x, y, exact) for x, y in zip_longest(a, b, fillvalue=STATIC_ONE)])
         out = []
-        for x in a:  # from the left: what is left of b goes on to the next mode
+        for x in a:  # from the left: the rest of b goes on to the next mode
             out.append(ceil_div_of(x, b, exact))
             b = ceil_div_of(b, x, exact)
         return tuple(out)

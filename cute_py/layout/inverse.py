@@ -214,7 +214,7 @@ def left_inverse(layout: Layout) -> Layout:
 
     Raises:
         StaticAssertError: 'Left inverse divisibility condition', 'Left inverse requires static strides.';
-            `cute.static(layout)` has them.
+            `cute.static(layout)` makes them static.
 
     >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
     (_5,_8):(_1,_4)

@@ -162,7 +162,7 @@ class Layout(Immutable):
             mode = expect_integer(mode, "the mode in layout[mode]", hint="use layout(coord) to evaluate the layout")
         try:
             return make(shape[mode], stride[mode], self.assumptions)
-        except (IndexError, TypeError):  # TypeError: of an integer shape
+        except (IndexError, TypeError):  # TypeError: the shape is an integer
             if type(shape) is not tuple and mode in (0, -1):
                 return self
             count = f"{len(shape)} modes" if type(shape) is tuple else "1 mode"
@@ -175,7 +175,7 @@ class Layout(Immutable):
             return NotImplemented
         return bool(self.shape == other.shape and self.stride == other.stride)
 
-    def __ne__(self, other: object) -> bool:  # the result of Python's default, in half of the time
+    def __ne__(self, other: object) -> bool:  # the same result as Python's default, in half the time
         if type(other) is not Layout:
             return NotImplemented
         return bool(self.shape != other.shape or self.stride != other.stride)
@@ -400,7 +400,7 @@ def apply_to_inner(
     if not hasattr(type(other), "with_domain"):
         hint = "shapes and strides are tuples" if type(thing) is list else None
         raise wrong_type(f"{operation.__name__} takes a layout or a tensor", thing, hint=hint)
-    domain_of(other)  # refuses one that has itself inside
+    domain_of(other)  # refuses an object that contains itself
     options = {"strict": True} if strict else {}
     return other.with_domain(operation(other.domain, *args, **options))  # type: ignore[no-any-return]
 
@@ -462,8 +462,8 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
 
 
 MOST_MODES: Final = 4096
-"""The largest mode number, far above any tuple of C++. A coordinate has an entry for every mode, so mode numbers must
-be small."""
+"""The largest index of a mode, far above any tuple of C++. A coordinate has an entry for every mode, so the indices
+must be small."""
 
 
 def coprofile_of(stride: Tree) -> Tree:

@@ -48,7 +48,7 @@ def never_an_integer(x: sympy.Basic) -> bool:
     >>> never_an_integer(sympy.Rational(1, 2)), never_an_integer(sympy.oo), never_an_integer(sympy.Symbol("n"))
     (True, True, False)
     """
-    if not hasattr(x, "as_coeff_Mul") or getattr(x, "is_Matrix", False):  # as_coeff_Mul: of expressions alone
+    if not hasattr(x, "as_coeff_Mul") or getattr(x, "is_Matrix", False):  # only expressions have as_coeff_Mul
         return True
     if getattr(x, "is_Boolean", False) or x.is_Float or x.is_Rational or getattr(x, "is_integer", False) is False:
         return True
@@ -240,7 +240,7 @@ class Int(int):
             raise InvalidTypeError(f"the format must be a str, got {given(spec)}")
         try:
             return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
-        except (ValueError, OverflowError, MemoryError):  # of a width beyond memory, or of %c of no character
+        except (ValueError, OverflowError, MemoryError):  # too wide, or %c of no character
             raise InvalidValueError(f"{given(spec)} is not a valid format for an integer") from None
 
     def __add__(self, other: int) -> int:
@@ -576,7 +576,7 @@ def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
     for x in tree:  # a third of the time of min and max, and every shape and coordinate passes here
         if type(x) is not int and type(x) is not Int:
             return False
-        if x >> 128 and not MIN_INTEGER <= x <= MAX_INTEGER:  # 0 of nearly all numbers
+        if x >> 128 and not MIN_INTEGER <= x <= MAX_INTEGER:  # 0 for nearly all numbers
             return False
     return True
 

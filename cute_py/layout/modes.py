@@ -21,7 +21,7 @@ MAX_RANK = 1 << 16
 
 
 def _bare(thing: Any) -> Any:
-    """An arithmetic tuple as the plain tuple of its modes; anything else unchanged."""
+    """Convert an arithmetic tuple to the plain tuple of its modes; return anything else unchanged."""
     return thing.as_tuple() if hasattr(type(thing), "as_tuple") else thing
 
 
@@ -86,7 +86,7 @@ def unflatten(thing: Layout | Shape, profile: Shape) -> Layout | IntTuple:
 
 @of_shapes
 def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
-    """Modes [begin, end). The result may be an empty tuple if the argument is a bare tuple; its end may be given as -1.
+    """Modes [begin, end). For a bare tuple, the result may be empty and `end` may be -1.
 
     >>> print(take(Layout((Int(2), Int(3), Int(4))), 1, 3))
     (_3,_4):(_2,_6)
@@ -112,7 +112,7 @@ def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
 
 @of_shapes
 def select(thing: Layout | Shape, *indices: int | Sequence[int]) -> Layout | IntTuple:
-    """The modes with these numbers, in this order; a list or tuple of numbers is taken too.
+    """The modes at these indices, in this order. The indices can also be given as one list or tuple.
 
     >>> print(select(Layout((Int(2), Int(3), Int(4))), 2, 0))
     (_4,_2):(_6,_1)
@@ -194,7 +194,7 @@ def prepend(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: 
 
 @of_shapes
 def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | IntTuple:
-    """Replace mode number `mode` by x.
+    """Replace the mode at index `mode` by x.
 
     >>> print(replace(Layout((Int(4), Int(8))), 0, Layout(Int(2), Int(9))))
     (_2,_8):(_9,_4)

@@ -10,8 +10,8 @@ to the vectors and the outer sum becomes an outer XOR.
 
 At given coordinates every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an integer for
 a tuple of the shape is split colexicographically, the last mode takes the remainder, and division rounds toward zero.
-Basis strides are evaluated one codomain axis at a time. For strides of any other integer module numpy has no numbers;
-their offsets are objects, made one by one:
+Basis strides are evaluated one codomain axis at a time. numpy has no type for strides of other integer modules; their
+offsets are Python objects, made one by one:
 
     offsets((2,2):(^01,^11))  =  [[^00, ^11], [^01, ^10]]        strides of bits under XOR
 
@@ -103,7 +103,7 @@ def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, 
     `out` is given, it receives the result; then all arrays must have one shape."""
     total: Any = None
     owned = False
-    """Whether `total` is a new array, and not one of the coordinates."""
+    """Whether `total` is a new array rather than one of the coordinate arrays."""
     for term, step in _terms(coord, shape, stride, signed):
         if total is None and out is not None:
             total, owned = np.multiply(term, step, out=out), True
@@ -156,7 +156,7 @@ def reach(coord: Arrays, shape: Tree, stride: Tree) -> tuple[int, bool]:
 
 
 BLOCK = 1 << 16
-"""Coordinates per batch: this many 64-bit numbers of two or three arrays stay in cache."""
+"""Coordinates per batch: two or three arrays of this many 64-bit numbers fit in the cache."""
 
 
 def _in_blocks(coords: Arrays, shape: Tree, stride: Tree) -> Offsets | None:
@@ -640,7 +640,7 @@ def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
     inside = np.ones(wanted.shape, bool)
     basis = keys.ndim > len(modes(layout.shape))
     key = wanted
-    if basis:  # one number for each coordinate: its place in the box that holds them all
+    if basis:  # one number for each coordinate: its index in the bounding box of all coordinates
         width = keys.shape[-1]
         if wanted.shape[-1:] != (width,):
             raise InvalidValueError(

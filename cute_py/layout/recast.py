@@ -71,7 +71,7 @@ def _recast(
 
 
 def _up(size: Leaf, stride: Leaf, n: Int) -> tuple[Leaf, Leaf]:
-    if type(stride) is not Int:  # C++ takes it as larger than N and divisible
+    if type(stride) is not Int:  # C++ treats it as larger than N and divisible
         return size, trunc_div(stride, n)
     if stride == 0:  # C++: is_constant<0>
         return size, STATIC_ZERO

@@ -369,7 +369,7 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
     """
     if not callable(operation) or operation not in explained():
         name = getattr(operation, "__name__", given(operation))
-        raise InvalidTypeError(f"steps does not know {name}", {"explained": ", ".join(o.__name__ for o in explained())})
+        raise InvalidTypeError(f"steps can't explain {name}", {"explained": ", ".join(o.__name__ for o in explained())})
     if not operands:
         raise InvalidTypeError(f"{operation.__name__} needs operands")
     of = _STEPS[operation]

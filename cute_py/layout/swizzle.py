@@ -65,8 +65,8 @@ def active_bits(swizzle: Swizzle, layout: Layout) -> int:
 
 
 def _mixed_offset(only: Layout, coord: Tree) -> tuple[int, int]:
-    """The value of a diced coordinate, and a mask of the bits that are known only at run time. Each mode contributes
-    the bits that it can have; a coordinate beyond the shape loses its other bits, as in C++."""
+    """The offset of the modes that a coordinate fixes, and a mask of the bits that are known only at run time. Each
+    mode contributes the bits that it can have; a coordinate beyond the shape loses its other bits, as in C++."""
     value = mask = 0
     natural = leaves(idx2crd_colex(coord, only.shape))
     for c, s, d in zip(natural, leaves(only.shape), leaves(only.stride), strict=True):
@@ -192,7 +192,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Lay
     inside = all(as_python_int(c) < n for c, n in zip(natural, leaves(diced.shape), strict=True))
     seen, there = swizzle.yyy_mask | swizzle.zzz_mask, as_python_int(crd2idx_of(fixed, diced.shape, diced.stride))
     if inside and (value, as_python_int(passed)) != (there & seen, there & ~seen):
-        return whole()  # C++ takes steps such as 3 or 6 apart bit by bit
+        return whole()  # C++ splits steps such as 3 or 6 into bits
     if value & start or not _adds_by_fields(swizzle, value ^ start, as_python_int(passed), sliced, decays):
         return whole()
     value ^= start
@@ -223,7 +223,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Lay
 
 
 MAX_BITS = 128
-"""Bits of the largest accepted offset (`argument_checks.MAX_INTEGER`); no swizzle reaches further."""
+"""Bits of the largest accepted offset (`argument_checks.MAX_INTEGER`); no swizzle acts on higher bits."""
 
 
 def _checked_swizzle(bits: SupportsIndex, base: SupportsIndex, shift: SupportsIndex) -> tuple[int, int, int]:
@@ -236,7 +236,7 @@ def _checked_swizzle(bits: SupportsIndex, base: SupportsIndex, shift: SupportsIn
     if b < 0:
         raise StaticAssertError("BBits must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "BBits": b})
     if abs(s) < b:
-        facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b}
+        facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b, "must be": "abs(SShift) >= BBits"}
         raise StaticAssertError("abs(SShift) must be more than BBits.", facts)
     return b, m, s
 

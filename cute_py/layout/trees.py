@@ -121,7 +121,7 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
 
 
 def check_mode(mode: SupportsIndex) -> None:
-    """Refuse a value that is not a mode number."""
+    """Refuse a value that is not the index of a mode."""
     if type(mode) is not int or not MIN_INTEGER <= mode <= MAX_INTEGER:
         expect_integer(mode, "a mode")
 
@@ -284,7 +284,7 @@ def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
         kind = type(s)
         other = type(d)
         if (kind is int or kind is Int) and (other is int or other is Int):
-            if (s | d) >> 127 and not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 of two that are far within
+            if (s | d) >> 127 and not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 if both are far within the range
                 return False
         elif kind is tuple or other is tuple:
             if kind is not tuple or not fits(s, d, depth + 1):

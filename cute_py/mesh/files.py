@@ -38,7 +38,7 @@ from cute_py.mesh.transfer import Transfer
 from cute_py.mesh.weight_roles import ONE_DEVICE, SEVERAL, WHOLE, Judgement, Weight, division_of, judge, role_of
 
 DEFAULT_MEMORY = 1 << 30
-"""Most bytes of files that are mapped at once."""
+"""The most bytes of files that are mapped at once."""
 
 SHOWN_NAMES = 3
 """Most names of tensors that a text lists."""
@@ -48,9 +48,8 @@ SHOWN_NAMES = 3
 class Resharded:
     """A tensor that was written.
 
-    Attributes: `shape`, the shape of the whole tensor; `checksum`, on which both sides agree; `bytes_moved`, bytes
-        between devices; `source` and `destination`, the placements in the form of the plan; `scope`, the judged
-        properties.
+    Attributes: `shape`, the shape of the whole tensor; `checksum`, equal on both sides; `bytes_moved`, bytes between
+    devices; `source` and `destination`, the placements as the plan writes them; `scope`, the judged properties.
     """
 
     name: str
@@ -77,15 +76,16 @@ class ReshardReport:
     @property
     def scope(self) -> Scope:
         """Scope of the judgement, counted over the tensors."""
-        judged: dict[str, list[str]] = {}
-        not_judged: dict[str, list[str]] = {}
-        for one in self.tensors:
-            for texts, found in ((one.scope.judged, judged), (one.scope.not_judged, not_judged)):
-                for text in texts:
-                    found.setdefault(text.partition(":")[0] if found is judged else text, []).append(one.name)
+        judged: dict[str, dict[str, None]] = {}
+        not_judged: dict[str, dict[str, None]] = {}
+        for one in self.tensors:  # the sections of a fused weight each have a text
+            for text in one.scope.judged:
+                judged.setdefault(text.partition(":")[0], {})[one.name] = None
+            for text in one.scope.not_judged:
+                not_judged.setdefault(text, {})[one.name] = None
         return Scope(
             tuple([f"{text} ({counted(len(names), 'tensor')})" for text, names in judged.items()]),
-            tuple([f"{text} ({_listed(names)})" for text, names in not_judged.items()]),
+            tuple([f"{text} ({_listed(list(names))})" for text, names in not_judged.items()]),
         )
 
     def __str__(self) -> str:
@@ -113,14 +113,16 @@ def reshard(
     Args:
         memory: the most bytes of files that are mapped at once.
         progress: a function that is called with the bytes done and the total bytes.
-        force: accept byte-identical shards of different parts, with a warning.
+        force: replace destination files that exist, and accept byte-identical shards of different parts, with a
+            warning.
     Returns:
         one row for each tensor, and warnings about placements that names or shapes contradict. The files are written
         despite warnings.
     Raises:
-        FileFormatError: a file can't be read or written, a destination file is also a source file, or replicas differ;
-            LayoutError: a shard does not have the shape of its place, shards of different parts are byte-identical, or
-            a cut lies inside a block; InvalidValueError: a tensor has no placement. After an error nothing is written.
+        FileFormatError: a file can't be read or written, a destination file exists or is also a source file, or
+            replicas differ; LayoutError: a shard does not have the shape of its place, shards of different parts are
+            byte-identical, or a cut lies inside a block; InvalidValueError: a tensor has no placement. After an error
+            nothing is written.
     """
     expect_integer(memory, "memory", 1 << 20, unit="bytes")
     expect(force, bool, "force")
@@ -134,6 +136,8 @@ def reshard(
     works = [_work(plan, name, [one.tensors[name] for one in stored]) for name in names]
     cuts = check_scaled(weights, {work.name: (work.ours, work.theirs) for work in works})
     refuse(LayoutError, cuts, "a cut falls inside a block of a block-scaled weight, so nothing is written")
+    if not force:
+        refuse(FileFormatError, _existing(plan), "destination files exist already; nothing is written")
     judged = judge([_weight(plan, work) for work in works])
     alike = [found for work, one in zip(works, judged, strict=True) for found in _check_alike(work, one)]
     if alike and not force:
@@ -177,13 +181,22 @@ class _Work:
 
 
 def _overwritten(plan: ReshardPlan) -> list[Diagnostic]:
-    """Files of the destination that are files of the source, also through a link."""
+    """Destination files that are also source files, even through a link."""
     sources = {Path(path).resolve() for path in plan.source.files}
     text = "destination file {} is also a source file; use another name or folder"
     return [
         Diagnostic("reshard-overwrites", str(path), text=text.format(path))
         for path in plan.destination.files
         if Path(path).resolve() in sources
+    ]
+
+
+def _existing(plan: ReshardPlan) -> list[Diagnostic]:
+    """Files of the destination that exist."""
+    return [
+        Diagnostic("reshard-exists", str(path), text=f"{path}: the file exists already; --force replaces it")
+        for path in plan.destination.files
+        if path.exists()
     ]
 
 
@@ -198,7 +211,7 @@ def _missing(side: MeshSide, stored: list[StoredFile]) -> list[Diagnostic]:
 
 
 def _unplaced(plan: ReshardPlan, stored: StoredFile) -> list[Diagnostic]:
-    """Tensors that no pattern of a side matches, with the placement that their names suggest."""
+    """Describe tensors that no pattern of a side matches, with the placement that their names suggest."""
     found = []
     for name in stored.tensors:
         if plan.source.texts(name) is None or plan.destination.texts(name) is None:
@@ -234,7 +247,7 @@ def _work(plan: ReshardPlan, name: str, shards: list[StoredTensor]) -> _Work:
 
 
 def _sections(parts: Sequence[RowSpan], index: int, shards: Sequence[StoredTensor]) -> list[StoredTensor]:
-    """The rows of one part in each shard; those of the parts before it lie above."""
+    """The rows of one part in each shard; the rows of earlier parts lie above."""
     if len(parts) == 1:
         return list(shards)
     found = []
@@ -255,7 +268,7 @@ def _weight(plan: ReshardPlan, work: _Work) -> Weight:
 
 
 def _division(side: MeshSide, work: _Work) -> tuple[str, int]:
-    """A side's division of a tensor, and the number of parts if a single mode divides it, or could."""
+    """How a side divides a tensor, and the number of parts if a single mode divides it or could divide it."""
     modes = [
         (n, one) for n, one in zip(side.mesh_shape, side.placements(work.name, len(work.shape)), strict=True) if n > 1
     ]
@@ -315,7 +328,7 @@ def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: b
         "reshard-alike",
         work.name,
         text=f"{given(work.name)}{part.place}: {which} are byte-identical, but the plan divides the tensor; possible "
-        f"placements: {' or '.join(fixes) or 'another placement'}; --force takes the shards as parts",
+        f"placements: {' or '.join(fixes) or 'another placement'}; --force accepts the shards as different parts",
         facts=facts,
         fixes=fixes,
         severity="error",
@@ -347,7 +360,7 @@ def _row(plan: ReshardPlan, work: _Work, value: int, judgement: Judgement) -> Re
 
 
 def _written(work: _Work, shards: list[StoredTensor], memory: int, progress: Progress) -> int:
-    """Copy a tensor into its places; returns the checksum of the whole."""
+    """Copy a tensor to the destination files; return the checksum of the whole tensor."""
     before = after = 0
     for index, (ours, theirs, plan) in enumerate(zip(work.ours, work.theirs, work.redistributions, strict=True)):
         sources, goals = _sections(work.ours, index, work.shards), _sections(work.theirs, index, shards)
@@ -371,7 +384,7 @@ _WORD = (1 << 64) - 1
 
 
 def _checksum(work: _Work, part: RowSpan, shards: list[StoredTensor], memory: int) -> int:
-    """The checksum of a source; if copies differ, the error names the placement that fits."""
+    """Compute the checksum of a source; if copies differ, the error names the placement that fits."""
     try:
         return checksum(part.layout, shards, memory, part.first_row)
     except FileFormatError as error:
@@ -387,14 +400,14 @@ def _copy(plan: Redistribution, sources: list[StoredTensor], written: list[Store
             ends = {piece.source_device: sources[piece.source_device].mapped()}
             goal = {piece.destination_device: written[piece.destination_device].mapped("r+")}
             HostRedistribution([[piece]], plan.dtype, ends, goal).launch()
-            # the maps close here, and their pages no longer count
+            # unmap here, so that the pages no longer count
 
 
 PAGE = 4096
 
 
 def _touched(transfer: Transfer, itemsize: int) -> int:
-    """Bytes of the pages that a transfer touches on both sides, at most."""
+    """An upper bound of the bytes in the pages that a transfer touches on both sides."""
     total = 0
     for side in ("source", "destination"):
         runs, run = transfer.elements, 1

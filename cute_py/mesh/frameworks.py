@@ -48,7 +48,8 @@ def from_partition_spec(
                 raise InvalidValueError(f"spec[{i}]: {given(axis)} {why}", {"axis_names": tuple(names)})
             used.add(axis)
         of_dimension.append([names.index(axis) for axis in axes])
-    # JAX divides a dimension once, by the product of its axes in the order of the spec; here the order is the mesh's.
+    # JAX divides a dimension once, by the product of its axes in the order of the spec; this module uses the order of
+    # the mesh.
     order = [mode for modes in of_dimension for mode in modes]
     order += [mode for mode in range(len(mesh)) if mode not in order]
     placements: dict[int, Placement] = {mode: Replicate() for mode in range(len(mesh))}
@@ -59,13 +60,13 @@ def from_partition_spec(
 
 
 def from_dtensor(tensor: Any) -> ShardedLayout:
-    """Convert a DTensor to a distribution over its own mesh. Device d is the d-th device of the mesh in row-major
+    """Convert a DTensor to a distribution over the DTensor's mesh. Device d is the d-th device of the mesh in row-major
     order.
 
     Reads `shape`, `placements` and `device_mesh.shape`; PyTorch is not imported.
 
     Raises:
-        InvalidTypeError: the object is not a DTensor, or has a placement of another kind.
+        InvalidTypeError: the object is not a DTensor, or has an unsupported placement.
 
     >>> from types import SimpleNamespace
     >>> class Shard:

@@ -1,4 +1,4 @@
-"""A redistribution of numpy arrays in one process."""
+"""Redistribution of numpy arrays in one process."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Elements(Protocol):
     dtype: DType
 
     def described(self, array: Any, what: str) -> Described:
-        """Describe an array; InvalidTypeError for an array of another library."""
+        """Describe an array. Raises InvalidTypeError for an array of another library."""
         ...
 
     def flat(self, array: Any) -> Any:
-        """All elements in one mode, without a copy."""
+        """A flat view of all elements, without a copy."""
         ...
 
     def strided(self, flat: Any, base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
-        """A view, strides in elements."""
+        """A view with strides in elements."""
         ...
 
     def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
-        """The index that selects these places of a flat array."""
+        """The index that selects these elements of a flat array."""
         ...
 
     def empty(self, count: int) -> Any:
@@ -56,7 +56,7 @@ class Elements(Protocol):
         ...
 
     def wide(self, values: Any) -> Any:
-        """A copy in the type in which summands are added."""
+        """A copy in the type that sums are computed in."""
         ...
 
     def settle(self) -> None:
@@ -66,7 +66,7 @@ class Elements(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """The checked properties of a part: element type, extents, order, and the bytes from `begin` to `end`."""
+    """Properties of a part that are checked: element type, extents, order, and the bytes from `begin` to `end`."""
 
     dtype: str
     is_dtype: bool
@@ -99,7 +99,7 @@ class NumpyElements:
 
     def strided(self, flat: Any, base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
         steps = tuple([stride * flat.itemsize for stride in strides])
-        return numpy.ndarray(shape, flat.dtype, flat, base * flat.itemsize, steps)  # as_strided can't name '<f1'
+        return numpy.ndarray(shape, flat.dtype, flat, base * flat.itemsize, steps)  # as_strided does not support '<f1'
 
     def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
         return places
@@ -192,7 +192,7 @@ class HostRedistribution:
         """Copy on the calling thread; a stream has no effect."""
         for goal, sources in self._copies:
             write_sum(self._elements, goal, [source.read() for source in sources])
-        for device in self._into.keys() & self.destinations.keys():  # an empty part may be left out of either
+        for device in self._into.keys() & self.destinations.keys():  # an empty part may be missing on either side
             self.destinations[device].reshape(-1)[:] = self._into[device].reshape(-1)
 
 
@@ -253,7 +253,8 @@ def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, on
             found.append(Diagnostic("mesh-device", what, text=text))
         elif only is not None and device != only:
             text = (
-                f"{what} has an array for device {device}, but this process is rank {only}, and must pass only its own"
+                f"{what} has an array for device {device}, but this process is rank {only}, and must pass only its "
+                "own array array"
             )
             found.append(Diagnostic("mesh-device", what, text=text))
     for device in range(side.devices) if only is None else [only] if only < side.devices else []:
@@ -264,10 +265,10 @@ def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, on
 
 
 def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Described, what: str) -> list[Diagnostic]:
-    """Find another size or element type, gaps, and read-only memory."""
+    """Find a wrong size or element type, gaps, and read-only memory."""
     found, name, wanted = [], f"{what}[{device}]", elements_of(side, device)
     if not one.is_dtype:
-        text = f"{name} has elements of {one.dtype}; must be {elements.dtype.name}"
+        text = f"{name} has elements of type {one.dtype}; must be {elements.dtype.name}"
         found.append(Diagnostic("mesh-dtype", name, text=text))
     if math.prod(one.shape) != wanted:
         shape: dict[str, object] = {"shape": one.shape, "expected": side.local_shape(device)}
@@ -281,7 +282,7 @@ def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Descr
         text = f"the local layout of {name}, {side.local_layout(device)}, maps two elements to one offset"
         found.append(Diagnostic("mesh-injective", name, text=text))
     if not one.contiguous:
-        text = f"{name} has gaps or another order; must be C-contiguous"
+        text = f"{name} must be C-contiguous, without gaps"
         found.append(Diagnostic("mesh-contiguous", name, text=text))
     if what != "sources" and not one.writeable:
         found.append(Diagnostic("mesh-writeable", name, text=f"{name} is read-only"))
@@ -293,7 +294,7 @@ def _long(shape: Sequence[int]) -> list[int]:
 
 
 def elements_of(side: ShardedLayout, device: int) -> int:
-    """Elements of memory that a device needs for its part: up to its last offset.
+    """The elements of memory that a device needs for its part, up to its last offset.
 
     Raises:
         LayoutError: its first offset is negative.
@@ -326,7 +327,7 @@ def _reach(layout: Layout | ComposedLayout) -> tuple[int, int]:
 
 
 def _shared_memory(named: list[tuple[str, Described]]) -> list[Diagnostic]:
-    """Find neighbours in memory that overlap, if one of them is written."""
+    """Find overlapping memory, if one of the arrays is written."""
     spans = sorted((one.begin, one.end, name) for name, one in named if math.prod(one.shape))
     found, last = [], (0, 0, "")
     for span in spans:

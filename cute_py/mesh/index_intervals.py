@@ -17,14 +17,14 @@ else:
 Column: TypeAlias = "NDArray[numpy.int64]"
 
 LONGEST_PERIOD = 64
-"""Number of segments after which no pattern is searched."""
+"""The most segments in which a pattern is searched."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Runs:
     """Runs of neighbouring indices: each begins at an index and lies at an offset, `step` further for each index.
 
-    As the indices of a part of a dimension, the offsets are local indices and the steps are 1.
+    For a part of a dimension, the offsets are local indices and the steps are 1.
     """
 
     start: Column
@@ -55,7 +55,7 @@ class Runs:
         return int(self.start[0]), int(self.length[0]), int(self.offset[0]), int(self.step[0])
 
     def within(self, pieces: Column) -> Runs:
-        """The indices at these local places, rows (start, length): a part of this part."""
+        """The indices at these local positions, rows (start, length): a part of this part."""
         if len(self.start) == 1:
             return Runs.of(pieces + numpy.array([self.start[0], 0]))
         inner = Runs.of(pieces)
@@ -63,12 +63,12 @@ class Runs:
         return Runs.of(numpy.stack([self.start[mine] + low - self.offset[mine], length], axis=1))
 
     def through(self, offsets: Column) -> Runs:
-        """Same indices, with local index i at offsets[i]."""
+        """Runs with the same indices, local index i at offsets[i]."""
         inside = numpy.arange(self.size) - numpy.repeat(numpy.cumsum(self.length) - self.length, self.length)
         return runs_of(self.indices(), offsets[numpy.repeat(self.offset, self.length) + inside])
 
     def holds(self, index: int) -> bool:
-        """Does it hold the index?"""
+        """Does this set of runs hold the index?"""
         return bool(((self.start <= index) & (index < self.start + self.length)).any())
 
     def indices(self) -> Column:
@@ -77,7 +77,7 @@ class Runs:
         return numpy.repeat(self.start - before, self.length) + numpy.arange(self.size)
 
     def scaled(self, stride: int) -> Runs:
-        """Same indices, with local index i at i * stride."""
+        """Runs with the same indices, local index i at i * stride."""
         if stride == 1:
             return self
         return Runs(self.start, self.length, self.offset * stride, self.step * stride)
@@ -131,7 +131,7 @@ def shared(source: Runs, destination: Runs) -> int:
 
 def segments(source: Runs, destination: Runs) -> list[Segment]:
     """The indices that both hold, in few segments: equal runs at equal distances become one segment with two modes."""
-    if len(source.start) == 1 == len(destination.start):  # in plain numbers: a tenth of the time, and the common case
+    if len(source.start) == 1 == len(destination.start):  # the common case, in plain numbers, takes a tenth of the time
         return _both(source.first, destination.first)
     one, other = _by_index(source), _by_index(destination)
     left, right, low, length = _overlap(one.start, one.length, other.start, other.length)

@@ -1,7 +1,7 @@
-"""Failure detection: ranks wait for each other, but not for a lost rank.
+"""Failure detection, so that a rank never waits for a lost rank.
 
     every rank        sends beats from a thread: a count, its step, and whether it waits or works, every `seconds / 16`
-    a waiting rank    reads the beats of the ranks that it waits for, and the name of a rank that another one found
+    a waiting rank    reads the beats of the ranks that it waits for, and the number of a rank that another found lost
     no beat, or no step while it works, for 3/4 of `seconds`: that rank is lost, and its number goes into the store
 
 A rank that waits is not lost. The rank that it waits for may be lost, and the waiting rank finds this. So each rank
@@ -17,7 +17,7 @@ replace this module. They were tried with PyTorch 2.13 over gloo, with one of th
     elastic restart      torchrun ends the remaining ranks and restarts all; with this module each of them gets a
                          `RankError` with the number, and keeps its destinations
 
-A transport of your own over MPI or sockets has none of the three.
+A custom transport over MPI or sockets has none of the three.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from cute_py.errors import CuteError, RankError, shortened
 from cute_py.mesh.transport import Transport
 
 _give_way: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
-"""Let other threads and processes run. `time.sleep(0)` takes 60 us, and is for systems without the other."""
+"""Let other threads and processes run. `time.sleep(0)` takes 60 us; it is used only on systems without sched_yield."""
 
 SILENT = 4
-"""Multiple of `seconds` after which a connection between two waiting ranks is lost."""
+"""Multiple of `seconds` after which a connection between two waiting ranks counts as lost."""
 
 AT_ONCE = 0.002
-"""Seconds that a wait looks again and again, before it pauses: the shortest pause of the system is 60 us."""
+"""Seconds for which a wait polls without a pause: the shortest pause of the system is 60 us."""
 
 PAUSE = 1 / 16
-"""Pause between two looks, as a fraction of the time waited so far."""
+"""Pause between two polls, as a fraction of the time waited so far."""
 
 LONGEST_PAUSE = 0.005
-"""Seconds between two looks at a message."""
+"""Seconds between two polls for a message."""
 
 Answer = TypeVar("Answer")
 Arguments = TypeVarTuple("Arguments")
@@ -58,7 +58,7 @@ Request = tuple["queue.SimpleQueue[tuple[Any, Exception | None]]", Callable[...,
 
 @dataclass(slots=True)
 class _State:
-    """Contents of this rank's beats, and their key."""
+    """The contents of this rank's beats, and their key."""
 
     key: str = ""
     beats: bool = False
@@ -69,7 +69,7 @@ class _State:
 class Watch:
     """The failure detector of one rank, for one redistribution.
 
-    Ranks that make their watches in the same order share them.
+    All ranks must make their watches in the same order.
 
     Args:
         seconds: the time within which a rank that ends or stalls is found.
@@ -79,7 +79,7 @@ class Watch:
         self.transport = transport
         self.seconds = seconds
         self.outcome = "the destinations are unchanged"
-        """State of the destinations, for the text of an error."""
+        """State of the destinations, for error messages."""
         self._every = seconds / 16
         self._gathered = 0
         self._lost: RankError | None = None
@@ -113,7 +113,8 @@ class Watch:
             if found is not problem:
                 with contextlib.suppress(RankError):
                     self._put("lost", json.dumps([rank, why]))
-            time.sleep(2 * self._every)  # others read it before this process, which may hold the store, ends
+            # Give others time to read it: this process may hold the store, and ends now.
+            time.sleep(2 * self._every)
             raise
         finally:
             self._state.beats = False
@@ -123,7 +124,7 @@ class Watch:
         self._state.step += 1
 
     def gather(self, value: str = "") -> list[str]:
-        """Gather one text of each rank on all ranks; no rank returns before all have called it."""
+        """Gather one string from each rank on all ranks; no rank returns before all have called it."""
         rank, ranks, count = self.transport.rank, self.transport.ranks, self._gathered
         self._gathered += 1
         self._put(f"gather/{rank}", f"{count} {value}")
@@ -222,13 +223,13 @@ class Watch:
         self._call(self.transport.put, f"{self._name}/{key}", value)
 
     def _get(self, key: str, count: int) -> str | None:
-        """The value that has this count before it."""
+        """The value that follows this count."""
         text = self._call(self.transport.get, f"{self._name}/{key}")
         before, _, value = (text or "").partition(" ")
         return str(value) if before == str(count) else None
 
     def _call(self, function: Callable[[Unpack[Arguments]], Answer], *arguments: *Arguments) -> Answer:
-        """A call of the store, on its thread; one that does not answer is lost with rank 0, which holds it."""
+        """Call the store on its thread. If it does not answer, rank 0, which holds it, counts as lost."""
         answer: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
         self._requests.put((answer, function, arguments))
         problem: Exception | None = None
@@ -252,7 +253,7 @@ def _next_name(transport: Transport) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A rank's last beat, and when it last had a new one and a new step."""
+    """A rank's last beat, and the times of its last new beat and of its last new step."""
 
     text: str | None
     alive: float
@@ -260,7 +261,7 @@ class _Seen:
 
 
 def _serve(requests: queue.SimpleQueue[Request | None], state: _State, transport: Transport, every: float) -> None:
-    """Answer calls of the store, and beat between them."""
+    """Execute calls of the store, and send beats between them."""
     count, due = 0, 0.0
     while True:
         try:
@@ -271,7 +272,7 @@ def _serve(requests: queue.SimpleQueue[Request | None], state: _State, transport
             return
         if state.beats and time.monotonic() >= due:
             count, due = count + 1, time.monotonic() + every
-            with contextlib.suppress(Exception):  # a store that is lost shows in the next call
+            with contextlib.suppress(Exception):  # the next call reports a lost store
                 transport.put(state.key, f"{count} {state.step} {'waits' if state.waits else 'works'}")
         answer, function, arguments = request
         try:

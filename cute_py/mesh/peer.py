@@ -2,7 +2,7 @@
 
     push      the kernel runs on the sending device and writes the other's memory
     engine    the copy engine of the sending device moves large amounts of long rows
-    local     elements that stay on a device, on so many multiprocessors that the copy takes as long as the links
+    local     elements that stay on a device, on just enough multiprocessors to take as long as the links
     threads   layouts that no TMA box moves: threads copy tiles or vectors
     staged    transfers without peer access, sums and swizzled parts: through host memory
 
@@ -51,30 +51,30 @@ else:
     from cute_py.optional_packages import numpy
 
 RING_FROM = 4 << 20
-"""Bytes from which a copy runs on a share of the multiprocessors; below, it has a block a tile."""
+"""Bytes from which a copy runs on a share of the multiprocessors; a smaller copy has one block per tile."""
 
 
 ENGINE_FROM = 1 << 25
-"""Bytes from which the copy engine moves rows of `ENGINE_ROW` or longer between devices: 372 GB/s each way where
-kernels get 351, and it takes no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
+"""Bytes from which the copy engine moves rows of `ENGINE_ROW` or longer between devices. It reaches 372 GB/s each way,
+kernels 351, and it uses no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
 
 ENGINE_ROW = 512
-"""Smallest row in bytes that is as fast as a run of any length, measured there."""
+"""The shortest row in bytes that the copy engine moves as fast as longer ones, measured there."""
 
 ENGINE_COPIES = 8
 """Maximum number of 2-D copies per transfer."""
 
 CYCLES = 2_000_000_000
-"""Clock cycles of a second, or more: 1.98 GHz is the highest clock of an H200."""
+"""An upper bound of clock cycles per second: an H200 runs at no more than 1.98 GHz."""
 
 MOST_PITCH = (1 << 31) - 1
-"""Bytes from one row to the next. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
+"""The largest distance of two rows in bytes. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
 
 
 def on_device(array: Any) -> bool:
     """Is it an array in the memory of a GPU? The test does not export the array's memory."""
     device = getattr(array, "__dlpack_device__", None)
-    with contextlib.suppress(Exception):  # a library may raise anything
+    with contextlib.suppress(Exception):  # the library may raise any exception
         if device is not None:
             return int(device()[0]) in (2, 13)
     return hasattr(array, "__cuda_array_interface__")
@@ -104,7 +104,7 @@ class GpuElements(NumpyElements):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Route of one transfer: "push", "engine", "local", "threads" or "staged", with a reason for the last two."""
+    """The route of one transfer: "push", "engine", "local", "threads" or "staged", with a reason for the last two."""
 
     source_device: int
     destination_device: int
@@ -118,7 +118,7 @@ class Route:
 
 
 class Push(NamedTuple):
-    """A transfer, the memory on both sides, the device that runs it, and the number of the device that it writes to."""
+    """A transfer, the memory on both sides, the device that runs it, and the index of the device that it writes to."""
 
     transfer: Transfer
     source: ArrayView
@@ -128,7 +128,7 @@ class Push(NamedTuple):
 
 
 def why_no_kernel(group: list[Transfer]) -> str:
-    """The reason why no kernel can make these transfers with sums; empty if a kernel can."""
+    """The reason why no kernel can make these transfers; empty if one can."""
     t = group[0]
     if len(group) > 1:
         return "a sum of several devices"
@@ -142,7 +142,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class EngineCopy:
-    """Rows of one length, which the copy engine moves without using a multiprocessor."""
+    """A 2-D copy by the copy engine, which uses no multiprocessor."""
 
     def __init__(self, source: ArrayView, destination: ArrayView) -> None:
         api, width, self._calls = driver(), source.element_bytes, list[Call]()
@@ -196,7 +196,7 @@ class Meeting:
     """
 
     def __init__(self, devices: Mapping[int, Device], streams: Mapping[int, int], seconds: float) -> None:
-        from cute_py.gpu.kernels.device_barrier import device_barrier  # Nothing but several devices needs it.
+        from cute_py.gpu.kernels.device_barrier import device_barrier  # Only copies over several devices need it.
 
         self._numbers = [*streams]
         source, counts = device_barrier(len(streams)), 8 * len(streams)
@@ -216,7 +216,7 @@ class Meeting:
         self._launches[n].launch()
 
     def check(self) -> None:
-        """Wait for the default streams. DeviceError: a device did not arrive in time."""
+        """Wait for the default streams. Raises DeviceError if a device did not arrive in time."""
         late = [(n, one) for n, record in self._records.items() for one in record.read() if one is not None]
         for n, one in late[:1]:
             what = f"the copies of device {self._numbers[one.thread]} had not ended after {one.cycles} clock cycles"
@@ -247,7 +247,7 @@ class Pushes:
             (kept if one.to == one.device.ordinal else sent)[one.device.ordinal] += one.transfer.elements
         for one in pushes:
             share, n = sms, one.device.ordinal
-            if one.to == n:  # for as long as the links are busy, or all multiprocessors
+            if one.to == n:  # long enough to take as long as the links, or all multiprocessors
                 share = -(-sms * kept[n] // (sent[n] or 1))
             self._prepare(one, min(share, one.device.multiprocessors))
         self._streams = {key: self._new_stream(key[0]) for key in self._copies}
@@ -255,7 +255,7 @@ class Pushes:
             for copy in copies:
                 copy.prepare(self._streams[key])
         self._runs: dict[int, int] = {}
-        """Device that runs copies -> the first of its streams."""
+        """Device that runs copies -> its first stream."""
         for (n, _), handle in self._streams.items():
             self._runs.setdefault(n, handle)
         self._begun, self._forked, self._ended = [{n: self._new_event(n) for n in self._devices} for _ in range(3)]
@@ -264,7 +264,7 @@ class Pushes:
         self._owners = {int(device.context): n for n, device in self._devices.items()}
         self._meeting = Meeting(devices, self._runs, seconds) if self._can_meet() else None
         self._apart = self._meeting is None and len(self._runs) > 1
-        """Is a needed meeting missing? Then copies are enqueued one by one."""
+        """Is the barrier needed but impossible? Then copies are enqueued one by one."""
         self._graphs = {n: self._captured(n, stream) for n, stream in self._runs.items()}
         self._calls: dict[tuple[int, tuple[tuple[int, int], ...], bool], list[Call]] = {}
         self._failed = False
@@ -299,7 +299,7 @@ class Pushes:
             return call("making an event", driver().cuEventCreate, 2)  # CU_EVENT_DISABLE_TIMING
 
     def _can_meet(self) -> bool:
-        """Do several devices run copies, does each reach all others, and do they run at once?"""
+        """Do several devices run copies, and can each reach all others while they run concurrently?"""
         ends = itertools.permutations([self._devices[n] for n in self._runs], 2)
         blocks = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") != "0"
         return len(self._runs) > 1 and not blocks and all(has_peer_access(*pair) for pair in ends)
@@ -328,7 +328,7 @@ class Pushes:
 
     def _enqueue(self, n: int, stream: int) -> tuple[int]:
         """Enqueue a device's copies after the work in its stream, and before the work that comes next. Return the
-        code of success as the driver does."""
+        driver's code of success."""
         api = driver()
         beside = [key for key in self._copies if key[0] == n and self._streams[key] != stream]
         with self._devices[n].current():
@@ -362,7 +362,7 @@ class Pushes:
             given = self.handles(stream)
             key = tuple(given.items())
             for handle in given.values():
-                if handle not in DEFAULT_STREAMS:  # if it is captured, all of them are
+                if handle not in DEFAULT_STREAMS:  # if the stream is in capture, all devices are
                     nodes = nodes or bool(api.cuStreamIsCapturing(handle)[1])
                     break
         with self._one_launch:
@@ -379,18 +379,18 @@ class Pushes:
                 raise
 
     def _ordered(self, context: int, key: tuple[tuple[int, int], ...], nodes: bool) -> list[Call]:
-        """A launch as the driver's calls, between these streams, while a context is current: nothing is left to decide
-        when it is made.
+        """List the driver calls of a launch between these streams, for a current context, so that the launch itself
+        decides nothing.
 
-        One device that runs copies leads: the given streams come before its own, and this before the other devices'
-        that run copies. At the end these have met, and others wait for the leading one. `nodes`: they wait as well,
-        for copies that are enqueued as they are.
+        One device that runs copies leads: its stream waits for the given streams, and the streams of the other copying
+        devices wait for it. At the end the copying devices have passed a barrier, and the given streams wait for the
+        leading one. `nodes`: the copies are enqueued one by one, so the given streams wait for all copying devices.
         """
         api = driver()
         given = dict(key) or self._default
         handles = {**self._runs, **given}
         streams = {n: api.CUstream(handle) for n, handle in handles.items()}
-        away = {n: int(self._devices[n].context) != context for n in self._runs}  # the current one begins and ends
+        away = {n: int(self._devices[n].context) != context for n in self._runs}  # the current device begins and ends
         lead = max(self._runs, key=lambda n: (n in given, away[n], n))
         others, current, calls = [n for n in self._runs if n != lead], context, list[Call]()
 
@@ -435,7 +435,7 @@ class Pushes:
         return calls
 
     def handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
-        """The stream of each device that has one. InvalidValueError: a stream belongs to another device."""
+        """The stream of each device that has one. Raises InvalidValueError if a stream belongs to another device."""
         if isinstance(stream, Mapping):
             found = {n: stream[n] for n in self._default if n in stream}
             return {n: one if type(one) is int else stream_handle(one) for n, one in found.items()}
@@ -451,15 +451,15 @@ class Pushes:
         return {owner: handle}
 
     def check(self, stream: int | None = None) -> None:
-        """Wait for the devices, or for the stream of the launch if there was only one; DeviceError if a kernel failed
-        or a barrier did not complete."""
+        """Wait for the devices, or for the stream of the launch if there was only one. Raises DeviceError if a kernel
+        failed or a barrier did not complete."""
         for device in self._devices.values():
             if stream is None:
                 device.synchronize()
         for key, copies in self._copies.items():
             for one in copies:
                 one.check(self._streams[key] if stream is None else stream)
-        if stream is not None:  # copies by the copy engine have no records, and reading records waits
+        if stream is not None:  # the copy engine writes no error records, and reading records waits
             call("waiting for copies", driver().cuStreamSynchronize, stream)
         if self._meeting is not None:
             self._meeting.check()
@@ -481,7 +481,7 @@ def _moved(view: ArrayView, shape: tuple[int, ...], strides: tuple[int, ...], of
 
 
 def has_peer_access(device: Device, other: Device) -> bool:
-    """Can kernels on a device reach the memory of another? If so, the access is enabled."""
+    """Can kernels on a device reach the memory of another? If so, enable the access."""
     if device.ordinal == other.ordinal:
         return True
     api = driver()
@@ -536,14 +536,13 @@ class PeerRedistribution:
         return "" if self._access[here, there] else f"devices {here} and {there} have no peer access to each other"
 
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
-        """Enqueue all copies and return; if some are staged, wait for them. `stream` is the same as in
-        `Pushes.launch`."""
+        """Enqueue all copies and return; if some are staged, wait for them. `stream` is as in `Pushes.launch`."""
         self.pushes.launch(stream)
         if self._staged is not None:
             self._staged.launch(dict.fromkeys(self._devices, 0) | self.pushes.handles(stream))
 
     def check(self) -> None:
-        """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""
+        """Wait for the devices. Raises DeviceError if a kernel failed or a barrier did not complete."""
         self.pushes.check()
 
     def report(self) -> str:
@@ -632,14 +631,14 @@ def prepare_peer(
 
 
 def _new_part(plan: Plan, sources: Mapping[int, Any], device: int) -> Any:
-    """A new part, of the library and on the GPU of the source with this number."""
+    """Make a new part with the library and on the GPU of the source of this device."""
     like = sources.get(device) if isinstance(sources, Mapping) else None
     shape, wanted = plan.destination.local_shape(device), elements_of(plan.destination, device)
     extents = shape if math.prod(shape) == wanted else (wanted,)
     library = type(like).__module__.partition(".")[0]
     if like is None or library not in ("torch", "cupy"):
         raise InvalidValueError(
-            f"destinations[{device}] is missing, and none can be made for a {type(like).__name__}",
+            f"destinations[{device}] is missing, and cute_py can't allocate a {type(like).__name__}",
             hint="pass destinations, each on the GPU of its device",
         )
     with device_of_array(like, array_view(like).device):

@@ -1,5 +1,5 @@
-"""Placements: the ways in which one mode of a mesh divides a tensor. There is one placement for each mode, and the
-first divides first."""
+"""Placements: the ways in which one mode of a mesh divides a tensor. There is one placement for each mode; they divide
+in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ else:
     from cute_py.optional_packages import numpy
 
 MOST_BLOCKS = 1 << 22
-"""Blocks of one device."""
+"""The most blocks of one device."""
 
 
 class Divides(Protocol):
@@ -74,8 +74,8 @@ class BlockCyclic:
 class StridedShard:
     """DTensor's `_StridedShard`: `split_factor` chunks for each device, assigned in turn.
 
-    A later mesh mode with `split_factor` devices then divides these chunks, so that its parts are contiguous. This is
-    the order of a dimension that tensor parallelism divided first.
+    If a later mesh mode with `split_factor` devices divides these chunks, its parts are contiguous. A dimension that
+    tensor parallelism divided first has this order.
 
     >>> StridedShard(0, split_factor=2).pieces(8, 2, 1).tolist()
     [[2, 2], [6, 2]]
@@ -107,7 +107,7 @@ class Zigzag:
 
 @record
 class SectionedShard:
-    """Sections that are each divided as by `Shard`, such as the sections Q, K and V of the rows of a fused QKV weight.
+    """Divides each section as `Shard` does, for example the Q, K and V rows of a fused QKV weight.
 
     >>> SectionedShard(0, (8, 2, 2)).pieces(12, 2, 1).tolist()
     [[4, 4], [9, 1], [11, 1]]
@@ -162,7 +162,7 @@ Placement = Divides | Replicate | Partial
 
 
 def pieces_of(placement: Divides, size: int, parts: int, part: int) -> Column:
-    """`placement.pieces(...)`; the pieces of a user's class are checked.
+    """Return `placement.pieces(...)`; check the pieces if a user's class returns them.
 
     Raises:
         InvalidTypeError, InvalidValueError: the pieces are not rows of two integers, or lie outside the dimension.
@@ -172,7 +172,7 @@ def pieces_of(placement: Divides, size: int, parts: int, part: int) -> Column:
         return found
     what = f"pieces({size}, {parts}, {part}) of {type(placement).__name__}"
     if not isinstance(found, numpy.ndarray) or found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
-        raise InvalidTypeError(f"{what} must be rows (start, length) of integers in an array, got {given(found)}")
+        raise InvalidTypeError(f"{what} must be an integer array with rows (start, length), got {given(found)}")
     for start, length in found.tolist():
         if min(start, length) < 0 or start + length > size:
             raise InvalidValueError(f"{what}: a piece of {length} starts at {start}; must be within 0..{size}")

@@ -2,15 +2,15 @@
 
 check      every rank checks its memory; all ranks learn all errors, and raise them together
 map        ranks of one host whose GPUs reach each other exchange handles of their receiving memory, and open them; if
-           one rank can't, all use messages, and know the reason
+one rank can't, all use messages, and get the reason
 here?      a launch begins when all ranks have called it
 push       with mapped memory: each rank runs the kernels of its transfers, as one process does (`peer`); after they
            have ended, it enters a barrier, which uses counts in shared host memory
 rounds     otherwise: pack, send and receive messages of bounded size, copy local elements meanwhile, unpack
 arrived?   when all data has arrived everywhere, scratch memory is copied to the destinations
 
-Any memory from cudaMalloc can have a handle, as the memory of PyTorch and CuPy can. Source: CUDA driver API,
-cuIpcGetMemHandle, cuIpcOpenMemHandle.
+Memory from cudaMalloc can have a handle; PyTorch and CuPy use such memory. Source: CUDA driver API, cuIpcGetMemHandle,
+cuIpcOpenMemHandle.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from cute_py.mesh.transport import Transport
 from cute_py.tensor.array_views import ArrayView
 
 MESSAGES = 256 << 20
-"""Bytes of the messages that a rank sends at once, and of those that it receives."""
+"""The most bytes of messages that a rank sends, and receives, at a time."""
 
 MOST_MESSAGES = 200
-"""Number of messages that share `MESSAGES`; with more ranks the total grows in proportion."""
+"""The number of messages that share `MESSAGES`; with more ranks the total grows in proportion."""
 
 _BUS_ID = 20
-"""Characters of a device's address on the bus."""
+"""Characters of a device's PCI bus address."""
 
 _HANDLE_BYTES = 64
 """CU_IPC_HANDLE_SIZE."""
@@ -58,16 +58,17 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 @dataclass(slots=True)
 class _Round:
-    """Work of one rank in one round: messages to send, elements that stay, and sums of these and of received ones."""
+    """The work of one rank in one round: messages to send, elements that stay, and sums of local and received
+    elements."""
 
     packed: list[tuple[int, int, Part]] = field(default_factory=list)
-    """(rank to send to, place in the message, elements)"""
+    """(rank to send to, position in the message, elements)"""
 
     kept: list[tuple[Part, Part]] = field(default_factory=list)
     """(to, from), both in the memory of this rank"""
 
     sums: list[tuple[Part, list[tuple[int, int] | Part]]] = field(default_factory=list)
-    """(elements to write, summands); a summand is (sender, place in its message), or elements of this rank"""
+    """(elements to write, summands); a summand is (sender, position in its message), or elements of this rank"""
 
     sent: dict[int, int] = field(default_factory=dict)
     received: dict[int, int] = field(default_factory=dict)
@@ -110,7 +111,7 @@ class RankRedistribution:
             if self._mapped is None:
                 self._watch.gather()
             else:
-                self._elements.settle()  # others write here as soon as they have come
+                self._elements.settle()  # others write to this rank's memory once they have called launch
                 self._mapped.meet()
             if self._into is None:
                 self._watch.outcome = "the contents of the destinations are undefined"
@@ -123,7 +124,7 @@ class RankRedistribution:
                 self._mapped.push()
             for device, array in (self._into or {}).items():
                 self._watch.outcome = "the contents of the destinations are undefined"
-                if device in self.destinations:  # an empty part may be left out
+                if device in self.destinations:  # an empty part may be missing
                     self._elements.flat(self.destinations[device])[...] = self._elements.flat(array)
                 self._elements.settle()
 
@@ -184,7 +185,7 @@ def prepare_ranks(
     ]
     of_all += [
         Diagnostic(
-            "mesh-plan", f"rank {r}", text=f"rank {r} has a different redistribution than rank 0: {one['shown']}"
+            "mesh-plan", f"rank {r}", text=f"rank {r} has a different redistribution from rank 0's: {one['shown']}"
         )
         for r, one in enumerate(reports)
         if one["plan"] != reports[0]["plan"]
@@ -246,10 +247,10 @@ def _rounds(
 
 
 def _placed(groups: Iterable[list[Transfer]], most: int) -> Iterator[tuple[int, int, list[Transfer]]]:
-    """Groups in pieces: (number of the round, place in the message, one transfer for each summand).
+    """Split groups into pieces: (index of the round, position in the message, one transfer for each summand).
 
-    A message holds at most so many elements. The summands of a group come from ranks that have all their groups in
-    common, so that the messages of these ranks have one division, and sender and receiver find the same one.
+    A message has a limited number of elements. The ranks whose summands form a group have all their groups in common,
+    so their messages are divided alike, and sender and receiver compute the same division.
     """
     full: dict[int, tuple[int, int]] = {}
     for group in groups:
@@ -284,13 +285,13 @@ class Opened:
         self.address = self._base + offset
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception), self._device.current():  # not opened, or at interpreter exit
+        with contextlib.suppress(Exception), self._device.current():  # not opened, or the interpreter exits
             driver().cuIpcCloseMemHandle(self._base)
 
 
 def _handle(device: Device, address: int) -> tuple[str, int]:
-    """Handle with which another process opens an allocation, and the offset of an address in it. DeviceError: there is
-    none."""
+    """The handle with which another process opens an allocation, and the offset of an address in it. Raises DeviceError
+    if there is no handle."""
     api = driver()
     with device.current():
         capable = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
@@ -306,8 +307,8 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
 class MeetingPlace:
     """Host memory that all ranks share: a count for each rank, which serves as a barrier.
 
-    Rank 0 makes it as an unnamed file, and the others open it, so that it disappears when they end. A token after the
-    counts identifies it as rank 0's file.
+    Rank 0 makes it as an unnamed file and the others open it, so it disappears when they end. A token after the counts
+    identifies it as rank 0's file.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -319,7 +320,8 @@ class MeetingPlace:
         self._counts = self._kind()
 
     def offer(self) -> dict[str, str]:
-        """The data that other ranks need to open the file. DeviceError: the system does not support such files."""
+        """The data that other ranks need to open the file. Raises DeviceError if the system does not support such
+        files."""
         token = uuid.uuid4().bytes
         with _shared("making memory for all ranks"):
             self._file = os.memfd_create("cute_py")
@@ -327,7 +329,7 @@ class MeetingPlace:
         return {"file": f"/proc/{os.getpid()}/fd/{self._file}", "token": token.hex()}
 
     def open(self, offer: Mapping[str, str]) -> None:
-        """Map the file. DeviceError: this process can't open it, for example from another container."""
+        """Map the file. Raises DeviceError if this process can't open it, for example from another container."""
         token = bytes.fromhex(offer["token"])
         with _shared("opening the memory of rank 0"):
             file = os.open(offer["file"], os.O_RDWR)
@@ -366,7 +368,7 @@ class MeetingPlace:
 
 @contextlib.contextmanager
 def _shared(doing: str) -> Iterator[None]:
-    """Raise a refusal of the operating system, or a missing function of it, as a DeviceError."""
+    """Raise a DeviceError if the operating system refuses a call or lacks a function."""
     try:
         yield
     except (AttributeError, OSError) as problem:
@@ -375,7 +377,7 @@ def _shared(doing: str) -> Iterator[None]:
 
 @functools.cache
 def _libc() -> Any:
-    """The C library: Python's mmap keeps a file open for each of them."""
+    """The C library, because Python's mmap would keep a file open for each map."""
     found = ctypes.CDLL(None, use_errno=True)
     found.mmap.restype = ctypes.c_void_p
     found.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
@@ -425,7 +427,7 @@ class MappedRanks:
         self._pushes = Pushes(pushes, {device.ordinal: device}, sms)
 
     def _number(self, rank: int, bus: str) -> int:
-        """Number of a rank's device in this process. DeviceError: it can't be reached."""
+        """The index of a rank's device in this process. Raises DeviceError if it can't be reached."""
         api = driver()
         here = call("opening a device", api.cuDeviceGet, self._device.ordinal)
         there = call(f"finding the device of rank {rank}", api.cuDeviceGetByPCIBusId, bus.encode())
@@ -447,7 +449,7 @@ class MappedRanks:
         self.meet()
 
     def opened(self) -> None:
-        """All ranks have mapped what they need."""
+        """Note that all ranks have mapped what they need."""
         self._place.opened()
 
     def meet(self) -> None:

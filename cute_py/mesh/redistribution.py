@@ -34,14 +34,15 @@ DEFAULT_SECONDS = 60.0
 
 
 _BALANCING: Final = threading.Lock()
-"""Held by the thread that continues the choices of a plan; a lock in the plan itself could not be sent to a process."""
+"""Held by the thread that continues the choices of a plan. It is global because a plan with a lock could not be
+pickled."""
 
 Box = tuple[int, ...]
 
 
 class _Meeting(NamedTuple):
-    """Parts of a dimension of the source that meet one of the destination: in how many indices, and what each adds to
-    the number of the device."""
+    """The parts of a source dimension that share indices with a destination part: how many, and what each adds to the
+    index of the device."""
 
     parts: list[int]
     counts: Column
@@ -83,14 +84,16 @@ class Redistribution:
             )
         if len(destination.partial_devices) > 1:
             raise LayoutError(
-                "a destination holds sums, not summands", {"destination": str(destination)}, hint="Replicate()"
+                "the destination must hold sums; it has a Partial placement",
+                {"destination": str(destination)},
+                hint="Replicate()",
             )
         self._met: dict[tuple[int, int], _Meeting] = {}
         self._balance: list[dict[Box, Column]] = []
         self._load = numpy.zeros(source.devices, numpy.int64)
 
     def transfers(self, device: int | None = None) -> Iterator[Transfer]:
-        """The copies to one device, or to all devices in increasing order. They are made one by one.
+        """The copies to one device, or to all devices in increasing order. The iterator makes them one by one.
 
         The source of an element is the destination itself if it holds the element, otherwise a device of the same host,
         otherwise any device. Among several it is the device with the fewest elements to send so far, and then the
@@ -109,7 +112,7 @@ class Redistribution:
         """The transfers in groups: a group holds the transfers whose elements are added, in the order of devices.
 
         Args:
-            source: a device; then only the groups in which it takes part.
+            source: a device; return only the groups that include it.
         """
         last = self.destination.devices - 1
         to = range(last + 1) if device is None else (expect_integer(device, "device", 0, last),)
@@ -118,18 +121,18 @@ class Redistribution:
         return (group for one in to for group in self._to(one, source))
 
     def digest(self) -> str:
-        """Text that identifies the redistribution; every process computes the same one."""
+        """A string that identifies the redistribution; every process computes the same one."""
         parts = (self.source.digest(), self.destination.digest(), self.dtype.name, str(self.devices_per_host))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @functools.cached_property
     def bytes_moved(self) -> int:
-        """The bytes that move between devices, in total."""
+        """The total bytes that move between devices."""
         return -(-self._elements_moved * self.dtype.bits // 8)
 
     @functools.cached_property
     def minimum_bytes(self) -> int:
-        """The bytes that devices need and do not hold, in total; no plan moves fewer."""
+        """The total bytes that devices need and do not hold; no plan moves fewer."""
         needed = sum(math.prod(self.destination.local_shape(d)) for d in range(self.destination.devices))
         kept = sum(self._kept(d) for d in range(self.destination.devices))
         return -(-(needed * len(self.source.partial_devices) - kept) * self.dtype.bits // 8)
@@ -139,7 +142,7 @@ class Redistribution:
         """The layout from (device, place in its memory) of the destination to ArithTuple(device, offset) of the source,
         in closed form.
 
-        Of replicas it uses the first, on both sides. None if one side has no single layout.
+        It uses the first of several replicas on both sides. None if one side has no single layout.
         """
         if self.source.layout is None or self.destination.layout is None:
             return None
@@ -214,7 +217,7 @@ class Redistribution:
         if isinstance(chosen, Transport):
             transport = chosen
         else:
-            from cute_py.mesh.torch_transport import TorchTransport  # Only ranks of PyTorch need it.
+            from cute_py.mesh.torch_transport import TorchTransport  # Only PyTorch ranks need it.
 
             transport = TorchTransport()
         return ranks.prepare_ranks(self, transport, sources, destinations, into, sms, seconds)
@@ -232,7 +235,7 @@ class Redistribution:
         """Move the data. Everything is checked before the first byte moves.
 
         Args:
-            sources: the part of each device, by its number, in the order of its local layout.
+            sources: device -> its part, in the order of its local layout.
             destinations: the memory for the part of each device, or None for new arrays.
             backend: "host": numpy arrays in one process. "peer": arrays on several GPUs in one process. "torch": one
                 process for each device; every process calls this with its own part, under its rank. GPUs of one host
@@ -248,8 +251,8 @@ class Redistribution:
             The destinations.
         Raises:
             InvalidTypeError, InvalidValueError, LayoutError: a device lacks its part, a part has another shape or
-                element type, or memory is shared or read-only. The error has several findings together, as Diagnostics,
-                and on all ranks the findings of all.
+                element type, or memory is shared or read-only. The error reports all findings as
+                Diagnostics; every rank gets the findings of all ranks.
             RankError: a rank ended, stalled or failed.
 
         >>> import numpy
@@ -279,14 +282,14 @@ class Redistribution:
                     yield [transfer_of(taken + other, device, chosen, ends, other > 0) for other in summands]
 
     def _taken(self, device: int, box: Box) -> list[tuple[Box, int]]:
-        """The parts of the source that meet a box, and for each the device that it is taken from."""
+        """The parts of the source that intersect a box, and the device that supplies each."""
         meeting = [self._meeting(i, part).parts for i, part in enumerate(box)]
         replicated = len(self.source._replica_devices) > 1
         taken = self._balanced(device)[box] if replicated else self._first(box)[0]
         return list(zip(itertools.product(*meeting), taken.tolist(), strict=True))
 
     def _meeting(self, dimension: int, part: int) -> _Meeting:
-        """The parts of the source that meet a part of the destination."""
+        """The parts of the source that share indices with a part of the destination."""
         if (dimension, part) not in self._met:
             mine, theirs = self.destination._dimensions[dimension].runs(part), self.source._dimensions[dimension]
             counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
@@ -301,11 +304,11 @@ class Redistribution:
         return self._met[dimension, part]
 
     def _first(self, box: Box) -> tuple[Column, Column]:
-        """First device and number of shared elements of each part that meets a box."""
+        """The first device and the number of shared elements of each part that intersects a box."""
         devices, counts = numpy.zeros(1, numpy.int64), numpy.ones(1, numpy.int64)
         for i, part in enumerate(box):
             meeting = self._meeting(i, part)
-            if len(meeting.parts) == 1:  # most: no need of an outer product
+            if len(meeting.parts) == 1:  # the common case needs no outer product
                 devices, counts = devices + meeting.devices, counts * meeting.counts
             else:
                 devices = (devices[:, None] + meeting.devices).ravel()
@@ -313,9 +316,9 @@ class Redistribution:
         return devices, counts
 
     def _balanced(self, device: int) -> dict[Box, Column]:
-        """Where the source has replicas: for each box of a device, where each part that meets it is taken from.
+        """If the source has replicas: for each box of a device, the device that supplies each intersecting part.
 
-        Threads can share a plan: one at a time continues the choices.
+        Threads can share a plan; one at a time continues the choices.
         """
         far, load, replicas = 1 << 62, self._load, self.source._replica_devices
         summands = numpy.array(self.source.partial_devices)
@@ -357,7 +360,7 @@ class Redistribution:
 
 
 def _static(layout: Layout) -> Layout:
-    """The layout with static extents and strides, which alone `right_inverse` follows."""
+    """The layout with static extents and strides, because `right_inverse` uses only static ones."""
 
     def stride(tree: Any) -> Any:
         if isinstance(tree, tuple):

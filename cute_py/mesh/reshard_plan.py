@@ -5,11 +5,12 @@ from __future__ import annotations
 import fnmatch
 import math
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect_integers, expect_items
 from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, counted, given, shortened
@@ -52,24 +53,24 @@ class MeshSide:
     mesh_shape: tuple[int, ...]
     files: tuple[Path, ...]
     rules: tuple[tuple[str, tuple[str, ...]], ...]
-    """(pattern, one text for each mode of the mesh)"""
+    """(pattern, one placement string for each mode of the mesh)"""
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """The placements of a tensor as the plan writes them; None: no pattern matches its name."""
+        """The placements of a tensor as the plan writes them; None if no pattern matches its name."""
         return next((texts for pattern, texts in self.rules if fnmatch.fnmatchcase(name, pattern)), None)
 
     def placements(self, name: str, rank: int) -> tuple[WeightPlacement, ...]:
         """The placements of a tensor with `rank` dimensions, one for each mode of the mesh.
 
         Raises:
-            InvalidValueError: no pattern matches, or its text is not a placement.
+            InvalidValueError: no pattern matches, or its value is not a placement.
         """
         texts = self.texts(name)
         if texts is None:
             raise InvalidValueError(f"no placement matches {given(name)}")
         found = tuple([parse_weight_placement(text, rank, f"{given(name)}") for text in texts])
         if any(isinstance(placement, Partial) for placement in found):
-            raise InvalidValueError(f"{given(name)} is Partial, but files hold sums, not summands")
+            raise InvalidValueError(f"{given(name)} is Partial, but files can hold only sums")
         return found
 
     def parts(self, name: str, shape: tuple[int, ...]) -> tuple[RowSpan, ...]:
@@ -112,7 +113,7 @@ class MeshSide:
         return distribute(shape, self.mesh_shape, placements)
 
     def whole(self, name: str, shape: tuple[int, ...], parts: Sequence[RowSpan]) -> tuple[RowSpan, ...] | None:
-        """The parts if each device holds all of the tensor, otherwise None."""
+        """The parts if each device holds the whole tensor, otherwise None."""
         placements = self.placements(name, len(shape))
         if not all(n == 1 or isinstance(one, Replicate) for n, one in zip(self.mesh_shape, placements, strict=True)):
             return None
@@ -128,7 +129,7 @@ class MeshSide:
         """The shape of the whole tensor, from the shapes of its shards.
 
         Raises:
-            LayoutError: no shape is divided into these.
+            LayoutError: no whole shape gives these shards.
         """
         whole = list(shards[0])
         devices = numpy.arange(len(shards)).reshape(self.mesh_shape)
@@ -155,7 +156,8 @@ class MeshSide:
         return tuple(whole)
 
     def _fused_mode(self, placements: Sequence[WeightPlacement]) -> int | None:
-        """The mode whose placement has sections; None: none, or `SectionedShard` with another mode on the same rows."""
+        """The mode whose placement has sections; None if there is none, or if another mode divides the rows of a
+        `SectionedShard` too."""
         fused = [mode for mode, one in enumerate(placements) if isinstance(one, Fused)]
         if not fused:
             return None
@@ -202,10 +204,11 @@ class ReshardPlan:
 def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     """Read a plan in TOML.
 
-    `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a text with `{device}`;
-    `[placements]` has lines `pattern = placements`, for both sides, or each side has its own. Placements are one text,
-    or a list with one text for each mode of the mesh: a row of `NAMED_PLACEMENTS`, or a placement in Python's notation:
-    "Shard(0)", "BlockCyclic(0, 64)", "Replicate()", "SectionedShard(0, (4096, 1024, 1024))".
+    `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a text with `{device}`, or
+    `{device:05d}` for five digits; `[placements]` has lines `pattern = placements`, for both sides, or each side has
+    its own. Placements are one text, or a list with one text for each mode of the mesh: a row of `NAMED_PLACEMENTS`, or
+    a placement in Python's notation: "Shard(0)", "BlockCyclic(0, 64)", "Replicate()",
+    "SectionedShard(0, (4096, 1024, 1024))".
 
     Raises:
         FileFormatError: the file is not TOML, or a key is missing or unknown.
@@ -248,11 +251,20 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> MeshSide
     return MeshSide(shape, tuple([folder / file for file in files]), _rules(rules, len(shape), what))
 
 
+_DEVICE: Final = re.compile(r"\{device(?::(0?[0-9]{0,2}d?))?\}")
+"""The number of a device in a file name, with a width as in Python's format specifications."""
+
+
+def _file_of(pattern: str, device: int) -> str:
+    return _DEVICE.sub(lambda found: format(device, found[1] or ""), pattern)
+
+
 def _files(files: Any, count: int, what: str) -> tuple[str, ...]:
     if isinstance(files, str):
-        if count > 1 and "{device}" not in files:
-            raise FileFormatError(f"{what} files = {given(files)} for {count} devices; must contain {{device}}")
-        files = [files.replace("{device}", str(device)) for device in range(count)]
+        if count > 1 and not _DEVICE.search(files):
+            text = "must contain {device}, or {device:05d} for five digits"
+            raise FileFormatError(f"{what} files = {given(files)} for {count} devices; {text}")
+        files = [_file_of(files, device) for device in range(count)]
     found = expect_items(files, f"{what} files")
     if len(found) != count or not all(isinstance(file, str) for file in found):
         raise FileFormatError(f"{what} has {len(found)} files for {count} devices; must have one path for each")
@@ -266,7 +278,9 @@ def _rules(rules: dict[str, Any], modes: int, what: str) -> tuple[tuple[str, tup
     for pattern, value in rules.items():
         texts = [value] * modes if value == "replicate" else value if isinstance(value, list) else [value]
         if not all(isinstance(text, str) for text in texts):
-            raise FileFormatError(f"{what} placements of {given(pattern)} = {given(value)}; must be texts")
+            raise FileFormatError(
+                f"{what} placements of {given(pattern)} = {given(value)}; must be a string or a list of strings"
+            )
         if len(texts) != modes:
             raise FileFormatError(
                 f"{what} has {counted(len(texts), 'placement')} for {given(pattern)}; "

@@ -29,7 +29,8 @@ def scaled_weights(stored: Sequence[StoredFile]) -> tuple[StoredWeight, ...]:
 
 
 def placed_with_weights(plan: ReshardPlan, weights: Sequence[StoredWeight]) -> ReshardPlan:
-    """The plan with a rule for each tensor of a weight: the weight's placement, unless an earlier pattern names it."""
+    """Extend the plan by a rule for each tensor of a weight: the weight's placement, unless an earlier pattern matches
+    the tensor."""
     return ReshardPlan(_with_rules(plan.source, weights), _with_rules(plan.destination, weights))
 
 
@@ -47,13 +48,13 @@ def _with_rules(side: MeshSide, weights: Sequence[StoredWeight]) -> MeshSide:
 
 
 def _named_before(side: MeshSide, name: str, rule: int) -> bool:
-    """Whether an earlier pattern than that of the weight names a tensor."""
+    """Whether a pattern before the weight's pattern matches a tensor."""
     first = _first(side, name)
     return first is not None and first < rule
 
 
 def _first(side: MeshSide, name: str) -> int | None:
-    """The number of the first rule whose pattern matches a name."""
+    """The index of the first rule whose pattern matches a name."""
     return next((i for i, (pattern, _) in enumerate(side.rules) if fnmatch.fnmatchcase(name, pattern)), None)
 
 
@@ -79,7 +80,7 @@ def _cuts(side: Sequence[RowSpan]) -> bool:
 
 
 def _check_side(weight: StoredWeight, data: Sequence[RowSpan], scales: Sequence[RowSpan]) -> list[Diagnostic]:
-    """The cuts of one side, section by section; the first that falls inside a block."""
+    """Check the cuts of one side, section by section; report the first that falls inside a block."""
     if weight.format.block == (None, None) or len(data) != len(scales):
         return []
     for ours, theirs in zip(data, scales, strict=True):

@@ -1,7 +1,7 @@
-"""Shards of a block-scaled tensor: cut at blocks, the scales with their blocks.
+"""Shards of a block-scaled tensor: cuts fall between blocks, and the scales stay with their blocks.
 
     (M, K) elements          rows and columns of a part begin and end at blocks of the format
-    stored elements          two e2m1 a byte: half as many columns
+    stored elements          two e2m1 per byte: half as many columns
     grid of scales           one per block, divided like the elements
 
 A shard is a complete ScaledTensor: its scales have the padding for its own size, in the order of the format. A cut
@@ -63,7 +63,7 @@ class ScaledSharding:
         self.format = expect(format, Format, "format")
         if len(layout.shape) != 2 or not layout.placements or min(layout.shape) < 1:
             raise InvalidValueError(
-                f"the distribution has the shape {layout.shape}; must be of (M, K), made by distribute",
+                f"the distribution has the shape {layout.shape}; must be (M, K), made by distribute",
                 {"placements": layout.placements},
             )
         if format.transposed or format.packing == "dense":
@@ -181,7 +181,7 @@ class ScaledSharding:
         return part.tensor_scale
 
     def _made(self, data: Any, grid: Any, total: Any, shape: tuple[int, ...]) -> ScaledTensor:
-        """A ScaledTensor from stored bytes and the grid of its scales' bits."""
+        """Make a ScaledTensor from stored bytes and the grid of its scales' bits."""
         form = self.format
         stored = numpy.zeros(stored_shape(form, shape), numpy.uint8)
         stored[: data.shape[0], : data.shape[1]] = data
@@ -199,7 +199,7 @@ def _plain(scaled: ScaledTensor) -> tuple[Any, Any]:
 
 
 def _held(side: ShardedLayout, device: int) -> list[Column]:
-    """The indices of each dimension that a device holds, in its order."""
+    """The indices of each dimension that a device holds, in the device's order."""
     (box,) = side._boxes_of(device)
     return [dimension.runs(part).indices() for dimension, part in zip(side._dimensions, box, strict=True)]
 
@@ -211,7 +211,7 @@ def _like(layout: ShardedLayout, shape: tuple[int, ...], placements: Sequence[Pl
 
 
 def _in_units(placement: Placement, units: tuple[int, int], found: list[Diagnostic]) -> Placement:
-    """A placement of elements as one of units of so many rows and columns."""
+    """Convert a placement of elements to a placement of units of several rows and columns."""
     if isinstance(placement, Replicate):
         return placement
     if isinstance(placement, Partial):

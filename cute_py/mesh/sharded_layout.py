@@ -24,17 +24,17 @@ else:
     from cute_py.optional_packages import numpy
 
 Local = Literal["row", "column"] | Layout | ComposedLayout | Callable[[tuple[int, ...]], Layout | ComposedLayout]
-"""Memory layout of a part: row-major, column-major, one layout for all, or a function of the local shape."""
+"""The memory layout of a part: row-major, column-major, one layout for all, or a function of the local shape."""
 
 MOST_DEVICES = 1 << 16
 
 SHOWN = 12
-"""Most devices that an explanation lists."""
+"""The most devices that an explanation lists."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
-    """One dimension: the device number that each of its parts adds, and the indices of each part."""
+    """One dimension: what each of its parts adds to the index of the device, and the indices of each part."""
 
     size: int
     devices: Column
@@ -74,7 +74,7 @@ class ShardedLayout:
 
     placements: tuple[Placement, ...] = ()
     partial_devices: tuple[int, ...] = (0,)
-    """Numbers to add to an element's first device; the results are the devices that hold its summands."""
+    """Offsets from an element's first device to the devices that hold its summands."""
 
     def __init__(self, layout: Layout, mesh_shape: int | Sequence[int], replicas: Layout | None = None) -> None:
         self.mesh_shape = _mesh(mesh_shape)
@@ -112,7 +112,7 @@ class ShardedLayout:
 
     @property
     def why_no_layout(self) -> str:
-        """The reason why `layout` is None, or an empty text."""
+        """The reason why `layout` is None, or an empty string."""
         return self._single[1]
 
     @functools.cached_property
@@ -198,7 +198,7 @@ class ShardedLayout:
         return self.placements
 
     def digest(self) -> str:
-        """Text that identifies the distribution; every process computes the same one."""
+        """A string that identifies the distribution; every process computes the same one."""
         found = [f"{self.shape} {self.mesh_shape} {self.partial_devices} {self._replica_devices.tolist()}"]
         for dimension in self._dimensions:
             found.append(f"{dimension.devices.tolist()}")
@@ -240,7 +240,7 @@ class ShardedLayout:
         return shortened(f"{self._made.func.__name__}({', '.join([*map(repr, self._made.args), *options])})", 300)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both were made of equal arguments."""
+        """Whether both were made with equal arguments."""
         return self._arguments == other._arguments if isinstance(other, ShardedLayout) else NotImplemented
 
     def __hash__(self) -> int:
@@ -251,23 +251,23 @@ class ShardedLayout:
         return self._made.func, self._made.args, tuple(self._made.keywords.items())
 
     def __reduce__(self) -> tuple[Callable[[], ShardedLayout], tuple[()]]:
-        return self._made, ()  # the parts are functions inside a function, which have no name to be found by
+        return self._made, ()  # the parts are local functions, which pickle can't find by name
 
     # ---- what a redistribution reads
 
     @functools.cached_property
     def _replica_devices(self) -> Column:
-        """Numbers to add to the first device to get its replicas, in increasing order."""
+        """Offsets from the first device to its replicas, in increasing order."""
         return numpy.sort(_column(offsets(self.replicas)))
 
     @property
     def _others(self) -> Column:
-        """Numbers to add to the first device to get each replica and each summand."""
+        """Offsets from the first device to each replica and each summand."""
         return _column(self._replica_devices)[:, None] + numpy.array(self.partial_devices, numpy.int64)
 
     @functools.cached_property
     def _part_devices(self) -> Column:
-        """The first device that holds a box, by the numbers of its parts: one axis for each dimension."""
+        """An array of the first device that holds each box; its axes are the parts of each dimension."""
         devices = numpy.zeros((), numpy.int64)
         for dimension in self._dimensions:
             devices = devices[..., None] + dimension.devices
@@ -275,7 +275,7 @@ class ShardedLayout:
 
     @functools.cached_property
     def _boxes(self) -> dict[int, list[tuple[int, ...]]]:
-        """Device -> for each of its boxes, the number of the part in each dimension."""
+        """Device -> for each of its boxes, the index of the part in each dimension."""
         devices = self._part_devices[..., None] + self._others.ravel()
         if devices.size > MOST_DEVICES:
             raise LayoutError(
@@ -292,13 +292,13 @@ class ShardedLayout:
         return self._boxes.get(expect_integer(device, "the device", 0, self.devices - 1), [])
 
     def _memory(self, box: tuple[int, ...]) -> tuple[list[Runs], ComposedLayout | None]:
-        """A device's indices in each dimension, with offsets and steps in its memory; then the swizzled layout behind
-        these offsets."""
+        """A device's indices in each dimension, with offsets and steps in its memory, and the swizzled layout that
+        follows these offsets."""
         held = [dimension.runs(part) for dimension, part in zip(self._dimensions, box, strict=True)]
         if self._local is None:
             return held, None
         shape = tuple([runs.size for runs in held])
-        if self._local == "row":  # of most; without a Layout it takes a third of the time
+        if self._local == "row":  # the common case; without a Layout it takes a third of the time
             return [runs.scaled(step) for runs, step in zip(held, row_major(shape), strict=True)], None
         layout = _local_layout(self._local, shape)
         swizzled = layout if isinstance(layout, ComposedLayout) else None
@@ -334,7 +334,7 @@ def distribute(
         uneven: the rule if several modes divide one dimension: "dtensor" divides the parts of the mode before, and
             "jax" divides once, by the product.
         local: the layout of a device's part in its memory.
-        first: the modes of the mesh in the order in which they divide; None: in their own order.
+        first: the modes of the mesh in the order in which they divide; None: in the order of the mesh.
     Raises:
         InvalidValueError: a placement names a missing dimension, there is not one placement for each mode, or sections
             do not add up to the dimension.
@@ -365,7 +365,7 @@ def distribute(
     steps: list[list[tuple[Division, int]]] = [[] for _ in extents]
     sequence = range(len(mesh)) if first is None else expect_integers(first, "first", 0, len(mesh) - 1, count=len(mesh))
     if len(set(sequence)) != len(mesh):
-        raise InvalidValueError(f"first = {tuple(sequence)}; must name each mode of the mesh once")
+        raise InvalidValueError(f"first = {tuple(sequence)}; must list each mode of the mesh once")
     for mode in sequence:
         placement, parts, stride = each[mode], mesh[mode], strides[mode]
         if not isinstance(placement, (Replicate, Partial)):
@@ -437,7 +437,7 @@ def _joined(steps: list[Division]) -> list[Division]:
 
 
 MOST_INDICES = 1 << 24
-"""Most indices of a dimension whose places are looked up one by one."""
+"""The most indices of a dimension that are looked up one by one."""
 
 
 def _dimension_of(mode: Layout) -> Dimension:
@@ -448,7 +448,7 @@ def _dimension_of(mode: Layout) -> Dimension:
             f"the dimension has {n} elements in arbitrary order; must have at most {MOST_INDICES} for a lookup"
         )
     table = numpy.asarray(offsets(mode, numpy.arange(n)))
-    if table.dtype == object:  # other strides than n@i: sums of them, or a class of the user's
+    if table.dtype == object:  # strides other than n@i: sums of them, or a user's class
         table = numpy.array([_pair(value, mode) for value in table.tolist()], numpy.int64).reshape(n, 2)
     if (table.ndim == 1 and table.any()) or (table.ndim == 2 and table.shape[1] > 2):
         raise _no_pair(mode)
@@ -479,7 +479,7 @@ def _no_pair(mode: Layout) -> InvalidTypeError:
 
 
 def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]]) -> tuple[Layout | None, str]:
-    """The layout of coordinate -> (device, offset), or why there is none."""
+    """The layout coordinate -> (device, offset), or the reason why there is none."""
     local_shape = tuple([n // math.prod(d.parts for d, _ in found) for n, found in zip(made.shape, steps, strict=True)])
     shapes: list[Any] = []
     strides: list[Any] = []
@@ -525,7 +525,8 @@ def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list
 
 
 def _split(modes: list[tuple[int, int, int]], block: int, parts: int, stride: int) -> list[tuple[int, int, int]]:
-    """Local modes cut after `block` local indices and again after block * parts: what lies between are devices."""
+    """Cut local modes after `block` local indices and again after block * parts; the modes in between move over
+    devices."""
     found: list[tuple[int, int, int]] = []
     at = 1  # local indices so far, before this cut
     inside = 1  # those that stay local

@@ -1,4 +1,4 @@
-"""Tensors in .safetensors files: their positions, checksums and equality. New files are written atomically.
+"""Tensors in .safetensors files: their positions, checksums and equality; and new files, written atomically.
 
 The package safetensors reads the headers, and refuses files that break the format. It returns no offsets, but the
 format has no holes, so a tensor begins where the previous one ends. This module maps elements and writes headers
@@ -25,7 +25,7 @@ from cute_py.errors import FileFormatError, given, imported, shortened
 from cute_py.mesh.sharded_layout import ShardedLayout
 
 CHUNK = 1 << 22
-"""Bytes of two shards that are compared at once, of each."""
+"""Bytes of each of two shards that are compared at a time."""
 
 ENDS = 4096
 """Bytes at both ends of a shard that are compared first."""
@@ -55,7 +55,7 @@ class StoredTensor:
     dtype: DType
     shape: tuple[int, ...]
     begin: int
-    """Offset of its first byte in the file."""
+    """Offset of the tensor's first byte in the file."""
 
     @property
     def nbytes(self) -> int:
@@ -81,7 +81,7 @@ class StoredTensor:
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """The tensors of a .safetensors file, in their order there, and its metadata."""
+    """The tensors of a .safetensors file, in the order of the file, and its metadata."""
 
     tensors: dict[str, StoredTensor]
     metadata: dict[str, str]
@@ -244,7 +244,8 @@ def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, f
     """
     found: dict[tuple[int, ...], tuple[int, Path]] = {}
     for device, shard in enumerate(shards):
-        for box in side._boxes_of(device) if shard.nbytes else ():  # else: an empty tensor may have any other extent
+        # An empty tensor may have any other extent, so it has no boxes here.
+        for box in side._boxes_of(device) if shard.nbytes else ():
             weights = [
                 _weights(i, d.runs(part).indices() + (0 if i else first_row))
                 for i, (d, part) in enumerate(zip(side._dimensions, box, strict=True))
@@ -257,7 +258,7 @@ def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, f
 
 
 def _weights(dim: int, indices: NDArray[numpy.int64]) -> NDArray[numpy.uint64]:
-    """An odd number for each index of a dimension: splitmix64's mixing."""
+    """An odd number for each index of a dimension, mixed as in splitmix64."""
     offset = (dim + 1) * 0x9E3779B97F4A7C15 & _WORD
     z = (indices.astype(numpy.uint64) + numpy.uint64(offset)) * numpy.uint64(0xBF58476D1CE4E5B9)
     z ^= z >> numpy.uint64(31)
@@ -273,7 +274,7 @@ def _weighted(shard: StoredTensor, weights: list[NDArray[numpy.uint64]], memory:
     inner = numpy.ones(words, numpy.uint64) if words == 1 else _weights(63, numpy.arange(words))
     outer = numpy.ones(1, numpy.uint64)
     fits = True
-    for i, one in enumerate(reversed(weights)):  # the rows: as many dimensions inside as fit, all others outside
+    for i, one in enumerate(reversed(weights)):  # a row has as many inner dimensions as fit; the others are outside
         fits = fits and (len(inner) * len(one) * 24 <= memory or i == 0)
         if fits:
             inner = numpy.multiply.outer(one, inner).ravel()

@@ -69,14 +69,14 @@ class TorchTransport(Transport):
 
         def done() -> bool:
             while works and works[-1].is_completed():
-                works.pop().wait()  # raises what went wrong; the current stream waits
+                works.pop().wait()  # raises the error of the transfer; the current stream waits
             return not works
 
         return done
 
     def abort(self) -> None:
         self._aborted = True
-        with contextlib.suppress(Exception):  # a backend without it, or one that has ended
+        with contextlib.suppress(Exception):  # a backend that does not support it, or that has ended
             self._group.abort()
 
     def elements(self, dtype: DType) -> Elements:
@@ -84,7 +84,7 @@ class TorchTransport(Transport):
 
 
 def _waited_for(works: Sequence[Any]) -> Callable[[], bool]:
-    """Whether gloo's messages have come: they complete only while someone waits, so a thread does."""
+    """Whether gloo's messages have arrived. They complete only while a thread waits, so this class starts one."""
     ended: list[Exception | None] = []
 
     def wait() -> None:

@@ -16,7 +16,7 @@ from cute_py.mesh.index_intervals import Segment
 from cute_py.mesh.sharded_layout import ShardedLayout, at_offset
 
 MOST = 2**63 - 1
-"""Largest number of a transfer, in either direction: addresses have 64 bits."""
+"""The largest magnitude of a number in a transfer, because addresses have 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +25,11 @@ class Transfer:
 
     Args:
         source_device, destination_device: numbers of devices.
-        elements: how many.
+        elements: the number of elements.
         source, destination: offsets of the first element, before a swizzle.
         modes: the extents, and the strides on both sides, in elements, the longest runs first.
         source_swizzle, destination_swizzle: the swizzled layout of a device's part, or None.
-        adds: whether the elements are summands after the first, so that they are added to the present values.
+        adds: whether to add the elements to the present values, because they are not the first summand.
 
     >>> from cute_py.mesh import Shard, distribute, redistribute
     >>> rows, columns = (distribute((8, 8), 2, [Shard(dim)]) for dim in (0, 1))
@@ -51,7 +51,7 @@ class Transfer:
     def __post_init__(self) -> None:
         for name in ("source_device", "destination_device", "elements", "source", "destination"):
             number = getattr(self, name)
-            if type(number) is not int or not -MOST <= number <= MOST:  # a plan makes many, of plain numbers
+            if type(number) is not int or not -MOST <= number <= MOST:  # a plan makes many transfers with plain numbers
                 object.__setattr__(self, name, int(expect_integer(number, name, -MOST, MOST)))
         if type(self.modes) is not tuple or any(type(mode) is not CopyMode for mode in self.modes):
             modes = [expect_integers(mode, "a mode", count=3) for mode in expect_items(self.modes, "modes")]
@@ -68,7 +68,8 @@ class Transfer:
 
     @property
     def destination_layout(self) -> Layout | ComposedLayout:
-        """Offsets in the memory of the destination, in elements; the same coordinate is the same element."""
+        """Offsets in the memory of the destination, in elements; a coordinate means the same element as in
+        `source_layout`."""
         return _placed([(m.size, m.destination) for m in self.modes], self.destination, self.destination_swizzle)
 
     def pieces(self, small: Callable[[Transfer], bool]) -> Iterator[Transfer]:
@@ -134,11 +135,11 @@ class Plan(Protocol):
     def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
         """The copies to a device, or to all devices.
 
-        The copies of summands that are added form a group, in the order of devices. With `source`, only the groups in
-        which this device takes part.
+        The copies of summands that are added form a group, in the order of devices. With `source`, only the groups that
+        include this device.
         """
         ...
 
     def digest(self) -> str:
-        """Text that identifies the redistribution; every process computes the same one."""
+        """A string that identifies the redistribution; every process computes the same one."""
         ...

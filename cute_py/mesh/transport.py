@@ -11,11 +11,11 @@ from cute_py.mesh.host import Elements, NumpyElements
 
 
 class Transport(ABC):
-    """Messages between ranks, and a store of texts that all of them read and write.
+    """Messages between ranks, and a store of strings that all ranks read and write.
 
     A redistribution uses the store to agree on its plan and to find lost ranks, and moves data in messages. The
     messages of a pair of ranks must arrive in the order in which they are sent. `TorchTransport` uses
-    torch.distributed; your own class may use MPI, UCX or sockets. `put` and `get` are called from a separate thread.
+    torch.distributed; a custom class may use MPI, UCX or sockets. `put` and `get` are called from a separate thread.
 
     Attributes: `rank`, the number of this process and of its device; `ranks`, the number of ranks; `maps`, whether
         ranks of one host may map each other's GPU memory (False: only messages).
@@ -27,7 +27,7 @@ class Transport(ABC):
 
     @abstractmethod
     def put(self, key: str, value: str) -> None:
-        """Set a key of the store; a second value replaces the first."""
+        """Set a key of the store; a later value replaces the earlier one."""
 
     @abstractmethod
     def get(self, key: str) -> str | None:
@@ -44,7 +44,7 @@ class Transport(ABC):
 
     @abstractmethod
     def abort(self) -> None:
-        """Cancel pending messages; nothing is sent afterwards. It may be called twice, and must return."""
+        """Cancel pending messages; nothing is sent afterwards. It may be called twice, and must not block."""
 
     def elements(self, dtype: DType) -> Elements:
         """The arrays that the transport moves: numpy's, unless a class overrides this."""

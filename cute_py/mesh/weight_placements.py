@@ -1,11 +1,11 @@
 """Named placements of weights: the ways in which tensor parallelism divides a weight (outputs, inputs) over ranks.
 
     "row-parallel"                                        one row of `NAMED_PLACEMENTS`, or
-    "fused-qkv(heads=32, kv_heads=4, head_dim=128)"       a row with its numbers, or
+    "fused-qkv(heads=32, kv_heads=4, head_dim=128)"       a row with its arguments, or
     "Shard(0)"                                            a placement of `cute_py.mesh`, as Python writes it
 
 A fused weight has sections: first the rows of Q, then the rows of K, then the rows of V. A rank holds a part of each
-section, one below the other. A section has a number of rows, and a number of pieces into which it may be cut. A section
+section, one below the other. A section consists of rows, and may be cut only into a fixed number of pieces. A section
 of 4 KV heads over 8 ranks is cut into 4, and two neighbouring ranks hold the same piece, as in vLLM and Megatron-LM.
 """
 
@@ -26,7 +26,7 @@ class Section:
     """Rows of a fused weight that are divided over the ranks separately.
 
     Attributes: `label` names the section; `rows` is the number of rows of the whole weight. `heads` is the number of
-        heads, which are not cut (0: any row may be cut). `repeats` says whether several ranks hold one head if there
+        heads, which are not cut (0: any row may be cut). `repeats`: whether several ranks hold the same head if there
         are more ranks than heads.
     """
 
@@ -36,10 +36,10 @@ class Section:
     repeats: bool = False
 
     def over(self, ranks: int) -> tuple[tuple[int, ...], tuple[Placement, ...]]:
-        """The mesh that replaces a mode of this number of ranks, and its placements.
+        """The mesh that replaces a mode of `ranks` ranks, and its placements.
 
         Raises:
-            InvalidValueError: neither the heads divide the ranks, nor the ranks the heads.
+            InvalidValueError: neither of the numbers of heads and ranks divides the other.
 
         >>> Section("k", 512, heads=4, repeats=True).over(8)
         ((4, 2), (Shard(dim=0), Replicate()))
@@ -54,7 +54,7 @@ class Section:
 
 @record
 class GateUp:
-    """Two sections of one size: gate, up."""
+    """Two sections of equal size: gate and up."""
 
     def whole_rows(self, held: Sequence[int]) -> int:
         """Rows of the whole weight, from the rows that each rank of the mode holds."""
@@ -67,7 +67,7 @@ class GateUp:
 
 @record
 class Sections:
-    """Sections with these numbers of rows: `SectionedShard(0, rows)`."""
+    """Sections of the given numbers of rows: `SectionedShard(0, rows)`."""
 
     rows: tuple[int, ...]
 
@@ -77,14 +77,14 @@ class Sections:
 
     def sections(self, rows: int) -> tuple[Section, ...]:
         """Its sections, in order."""
-        SectionedShard(0, self.rows).pieces(rows, 1, 0)  # refuses sections of another number of rows
+        SectionedShard(0, self.rows).pieces(rows, 1, 0)  # refuses sections that don't add up to the rows
         return tuple([Section(f"section {i}", n) for i, n in enumerate(self.rows)])
 
 
 @record
 class FusedQkv:
-    """Three sections: the heads of Q, of K and of V. A head has `head_dim` rows; None: the number follows from the rows
-    of a rank.
+    """Three sections: the heads of Q, of K and of V. A head has `head_dim` rows; None: computed from the rows of a
+    rank.
 
     >>> fused = FusedQkv(32, 4, 128)
     >>> fused.whole_rows([768] * 8), [section.rows for section in fused.sections(5120)]
@@ -110,7 +110,7 @@ class FusedQkv:
         return Section("q", self.heads * size, self.heads), *kv
 
     def _over(self, ranks: int) -> tuple[int, int]:
-        """Heads of Q, and of K, of a rank."""
+        """The number of Q heads and of K heads of a rank."""
         for section in (Section("q", 0, self.heads), Section("k", 0, self.kv_heads, True)):
             section.over(ranks)
         return self.heads // ranks, max(1, self.kv_heads // ranks)
@@ -150,7 +150,7 @@ def _head_dim(rows: int, heads: int, head_dim: int | None, what: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NamedPlacement:
-    """A name, its arguments in the form of a plan, its meaning, and the placement that it makes."""
+    """A name, its arguments as a plan writes them, its meaning, and the placement that it makes."""
 
     name: str
     arguments: str
@@ -165,7 +165,7 @@ class NamedPlacement:
 
     @property
     def form(self) -> str:
-        """The text in the form of a plan."""
+        """The placement as a plan writes it."""
         return f"{self.name}({self.arguments})" if self.arguments else self.name
 
 
@@ -201,10 +201,10 @@ NAMED_PLACEMENTS: Mapping[str, NamedPlacement] = {
         ),
     )
 }
-"""The one table of names: a plan accepts these, `--help` and hints list these."""
+"""The table of names that a plan accepts, and that `--help` and hints list."""
 
 PYTHON_PLACEMENTS = tuple([name for name in KINDS if name != "Partial"])
-"""Placements of `cute_py.mesh` that a plan may write; files hold sums, never summands."""
+"""Placements of `cute_py.mesh` that a plan accepts; Partial is missing, because files hold sums."""
 
 MOST_HEADS = 999_999
 
@@ -259,7 +259,7 @@ def _arguments(row: NamedPlacement, text: str | None, what: str) -> dict[str, in
 
 
 def listed_placements(width: int = 78) -> str:
-    """The table as text, for `--help`: each form, with its meaning below it."""
+    """The table as text for `--help`: each form, with its meaning below it."""
     import textwrap
 
     lines = []

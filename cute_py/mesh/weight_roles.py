@@ -4,10 +4,10 @@ A row of `ROLES` gives the module's name, the dimensions of its whole weight in 
 that tensor parallelism uses for it. The sizes come from the checkpoint: each weight is joined once according to the
 plan and once according to its role, and each result votes for its sizes. The value with the most votes counts as known.
 
-    the plan is the role's way                 judged by name; by shape if the sizes are known
-    the plan is another way, and only its      judged by shape: the checkpoint is divided in another way than tensor
-        shape fits the sizes                   parallelism does, as FSDP does
-    the plan is another way, and only the      a warning, with the placement that fits
+    the plan divides as the role does          judged by name; by shape if the sizes are known
+    the plan differs, and only its             judged by shape: the checkpoint is not divided as in tensor
+        shape fits the sizes                   parallelism, but for example as FSDP does
+    the plan differs, and only the             a warning, with the placement that fits
         role's shape fits
     the shapes do not decide                   a warning by name
 """
@@ -24,13 +24,13 @@ from cute_py.mesh.placements import Replicate, SectionedShard, Shard
 from cute_py.mesh.weight_placements import FusedQkv, GateUp, KvHeads, Sections, WeightPlacement
 
 WHOLE, ROWS, COLUMNS, GATE_UP, QKV, KV_HEADS = "whole", "rows", "columns", "gate and up", "q, k and v", "KV heads"
-"""Divisions: the part of a weight that a rank holds."""
+"""Divisions: which part of a weight a rank holds."""
 
 ONE_DEVICE, SEVERAL = "one device", "several modes"
 """In place of a division: the mesh has one device, or several of its modes divide the weight."""
 
 QKV_COLUMNS = "q, k and v by columns"
-"""Division of a weight (inputs, outputs), as GPT-2's Conv1D holds it."""
+"""Division of a weight (inputs, outputs), as in GPT-2's Conv1D."""
 
 MIDDLE, SECTIONED_MIDDLE = "middle", "gate and up of the middle"
 """Divisions of stacked experts, (experts, outputs, inputs), along their outputs."""
@@ -51,27 +51,27 @@ class WeightRole:
 
     modules: tuple[str, ...]
     sizes: tuple[str, ...]
-    """Size of each dimension of the whole weight; '' for a size that nothing else has."""
+    """Size of each dimension of the whole weight; '' for a size that no other weight shares."""
 
     divisions: tuple[str, ...]
-    """Divisions in use; hints offer the first."""
+    """Divisions in use; hints suggest the first."""
 
     placement: str
     """The first division as a plan writes it."""
 
     source: str
     biased: bool = True
-    """Whether `module.bias` is a row of its own: divided as the rows are, or whole."""
+    """Whether `module.bias` has a separate row: divided as the rows are, or whole."""
 
     usually_divided: bool = True
-    """Whether a plan that divides other weights divides this one too."""
+    """Whether a plan that divides other weights must divide this one too."""
 
     note: str = ""
-    """The reason why the name alone does not decide."""
+    """Why the name alone does not decide."""
 
     @property
     def kind(self) -> str:
-        """The name in texts: the placement, and the name of a module."""
+        """The name in messages: the placement, and the name of a module."""
         return f"a {self.placement.partition('(')[0]} weight ({self.modules[0]})"
 
 
@@ -201,7 +201,8 @@ def role_of(name: str) -> WeightRole | None:
 
 
 def division_of(placement: WeightPlacement, shape: Sequence[int]) -> str:
-    """The part of a weight with this shape that a rank holds: one of the divisions of this module, or another text."""
+    """The part of a weight with this shape that a rank holds: one of the divisions of this module, or another
+    string."""
     if isinstance(placement, Replicate):
         return WHOLE
     if isinstance(placement, GateUp):
@@ -302,7 +303,7 @@ class _Scopes:
 
 
 def _stack(name: str) -> str | None:
-    """The name up to the number of the layer."""
+    """The name up to the index of the layer."""
     parts = name.split(".")
     numbers = [i for i, part in enumerate(parts) if part.isascii() and part.isdigit()]
     return ".".join(parts[: numbers[0]]) if numbers else None
@@ -360,7 +361,11 @@ def _judged(
 ) -> Judgement:
     found = Judgement()
     if role is None or len(role.sizes) != len(weight.shape):
-        why = "no role has it" if role is None else f"{len(weight.shape)} dimensions; its role has {len(role.sizes)}"
+        why = (
+            ("no role has this name")
+            if role is None
+            else f"it has {len(weight.shape)} dimensions; its role has {len(role.sizes)}"
+        )
         found.not_judged.append(f"placement by name: {why}")
         return found
     if role.note and weight.here != ONE_DEVICE:
@@ -402,7 +407,7 @@ def _judged(
 
 
 def _destination_fits(weight: Weight, role: WeightRole, confirmed: bool, destination_divides: bool) -> bool:
-    """Whether the destination's division is the role's, that of the source, or that of a destination that has none."""
+    """Whether the destination divides as the role or the source does, or does not divide at all."""
     if weight.there in (weight.here, ONE_DEVICE, SEVERAL) or weight.there in role.divisions:
         return True
     return weight.there == WHOLE and not (destination_divides and role.usually_divided)
@@ -420,7 +425,7 @@ def _contradictions(
     known: Mapping[_Size, int],
     scopes: _Scopes,
 ) -> list[str]:
-    """The sizes of a shape that are not those of the other weights."""
+    """The sizes of a shape that contradict the other weights."""
     return [
         f"{size[1]} = {value}; other weights have {known[size]}"
         for size, value in _sizes(role, shape, sections, name, scopes)
@@ -429,12 +434,12 @@ def _contradictions(
 
 
 def _offers(weight: Weight, role: WeightRole, known: Mapping[_Size, int], scopes: _Scopes) -> tuple[str, ...]:
-    """The placement of the role; of fused rows also with their numbers, where the other weights give them."""
+    """The placement of the role; for fused rows also with the numbers of rows, if the other weights give them."""
     query = known.get((scopes.of(weight.name, QUERY), QUERY)) if role.divisions[0] == QKV else None
     rest = weight.shape[0] - query if query is not None else 0
     if query is None or rest <= 0 or rest % 2:
         return (role.placement,)
-    return role.placement, f"SectionedShard(0, ({query}, {rest // 2}, {rest // 2})), if no ranks share KV heads"
+    return role.placement, f"SectionedShard(0, ({query}, {rest // 2}, {rest // 2})), if ranks do not share KV heads"
 
 
 def _warning(weight: Weight, role: WeightRole, text: str, fixes: tuple[str, ...]) -> Diagnostic:

@@ -25,8 +25,8 @@ def split_operands(text: str) -> list[str]:
 
 
 def matching_bracket(text: str, begin: int, most: int = 4000) -> int:
-    """The index at which the bracket that opens at `begin` closes, or the end of the text. A quoted text counts as one
-    character.
+    """The index at which the bracket that opens at `begin` closes, or the end of the text. A quoted string counts as
+    one character.
 
     >>> matching_bracket("f(a[1], (2)) + 1", 2)
     11

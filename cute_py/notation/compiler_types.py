@@ -7,12 +7,12 @@ from itertools import islice
 from typing import Final
 
 MOST_TYPES: Final = 4000
-"""Characters of one type that is read."""
+"""The most characters of one type."""
 DEEPEST: Final = 48
-"""Levels of template arguments that are read."""
+"""The most nested levels of template arguments."""
 
 BINDINGS: Final = re.compile(r"\[with ")
-"""Where the template arguments of an instantiation begin."""
+"""Matches the beginning of the template arguments of an instantiation."""
 _WORDS: Final[dict[str, str]] = {
     "Underscore": "_",
     "GenColMajor": "LayoutLeft",
@@ -43,14 +43,14 @@ def spelled_type(spelled: str) -> str:
 
 
 class _Types:
-    """A type and the place in it that is read next."""
+    """A type and the position of the reader in it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
 
     def value(self, depth: int) -> str:
-        """The type that begins here."""
+        """Read the type at the current position."""
         name = ""
         if pack := _PACK.match(self.text, self.at):
             self.at = pack.end() - 1

@@ -29,7 +29,7 @@ from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.notation.parse import dsl_type, parse
 
 DslObject: TypeAlias = Layout | ComposedLayout | MmaAtom | CopyAtom | TiledMma | TiledCopy
-"""An object that CuTe DSL prints and this library has too."""
+"""An object that both CuTe DSL and this library have."""
 
 _STATIC: Final = re.compile(r"_(?=[0-9])")
 _TYPES: Final = {"bfloat16": "bf16", "tfloat32": "tf32", "bool": "i1"}
@@ -42,8 +42,8 @@ def to_dsl(thing: DslObject) -> str:
     Args:
         thing: a layout, a swizzled layout (in elements), an atom or a tiled operation, with only static numbers.
     Raises:
-        LayoutError: the text can't express a number that is known only at run time, an unsigned type, or a type without
-            a name.
+        LayoutError: CuTe DSL can't express an unsigned type, a type without a name, or a number that is
+            known only at run time.
         InvalidTypeError: the object is of another kind.
 
     >>> print(to_dsl(static(Layout(((4, 8), 2), ((16, 1), 8)))))
@@ -68,7 +68,7 @@ def _layout(layout: Layout | ComposedLayout) -> str:
 
 
 def _tile(part: Tiler) -> str:
-    """An extent is a layout there."""
+    """A tile as CuTe DSL prints it: an extent is a layout there."""
     if part is None:
         return "_"
     return _layout(part if isinstance(part, Layout) else Layout(part))

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 Symbols: TypeAlias = "Mapping[str, sympy.Expr | int]"
 
 MAX_CHARACTERS: Final = 2000
-"""Longest symbolic expression that is read."""
+"""The most characters of a symbolic expression."""
 MAX_EXPONENT: Final = 64
 """Largest exponent of a symbol."""
 MAX_TERMS: Final = 64
-"""Terms that an operand of // and % and an argument of a function may have when it is expanded."""
+"""The most terms of an expanded operand of // and %, or of an expanded argument of a function."""
 MAX_LEVELS: Final = 32
-"""Levels of //, % and functions within each other."""
+"""The most nested levels of //, % and functions."""
 COMPARED_TERMS: Final = 8
 """Min and Max of more terms are taken as written."""
 COMPARED_LEVELS: Final = 4
@@ -44,7 +44,7 @@ _FUNCTIONS: Final = ("Min", "Max", "floor", "ceiling", "Mod", "Abs")
 
 
 class _Read(NamedTuple):
-    """An expression, the most terms that it can have when it is expanded, and its levels of functions."""
+    """An expression, a bound on its terms after expansion, and its nested levels of functions."""
 
     value: sympy.Expr
     terms: int
@@ -84,7 +84,7 @@ def read_expression(text: str, symbols: Symbols) -> Value:
     shown = repr(text[:40])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SyntaxWarning)  # `1if`: Python reads it, and warns
+            warnings.simplefilter("ignore", SyntaxWarning)  # Python reads `1if`, but warns
             tree = ast.parse(text, mode="eval").body
         result = _Reader(symbols).read(tree).value
         no_integer = result.is_integer is False or result.is_finite is False
@@ -105,7 +105,8 @@ def read_expression(text: str, symbols: Symbols) -> Value:
 
 
 def _check_depth(expression: sympy.Expr) -> None:
-    """Refuse what is nested deeper than sympy can print; level by level, as this must not recurse itself."""
+    """Refuse an expression that is nested deeper than sympy can print. The check goes level by level, because it must
+    not recurse either."""
     level = [expression]
     for _ in range(MAX_DEPTH):
         level = list({part for node in level for part in node.args})
@@ -115,7 +116,7 @@ def _check_depth(expression: sympy.Expr) -> None:
 
 
 class _Reader:
-    """Python's tree -> a sympy expression, each node with a bound of what sympy has to do for it."""
+    """Convert Python's syntax tree to a sympy expression, and bound sympy's work at each node."""
 
     def __init__(self, symbols: Symbols) -> None:
         import sympy
@@ -194,7 +195,7 @@ class _Reader:
         return _Read(base.value**number, min(comb(base.terms + size - 1, size), MAX_TERMS + 1), base.levels)
 
     def function(self, name: str, parts: list[_Read], make: Callable[..., sympy.Expr] | None = None) -> _Read:
-        """A function whose arguments sympy compares, or expands to find common factors."""
+        """Read a function whose arguments sympy compares, or expands to find common factors."""
         if not parts:
             raise InvalidValueError(f"{name} needs at least one operand")
         large = max(part.terms for part in parts)
@@ -214,7 +215,7 @@ class _Reader:
         return _Read(make(*values), large, levels + 1)
 
     def as_written(self, kind: type[sympy.Expr], values: list[sympy.Expr]) -> sympy.Expr:
-        """Min or Max of these terms, in which only the numbers are compared."""
+        """Make Min or Max of these terms; compare only the numbers."""
         numbers = [v for v in values if v.is_number]
         others = [v for v in values if not v.is_number]
         return kind(*others, *([kind(*numbers)] if numbers else []), evaluate=False)

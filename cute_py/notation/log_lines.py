@@ -10,11 +10,11 @@ _ESCAPES: Final = re.compile(
     r"(?:\x1b|\^\[|\u241b|\\(?:x1b|033|u001b|e))(?:\[[0-?]{0,100}[ -/]{0,100}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
     r"|\[[0-9]{1,3}(?:;[0-9]{1,3})*m"
 )
-"""Colours of a terminal, also as `cat -v` and literals spell them, and where the escape itself was lost."""
+"""Colour codes of a terminal, also as `cat -v` and string literals write them, and without the escape character."""
 _INVISIBLE: Final = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
 _BLANKS: Final = re.compile("[\u00a0\u2007\u202f\x00]")
 _SMART: Final = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2019": "'"})
-"""Quotes of a word processor; the opening single one is gcc's too, and stays."""
+"""Typographic quotes. The opening single quote stays, because gcc prints it too."""
 _ENTITY: Final = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#39|#x27);")
 _STAMP: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9:]{4,5})?"
 _LEVEL: Final = r"\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b\]?"
@@ -55,7 +55,7 @@ def as_printed(text: str) -> str:
 
 
 def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:
-    """The lines without a prefix that all of them have, but for the first, whose begin may be lost."""
+    """Remove the prefix that all lines share; the first line may have lost its beginning."""
     found = [prefix.match(line) for line in lines]
     full = [i for i, line in enumerate(lines) if line.strip()]
     if not full or any(found[i] is None for i in full[min(1, len(full) - 1) :]):
@@ -64,7 +64,7 @@ def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:
 
 
 def unwrapped(text: str) -> str:
-    """The text without the line breaks at the end of its longest lines, which come from the width of a terminal.
+    """Join lines that a terminal broke at its width: remove line breaks after the longest lines.
 
     >>> unwrapped("a" * 60 + "\\n" + "b")[58:]
     'aab'

@@ -44,9 +44,9 @@ Made = TypeVar("Made")
 
 _MOST_DIGITS: Final = len(str(MAX_INTEGER))
 MOST_TEXT: Final = 1 << 16
-"""Characters of a text that `parse` and `explain` read: every text that they take is answered within 2 seconds."""
+"""The most characters that `parse` and `explain` accept, so that they answer within 2 seconds."""
 _SHOWN: Final = 40
-"""Characters of a part of the text that an error repeats; the window below it has its surroundings."""
+"""The most characters of the text that an error repeats; the excerpt below it shows the surroundings."""
 
 _OPERATION = re.compile(r"\s*(?:Tiled ?MMA|Tiled ?Copy|ThrMMA|ThrCopy|MMA[_ ]Atom|Copy[_ ]Atom)\s*\n")
 _TRITON = re.compile(
@@ -76,13 +76,28 @@ def check_length(text: str) -> None:
         raise InvalidValueError(f"the text has {len(text)} characters; must have at most {MOST_TEXT}")
 
 
-def failure(text: str, position: int, expected: str) -> ParseError:
-    """Make the error at a position of a text, with the expected form and a mark below the position."""
+def failure(text: str, position: int, expected: str, cause: CuteError | None = None) -> ParseError:
+    """Make the error at a position of a text: the expected form, a mark below the position, and the facts of the
+    cause."""
     begin, end = max(0, position - 30), position + 30
     before, after = "..." if begin else "", "..." if end < len(text) else ""
     window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
-    facts = {"text": window, "here": " " * (len(before) + position - begin) + "^"}
+    facts = {"text": window, "here": " " * (len(before) + position - begin) + "^", **(cause.facts if cause else {})}
     return ParseError(f"at position {position}: {expected}", facts, position=position)
+
+
+def surplus_bracket(text: str) -> int | None:
+    """Position of the first `)` that closes no `(`, or None.
+
+    >>> surplus_bracket("((2,2),3):(24,2),8)"), surplus_bracket("(4,8):(8,1)")
+    (18, None)
+    """
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth < 0:
+            return i
+    return None
 
 
 def read_integer(text: str, position: int, digits: str) -> int:
@@ -116,7 +131,7 @@ def leaf_end(text: str, begin: int) -> int:
         elif depth == 0:
             if c in ",:@":
                 break
-            if blanks := _BLANKS.match(text, i):  # all of them at once
+            if blanks := _BLANKS.match(text, i):  # all delimiters in one search
                 after = blanks.end()
                 if text.startswith("o", after) and text[after + 1 : after + 2].isspace():
                     break
@@ -130,12 +145,13 @@ def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ra
     """Read the number of a leaf: Int, int, ratio or symbolic.
 
     Raises:
-        ParseError: the text is a `?` (an unknown of the DSL), a float, an integer beyond 2**128, or not a number.
+        ParseError: the text is a `?` (an unknown number of the DSL), a float, an integer beyond 2**128, or not a
+            number.
     """
     token = text[begin:end].strip()
     shown = shortened(token, _SHOWN)
     if not token:
-        raise failure(text, begin, "expected a number, found nothing")
+        raise failure(text, begin, "expected a number, found the end of the text")
     if _PLAIN.match(token):
         return read_integer(text, begin, token)
     if found := _STATIC.match(token) or _CONSTANT.match(token):
@@ -239,7 +255,7 @@ Parsed: TypeAlias = (
     | int
     | tuple["Parsed", ...]
 )
-"""An object that a text can show."""
+"""An object that `parse` returns."""
 
 
 def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None = None) -> Parsed:
@@ -275,20 +291,29 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
         from cute_py.notation.triton_texts import parse_any
 
         return parse_any(text)  # type: ignore[return-value]
-    if _OPERATION.match(text):  # the tables of atoms are imported when one is read
+    if _OPERATION.match(text):  # import the tables of atoms only if the text has an atom
         from cute_py.notation.tiled_operations import parse_operation
 
         return parse_operation(text, kind, parse, dsl_type, lambda bits: reader.type_of(bits, 0))  # type: ignore[return-value]
     reader.blanks()
-    result = reader.expression()
+    surplus = surplus_bracket(text)
+    try:
+        result = reader.expression()
+    except ParseError as error:
+        if error.__cause__ is None or surplus is None:
+            raise
+        raise failure(text, surplus, _SURPLUS) from None  # the parts before it are read, but do not fit
     reader.blanks()
     if reader.at < len(text):
-        raise failure(text, reader.at, "expected the end of the text")
+        raise failure(text, reader.at, _SURPLUS if reader.at == surplus else "expected the end of the text")
     return result
 
 
+_SURPLUS: Final = "this ')' closes no '('"
+
+
 class _Reader:
-    """A text and the position that is read next."""
+    """A text and the position of the reader in it."""
 
     def __init__(self, text: str, dtype: DType | None, symbols: Symbols) -> None:
         self.text = text
@@ -322,7 +347,7 @@ class _Reader:
         return read_integer(self.text, found.start(group), found[group])
 
     def deeper(self) -> None:
-        """One more level of brackets or compositions."""
+        """Enter a level of brackets or compositions."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise failure(self.text, self.at, f"brackets are nested deeper than {MAX_DEPTH} levels")
@@ -369,7 +394,7 @@ class _Reader:
         except ParseError:
             raise
         except CuteError as error:
-            raise failure(self.text, begin, error.headline) from error
+            raise failure(self.text, begin, error.headline, error) from error
 
     def layout_call(self, opening: str, begin: int) -> Layout:
         """make_layout(...) or Layout<...>, after the opening bracket."""
@@ -455,7 +480,7 @@ class _Reader:
             while self.taken("@"):
                 digits = self.found(_MODE)
                 if digits is None:
-                    raise failure(self.text, self.at, "expected a mode number after @")
+                    raise failure(self.text, self.at, "expected the index of a mode after @")
                 modes.append(self.number(digits, 0))
             modes.reverse()
         return self.built(lambda: ScaledBasis(value, *modes), begin) if modes else value
@@ -486,7 +511,7 @@ class _Reader:
             return self.built(lambda: make_tmem_ptr(lane << 16 | column, kind), begin)
         if found := self.found(_COUNTING):
             start = self.number(found, 1)
-            if found[2]:  # print() writes a float and a double alike.
+            if found[2]:  # print() writes a float like a double.
                 real = float(found[1] + found[2])
                 return self.built(lambda: counting_iterator(real, self.dtype or "float32"), begin)
             return counting_iterator(start)
@@ -508,7 +533,7 @@ class _Reader:
             match = self.found(_FLAG_OFFSET)
             moved = self.number(match, 1) if match else 0
             return self.built(lambda: smem_ptr_flag(bits, moved), begin)
-        # whole-byte text of one bit is a bool's
+        # one bit in a whole byte is a bool
         dtype = self.dtype or (as_dtype("bool") if bits == 1 and not found["sub"] else self.type_of(bits, begin))
         place = _ADDRESS.fullmatch(inside)
         if place is None:

@@ -20,7 +20,7 @@ Location: TypeAlias = tuple[int, ...]
 _LOC = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
 _INLINED = re.compile(r"\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})")
 _MOST_CALLS: Final = 32
-"""Calls that are followed from an inlined function to the kernel."""
+"""The most calls that are followed from an inlined function to the kernel."""
 
 
 class Locations:
@@ -39,7 +39,7 @@ class Locations:
         self._calls: dict[Location, Location] = {}
 
     def read(self, rest: str) -> Location | None:
-        """The location that a `.loc` gives, whose operands are `rest`; None: it gives none."""
+        """The location that a `.loc` with the operands `rest` gives, or None."""
         found = _LOC.match(rest)
         if found is None:
             return None
@@ -63,7 +63,7 @@ def source_file(number: int, files: Mapping[int, str]) -> str:
 
 
 def location_text(location: Location | None, files: Mapping[int, str]) -> str:
-    """A location as text; empty where the compiler names no line.
+    """A location as a string; empty if the compiler gives no line.
 
     >>> location_text((1, 21), {1: "/home/ring.cu"}), location_text((1, 0), {})
     ('ring.cu:21', '')
@@ -76,7 +76,7 @@ def location_text(location: Location | None, files: Mapping[int, str]) -> str:
 
 
 def line_text(line: int, source: str) -> str:
-    """A line of the text with the line of the source that it comes from.
+    """A line of the PTX, with the source line that it comes from.
 
     >>> line_text(108, "ring.cu:21"), line_text(7, "")
     ('line 108 (ring.cu:21)', 'line 7')

@@ -32,7 +32,7 @@ from cute_py.layout import Layout, coalesce, complement, composition, cosize, le
 from cute_py.layout.trees import leaves
 
 HEADS: Final = ("TiledMMA", "TiledCopy", "ThrMMA", "ThrCopy", "MMA_Atom", "Copy_Atom")
-"""First words of the texts that are read here."""
+"""The first words of the texts that this module reads."""
 _OF_DSL: Final = {
     "Tiled MMA": "TiledMMA",
     "Tiled Copy": "TiledCopy",
@@ -62,7 +62,7 @@ Read = Callable[[str], Any]
 
 
 def _fields(text: str) -> dict[str, tuple[str, int]]:
-    """Name -> (value, its place in the text), of all lines `  Name: value`."""
+    """Name -> (value, its position in the text), for all lines `  Name: value`."""
     return {found[1]: (found[2].strip(), found.start(2)) for found in _FIELD.finditer(text)}
 
 
@@ -98,7 +98,7 @@ def _key(atom: MmaAtom) -> tuple[str, ...]:
 
 
 def _of_other_extents(shape: str) -> Iterator[MmaAtom]:
-    """Operations whose M and N are template arguments, with the printed ones."""
+    """Operations whose M and N are template arguments, made with the printed extents."""
     extents = [int(e) for e in re.findall(r"\d+", shape)]
     for typical in MMA_ATOMS.values():
         if "M" not in typical.template_args or len(extents) != 3:
@@ -205,7 +205,7 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
     element = dtype or unsigned(int(bits))
     for atom in _copy_atoms(element):
         own = (atom.thr_id, atom.layout_src_TV, atom.layout_dst_TV, atom.layout_ref_TV)
-        if key == tuple(map(str, own[: len(key)])):  # CuTe DSL does not print the reference
+        if key == tuple(map(str, own[: len(key)])):  # CuTe DSL does not print the reference layout
             return atom
     raise _failure(text, fields["ThrID"][1], f"CuTe has no copy atom with these layouts of {element.bits}-bit values")
 
@@ -232,7 +232,7 @@ def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tup
 
 
 def _value_of(text: str, number: int) -> int:
-    """Where the value of a line of this number begins."""
+    """The position at which the value of this line begins."""
     lines = text.split("\n")
     line = lines[number]
     value = line.partition(":")[2].strip()
@@ -240,7 +240,8 @@ def _value_of(text: str, number: int) -> int:
 
 
 def _in_dsl(text: str, cpp: str, error: ParseError) -> ParseError:
-    """The error in C++'s text of the same lines, in that of CuTe DSL: at the value of its line, or at the end."""
+    """Convert an error in C++'s text to one in CuTe DSL's text of the same lines: at the value of its line, or at the
+    end."""
     expected = error.headline.partition(": ")[2]
     for name, cpp_name in _OF_DSL.items():
         expected = expected.replace(f"a line {cpp_name}:", f"a line {name}:")
@@ -253,7 +254,7 @@ def _is_number(leaf: object) -> bool:
 
 
 def _parsed_slice(text: str, head: str, whole: Read, read: Read) -> ThrMma | ThrCopy:
-    """One thread's part: its place in a line, then the tiled operation."""
+    """Read one thread's part: a line with the thread, then the tiled operation."""
     begin = text.find("Tiled")
     if begin < 0:
         raise _failure(text, len(text), f"expected a line Tiled{head.removeprefix('Thr')}")
@@ -282,7 +283,9 @@ def parse_operation(
     Args:
         dtype: the type of A, or of a copy's values. The default is the first operation, and the type in the text or an
             unsigned integer of the printed width.
-        read: what reads a layout or a tuple. named: a type's name in CuTe DSL -> type. unsigned: width in bits -> type.
+        read: function that reads a layout or a tuple.
+        named: a type's name in CuTe DSL -> type.
+        unsigned: width in bits -> type.
     Raises:
         ParseError: a line is missing, or no operation of CuTe has these layouts.
     """

@@ -43,11 +43,11 @@ Basis = tuple[int, ...]
 _DISTRIBUTED: Final = ("register", "lane", "warp", "block")
 _SHARED: Final = ("offset", "block")
 _NOUNS: Final = {"block": "CTA"}
-"""In dim -> what one index of it is, where that is another word."""
+"""In dim -> the noun for one index, where it differs from the name of the dim."""
 LANES: Final = 32
 """Threads of a warp."""
 _MOST_BITS: Final = 32
-"""Most bits of an in dim, and of an index of the tile: Triton's numbers have 32 bits."""
+"""The most bits of an in dim and of an index in the tile, because Triton's numbers have 32 bits."""
 _BASIS: Final = re.compile(r"(?:- )?(\w+)=([0-9]{1,39}) -> \(([-0-9, ]*)\)")
 _SINGLE: Final = re.compile(r"- (\w+) is a size 1 dimension")
 _OUT: Final = re.compile(r"(?:where out dims are: |\(empty layout with out-dims )\[([^\]]*)\]\)?")
@@ -121,7 +121,7 @@ class TritonLayout:
         return tuple([size for _, size in self.out_dims])
 
     def __call__(self, **place: int) -> Basis:
-        """The coordinate of an index along each in dim; those left out are 0.
+        """The coordinate for an index along each in dim; omitted in dims are 0.
 
         Raises:
             InvalidValueError: no such in dim, or an index beyond it.
@@ -139,7 +139,7 @@ class TritonLayout:
         return tuple(found)
 
     def _columns(self, *names: str) -> tuple[int, ...]:
-        """The bases of in dims one after the other, each as one index of the tile, first mode fastest."""
+        """The bases of several in dims in order, each as one index in the tile, first mode fastest."""
         shifts = [_bits(prod(self.shape[:i])) for i in range(len(self.out_dims))]
         all_of = dict(self.bases)
         chosen = [basis for name in names for basis in all_of.get(name, ())]
@@ -150,8 +150,9 @@ class TritonLayout:
         offset.
 
         Raises:
-            LayoutError: the in dims are others, no layout with one swizzle has the bases, or, for shared memory,
-                offsets share an element (padding) or there are several blocks (each has its own shared memory).
+            LayoutError: CuTe has no layout with these in dims, no layout with one swizzle has these bases, or, for
+                shared memory, offsets share an element (padding) or there are several blocks (each has its own shared
+                memory).
         """
         names = set(self.sizes)
         if names <= set(_SHARED) and "offset" in names:
@@ -170,7 +171,7 @@ class TritonLayout:
         if self.sizes.get("block", 1) > 1:
             facts = {"blocks": self.sizes["block"]}
             raise LayoutError(
-                "CuTe can express the shared memory of only one block, but this layout has several blocks", facts
+                "CuTe can express the shared memory of one block, but this layout has several blocks", facts
             )
         inverse = LinearLayout(self.sizes["offset"], self._columns("offset")).inverse()
         if len(inverse.columns) != _bits(prod(self.shape)):
@@ -222,7 +223,9 @@ class TritonLayout:
             if zeros := [i for i, basis in enumerate(own) if not any(basis)]:
                 bits = " and ".join([f"{name} bit {i} (value {1 << i})" for i in zeros])
                 verb = "moves" if len(zeros) == 1 else "move"
-                lines.append(f"{bits} {verb} nowhere, so {_NOUNS.get(name, name)}s that differ only there hold copies")
+                lines.append(
+                    f"{bits} {verb} no dimension, so {_NOUNS.get(name, name)}s that differ only there hold copies"
+                )
         if self.reached < held:
             lines.append(f"each element is held {held // self.reached} times")
         elif self.reached == tile:
@@ -255,7 +258,8 @@ class TritonLayout:
 
 
 def of_columns(names: Mapping[str, int], columns: tuple[int, ...], tile: tuple[int, ...]) -> TritonLayout:
-    """Make a layout from the index in the tile of every bit, for the in dims (name -> size) in order."""
+    """Make a layout from the bases of all bits, each as an index in the tile, for the in dims (name -> size) in
+    order."""
     shifts = [prod(tile[:i]) for i in range(len(tile))]
     own = iter([tuple([c // s % n for s, n in zip(shifts, tile, strict=True)]) for c in columns])
     bases = tuple([(name, tuple([next(own) for _ in range(_bits(size))])) for name, size in names.items()])
@@ -274,7 +278,7 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
     Raises:
         LayoutError: the function is not linear over bits (the text has the reason), an index lies beyond the tile, or
             offsets of shared memory have holes.
-        InvalidTypeError, InvalidValueError: an argument has a wrong type or value.
+        InvalidTypeError, InvalidValueError: an argument has the wrong type or value.
 
     >>> from cute_py.layout import Int, Swizzle, static
     >>> print(to_triton(static(Layout(((4, 8), (2, 2)), ((32, 1), (16, 8)))), (16, 8)).attribute())
@@ -385,7 +389,7 @@ def _lists(text: str) -> dict[str, Any]:
 
 
 def _of_lists(text: str) -> TritonLayout:
-    """The layout of an attribute, or of the representation of a class of Gluon."""
+    """Read the layout from an attribute, or from the repr of a class of Gluon."""
     found = _lists(text)
     shape = found.pop("shape", None)
     names = _SHARED if "offset" in found else _DISTRIBUTED

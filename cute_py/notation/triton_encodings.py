@@ -1,5 +1,4 @@
-"""Triton's encodings, which define by their parameters the thread that holds each element, or the place of an element
-in memory.
+"""Triton's encodings. Their parameters define which thread holds each element, or where the element lies in memory.
 
     #ttg.blocked          a thread's block, the threads of a warp, the warps; repeated over the tile
     #ttg.nvidia_mma       the accumulator of mma.sync (version 2) and wgmma (version 3)
@@ -9,8 +8,8 @@ in memory.
     #ttg.nvmma_shared     the layouts of wgmma, tcgen05 and TMA: tiles of 8 rows, swizzled by 32, 64 or 128 bytes
 
 An encoding defines the layout of a tile of any shape: `encoding.linear(shape)` is the linear layout, with the bases
-that Triton computes. A tile that is smaller than the encoding's tile is held more than once; a larger tile takes more
-registers (offsets).
+that Triton computes. If a tile is smaller than the encoding's tile, several threads hold copies of it; a larger tile
+takes more registers (offsets).
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Ctas = tuple[tuple[int, ...], ...]
 
 _MOST_RANK: Final = 8
 LEFT_OUT: Final = ("cga_layout", "fp4_padded", "k_width", "rank")
-"""Parameters that are written only where they are not what is expected."""
+"""Parameters that are printed only if they differ from their defaults."""
 
 
 class _Bases:
-    """Bases that are multiplied up: each new one begins where the tile ended so far."""
+    """Builder of bases: each new basis begins where the tile ends so far."""
 
     def __init__(self, rank: int, names: Sequence[str]) -> None:
         self.sizes = [1] * rank
@@ -135,7 +134,7 @@ class _Encoding(abc.ABC):
         return {name: _key(name) for name in sorted(names, key=lambda name: name in ("instr_shape", "rank"))}
 
     def _parameters(self) -> dict[str, str]:
-        """Key -> value, those that Triton leaves out left out."""
+        """Key -> value, without the keys that Triton omits."""
         rows = {}
         for name, key in self.parameter_keys().items():
             value = getattr(self, name)
@@ -233,9 +232,13 @@ class BlockedEncoding(_Encoding):
         lines = [
             f"{own} registers, {lanes} lanes, {warps} warps: a tile of {tile}",
             f"{threads * prod(self.warps_per_cta)} threads, {counted(prod(self.size_per_thread), 'element')} each",
-            f"dimension {fast} is contiguous: {counted(self.size_per_thread[fast], 'neighbouring element')} a thread",
+            f"dimension {fast} is contiguous: {counted(self.size_per_thread[fast], 'neighbouring element')} per thread",
         ]
-        return lines if threads == LANES else [*lines, f"{threads} threads a warp; a warp of NVIDIA has 32 lanes"]
+        return (
+            lines
+            if threads == LANES
+            else [*lines, (f"{threads} threads per warp; a warp of an NVIDIA GPU has 32 lanes")]
+        )
 
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
         made = _Bases(self.rank, ("register", "lane", "warp"))
@@ -295,7 +298,7 @@ class NvidiaMmaEncoding(_Encoding):
         wgmma, count = self.version_major == 3, prod(self.warps_per_cta)
         group = f", {counted(count // 4, 'warpgroup')}" if wgmma and count % 4 == 0 else ""
         step = _by([a * b for a, b in zip(self._tile, self.warps_per_cta[-2:], strict=True)])
-        of_one = ": M is that of one warp, 4 warps make 64" if wgmma else ""
+        of_one = ": M is for one warp, so 4 warps compute 64 rows" if wgmma else ""
         return [
             f"version {self.version_major}: {'wgmma (sm_90)' if wgmma else 'mma.sync (sm_80)'}",
             f"{_by(self.warps_per_cta)} warps{group}: {LANES * count} threads",
@@ -415,8 +418,8 @@ class SliceEncoding(_Encoding):
         return self.parent.rank - 1
 
     def facts(self) -> list[str]:
-        what = f"dimension {self.dim} of its parent is left out, as after a reduction along it"
-        return [f"{what}: threads that differ along it hold copies. The parent:", *self.parent.facts()]
+        what = f"dimension {self.dim} of its parent is removed, as after a reduction along it"
+        return [f"{what}: threads that differ along this dimension hold copies. The parent:", *self.parent.facts()]
 
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
         raise LayoutError("a slice uses the layout of its parent")
@@ -549,12 +552,14 @@ class NvmmaSharedEncoding(_Encoding):
         made, upward, box = _Bases(self.rank, ("offset",)), list(range(self.rank)), self._box(shape)
         if not self.swizzling_byte_width:
             for old in upward[::-1]:
-                # Triton turns the sizes of a transposed tile once more than its dimensions; with two it is the same.
+                # Triton rotates the sizes of a transposed tile once more than its dimensions; with two dimensions this
+                # changes nothing.
                 dim, size = (old - 1, (old + 1) % self.rank) if self.transposed else (old, old)
                 made.add("offset", dim % self.rank, box[size])
             made.grow("offset", shape, upward[::-1])
             return made, upward
-        # Outer dimensions are one: rows and columns, as wide as the swizzle; the tensor's own are split off afterwards.
+        # All outer dimensions count as one, so that the tile has rows and columns as wide as the swizzle; it is split
+        # into the tensor's dimensions afterwards.
         turned = [*box[1:], box[0]] if self.transposed else box
         rows, columns = (box[-1], prod(box[:-1])) if self.transposed else (prod(box[:-1]), box[-1])
         if rows < 8:

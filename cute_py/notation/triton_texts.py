@@ -1,7 +1,7 @@
 """The texts of Triton's encodings: attributes of several versions of its IR, and Gluon's classes.
 
     #ttg.blocked<{sizePerThread = [1, 4], ...}>       #triton_gpu.blocked<{...}> in earlier versions
-    BlockedLayout(size_per_thread=[1, 4], ...)        the keys may be left out
+    BlockedLayout(size_per_thread=[1, 4], ...)        the keys may be omitted
 
 `hasLeadingOffset = true` of earlier versions is #ttg.nvmma_shared; `CTAsPerCGA` is read if it names one CTA.
 """
@@ -26,7 +26,7 @@ from cute_py.notation.triton_encodings import (
 )
 
 _DEEPEST: Final = 8
-"""Encodings within encodings."""
+"""The most levels of encodings within encodings."""
 _KINDS: Final[dict[str, Any]] = {kind.NAME: kind for kind in get_args(TritonEncoding)}
 _CLASSES: Final[dict[str, tuple[Any, str]]] = {
     "Blocked": (BlockedEncoding, "size_per_thread threads_per_warp warps_per_cta order cga_layout"),
@@ -38,7 +38,7 @@ _CLASSES: Final[dict[str, tuple[Any, str]]] = {
 }
 """Gluon's class -> the encoding, its parameters in their order."""
 NAMES: Final = frozenset((*_KINDS, *_CLASSES, "shared"))
-"""Encodings that are read, as attributes and as classes name them."""
+"""Names of the supported encodings, of attributes and of classes."""
 _OTHER_NAMES: Final = {
     "operand_index": "op_idx",
     "swizzle_byte_width": "swizzling_byte_width",
@@ -48,7 +48,7 @@ _OTHER_NAMES: Final = {
     "CTAOrder": "cta_order",
 }
 _ONE_CTA: Final = ("ctas_per_cga", "cta_split_num", "cta_order")
-"""How earlier versions write the CTAs of a cluster: read where there is one."""
+"""Keys for the CTAs of a cluster in earlier versions; accepted if there is one CTA."""
 _OPEN: Final = re.compile(r"\s*#(?:ttg\.|triton_gpu\.)?(\w+)\s*<\{")
 _OPEN_CLASS: Final = re.compile(r"\s*(?:\w+\.)*(\w+)Layout\(")
 _KEY: Final = re.compile(r"\s*(\w+)\s*=\s*")
@@ -83,10 +83,10 @@ class _Reader:
             raise self.failure(repr(mark))
 
     def deeper(self, things: str) -> None:
-        """One more level of encodings or brackets."""
+        """Enter a level of encodings or brackets."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self.failure(f"at most {_DEEPEST} {things} within one another")
+            raise self.failure(f"at most {_DEEPEST} nested {things}")
 
     def encoding(self) -> Any:
         """#ttg.name<{key = value, ...}> or NameLayout(key=value, ...)"""
@@ -94,14 +94,14 @@ class _Reader:
         if head := self.found(_OPEN):
             kind, older = _KINDS.get(head[1]), head[1] == "shared"
             if kind is None and not older:
-                raise self.failure(f"one of {', '.join(_KINDS)}; {given(head[1])} is none")
+                raise self.failure(f"one of {', '.join(_KINDS)}, got {given(head[1])}")
             kind = kind or SwizzledSharedEncoding
             keys = {key: name for name, key in kind.parameter_keys().items()}
             values = self._values({**keys, **({"hasLeadingOffset": "leading"} if older else {})}, "}")
             self.need(">")
         elif head := self.found(_OPEN_CLASS):
             if head[1] not in _CLASSES:
-                raise self.failure(f"one of {', '.join(_CLASSES)}; {given(head[1])} is none")
+                raise self.failure(f"one of {', '.join(_CLASSES)}, got {given(head[1])}")
             kind, names = _CLASSES[head[1]]
             values = self._values({name: _OTHER_NAMES.get(name, name) for name in names.split()}, ")")
         else:
@@ -110,7 +110,7 @@ class _Reader:
         return self._made(kind, values)
 
     def _values(self, names: dict[str, str], end: str) -> dict[str, Any]:
-        """Field -> value, up to the end mark; classes may leave out the keys."""
+        """Read field -> value up to the end mark; classes may omit the keys."""
         order = iter(list(names.values()))
         values: dict[str, Any] = {}
         names = names | {key: _OTHER_NAMES.get(key, key) for key in (*_OTHER_NAMES, *_ONE_CTA) if "cta" in key.lower()}
@@ -125,7 +125,7 @@ class _Reader:
         return values
 
     def _made(self, kind: Any, values: dict[str, Any]) -> Any:
-        """The encoding of values as any version writes them."""
+        """Make the encoding from values, as any version of Triton writes them."""
         ctas = [values.pop(name, None) for name in _ONE_CTA]
         if ctas[0] and any(n != 1 for n in ctas[0]):
             raise self.failure("one CTA, or cga_layout, because CTAsPerCGA with several CTAs is not supported")
@@ -142,7 +142,8 @@ class _Reader:
             raise self.failure(f"a value of {kind.parameter_keys()[needed[0]]}")
         if not values.pop("leading", False):
             return kind(**values)
-        found = SwizzledSharedEncoding(**values)  # earlier versions: the layout of wgmma by its vectors and phases
+        # Earlier versions describe the layout of wgmma by its vectors and phases.
+        found = SwizzledSharedEncoding(**values)
         return NvmmaSharedEncoding(16 * found.max_phase, found.order[0] == 0, 128 // found.vec)
 
     def value(self) -> Any:

@@ -1,8 +1,8 @@
 """Named axes, and the `n @ axis` terms that strides and offsets are written with.
 
-An element of a tile does not lie at one address but at a point of a space with named axes: `TLane` and `TCol` in
-tensor memory, `m` in linear memory, `laneid`, `warpid`, ... across threads. `4 @ TCol` is four steps along `TCol`;
-terms add up: `3 @ TLane + 4 @ TCol + 5` (a bare number is on the axis `m`).
+The location of an element is not one address but a point in a space with named axes: `TLane` and `TCol` in tensor
+memory, `m` in linear memory, `laneid`, `warpid`, ... across threads. `4 @ TCol` is four steps along `TCol`; terms add
+up: `3 @ TLane + 4 @ TCol + 5` (a bare number is on the axis `m`).
 
 Source: the axis names of TVM's TIRx tile layouts (apache-tvm 0.27.0).
 """
@@ -28,7 +28,7 @@ MEMORY_AXES: tuple[str, ...] = ("m", "P", "F", "Bank", "TCol", "TLane")
 class Axis:
     """A named direction. `n @ axis` is n steps along it; a step is one element (one lane on `TLane`).
 
-    Any identifier is a valid name; the names in the two tables above have a known kind, and all others are memory.
+    Any identifier is a valid name; the names in the two tables above have a known kind, and all others count as memory.
 
     >>> 4 @ TCol
     4 @ TCol
@@ -45,7 +45,7 @@ class Axis:
     def kind(self) -> AxisKind:
         return "thread" if self.name in THREAD_AXES else "memory"
 
-    __array_ufunc__ = None  # numpy's arrays leave `@` to this class
+    __array_ufunc__ = None  # numpy arrays defer `@` to this class
 
     def __rmatmul__(self, steps: SupportsIndex) -> AxisTerm:
         return AxisTerm(expect_integer(steps, f"steps along {self.name}"), self.name)
@@ -65,7 +65,7 @@ def axis_name(axis: Axis | str) -> str:
     """
     name = axis.name if isinstance(axis, Axis) else axis
     if not isinstance(name, str):
-        raise InvalidTypeError(f"an axis is an Axis or a name, got {given(axis)}")
+        raise InvalidTypeError(f"an axis must be an Axis or a name, got {given(axis)}")
     return name
 
 

@@ -30,7 +30,7 @@ from cute_py.tmem.tile_layout import TileLayout
 Mode = int | tuple[int, ...]
 
 LANE = 1 << 16
-"""Columns of 32 bits in one lane step of a CuTe tensor-memory layout."""
+"""The distance between lanes in a CuTe tensor-memory layout, in columns of 32 bits."""
 
 
 def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
@@ -51,7 +51,7 @@ def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
         raise InvalidTypeError(f"expected a Layout or a ComposedLayout, got {type(layout).__name__}")
     outer, inner = layout.outer, layout.inner
     if not isinstance(outer, Swizzle) or not isinstance(inner, Layout):
-        raise TmemError("a tile layout can have only a swizzle before it", {"layout": layout})
+        raise TmemError("a tile layout supports only a swizzle as the outer function", {"layout": layout})
     if outer.shift < 0:
         raise TmemError(f"Sw<{outer.bits},{outer.base},{outer.shift}>; a tile layout can't express a negative shift")
     tile = TileLayout(_shards(inner), (), expect_integer(layout.offset, "the offset"))
@@ -94,7 +94,8 @@ def to_cute(
         shape: extents of the modes; by default the extents of the shards.
         dtype: element type of a tensor-memory layout, whose lanes become steps of 1 << 16 columns.
     Raises:
-        TmemError: replicas (a CuTe layout must have one location for each element), or axes that are in neither memory.
+        TmemError: replicas (a CuTe layout must have one location for each element), or axes that
+            belong to neither memory.
 
     A tile layout with an offset becomes a composed layout with the identity swizzle.
 
@@ -114,7 +115,7 @@ def to_cute(
     unknown = [axis for axis in tile.axes if axis not in scale]
     if unknown:
         hint = "pass dtype= for a tensor-memory layout" if set(tile.axes) <= {"TLane", "TCol"} else None
-        raise TmemError(f"axis {unknown[0]} does not exist in CuTe layouts", {"layout": tile}, hint)
+        raise TmemError(f"CuTe layouts have no axis {unknown[0]}", {"layout": tile}, hint)
     grouped, seps = tile.group(tile.extents if shape is None else shape)
     parts = [_mode(run, scale) for run in iters.split(grouped.shard, seps)]
     plain = Layout(tuple(part[0] for part in parts), tuple(part[1] for part in parts))

@@ -83,9 +83,11 @@ class Buffer:
         align: int = 1024,
     ) -> None:
         if layout is not None and not isinstance(layout, TileLayout | ComposeLayout):
-            raise InvalidTypeError(f"the layout of a buffer is a TileLayout or a ComposeLayout, got {given(layout)}")
+            raise InvalidTypeError(
+                f"the layout of a buffer must be a TileLayout or a ComposeLayout, got {given(layout)}"
+            )
         if not isinstance(shape, (tuple, list)):
-            raise InvalidTypeError(f"the shape of a buffer is a tuple of integers, got {given(shape)}")
+            raise InvalidTypeError(f"the shape of a buffer must be a tuple of integers, got {given(shape)}")
         extents = expect_integers(shape, "shape", 1)
         expect_name(name, "the name of a buffer")
         expect(scope, str, "the scope of a buffer")
@@ -107,7 +109,7 @@ class Buffer:
         ranges = []
         for one, extent in zip(keys, self.shape, strict=True):
             if not isinstance(one, slice) or one.step is not None:
-                raise InvalidTypeError(f"a region is made of slices begin:end, got {given(one)}")
+                raise InvalidTypeError(f"a region must have slices begin:end, got {given(one)}")
             ranges.append((0 if one.start is None else one.start, extent if one.stop is None else one.stop))
         return BufferRegion(self, tuple(ranges))
 
@@ -138,10 +140,10 @@ class CopyRequest:
     """Request for a copy.
 
     Args:
-        scope: its issuer: "thread", "warp", "warpgroup" or "cta".
+        scope: who issues the copy: "thread", "warp", "warpgroup" or "cta".
         cta_group: 1, or 2 for a pair of CTAs; each copies its own shared memory to its own tensor memory.
         shape, multicast: the form of the instruction; by default the layouts determine it.
-        compat: which planner (`COMPATS`).
+        compat: the planner whose rules apply (`COMPATS`).
         ldo: leading offset of the descriptor in 16-byte units; overrides the planner's.
         decompress: a source format; no planner supports it.
 
@@ -167,7 +169,7 @@ class CopyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A condition of a dispatch: `check` gives the reason why it does not hold, or None."""
+    """A condition of a dispatch: `check` returns the reason why it does not hold, or None."""
 
     name: str
     check: Callable[[CopyRequest], str | None] = field(repr=False)
@@ -190,7 +192,7 @@ class Dispatch:
 
 @record
 class CopyAsync:
-    """A copy that was dispatched and planned. It issues the copy only; the caller commits and waits.
+    """A copy that was dispatched and planned. It only issues the copy; the caller commits and waits.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> copy = demonstration_copy()
@@ -253,7 +255,7 @@ DISPATCHES: tuple[Dispatch, ...] = (
         ),
     ),
 )
-"""The variants of copy_async that this package has, highest priority first."""
+"""The variants of copy_async in this package, highest priority first."""
 
 
 def check_copy(request: CopyRequest) -> list[Diagnostic]:
@@ -288,7 +290,10 @@ def _planned(request: CopyRequest) -> tuple[CpPlan | None, list[Diagnostic]]:
         found = [Diagnostic(name, text=reason) for name, reason in reasons if reason is not None][:1]
     src, dst = request.src.buffer, request.dst.buffer
     if not found and src.dtype.bits != dst.dtype.bits:
-        said = f"{src.dtype} has {src.dtype.bits} bits, {dst.dtype} has {dst.dtype.bits}; a copy does not convert"
+        said = (
+            f"{src.dtype} has {src.dtype.bits} bits, but {dst.dtype} has {dst.dtype.bits}; copy_async does not "
+            "convert types"
+        )
         found = [Diagnostic("element", text=said)]
     # Without layouts the first predicate does not hold.
     if found or src.layout is None or dst.layout is None:
@@ -332,7 +337,7 @@ def copy_async(dst: BufferRegion | Buffer, src: BufferRegion | Buffer, **setting
     """
     unknown = set(settings) - {one.name for one in fields(CopyRequest)}
     if unknown:
-        raise InvalidTypeError(f"a copy has no setting {', '.join(sorted(unknown))}")
+        raise InvalidTypeError(f"copy_async has no setting {', '.join(sorted(unknown))}")
     request = CopyRequest(_region(dst), _region(src), **settings)  # type: ignore[arg-type]
     plan, found = _planned(request)
     if plan is not None:
@@ -356,7 +361,7 @@ def _refusal(copy: str, reasons: list[Diagnostic]) -> TmemError:
 
 def _check_settings(request: CopyRequest) -> list[Diagnostic]:
     known = ", ".join(map(repr, COMPATS))
-    by_hand = "a planned copy does not decompress; issue tcgen05.cp with a format by hand"
+    by_hand = "copy_async does not plan copies that decompress; issue tcgen05.cp with a format by hand"
     rules = (
         ("compat", request.compat in COMPATS, f"compat = {given(request.compat)}; must be one of {known}"),
         ("cta_group", request.cta_group in (1, 2), f"cta_group = {request.cta_group!r}; must be 1 or 2"),
@@ -376,5 +381,5 @@ def _forms(request: CopyRequest) -> tuple[CpForm, ...]:
     found = tuple(form for form in allowed if request.multicast in (None, form.multicast))
     if not found:
         facts = {"forms": ", ".join(form.name for form in allowed)}
-        raise TmemError(f"no form has the multicast {given(request.multicast)}", facts)
+        raise TmemError(f"no form supports the multicast {given(request.multicast)}", facts)
     return found

@@ -36,8 +36,8 @@ class CpForm:
         counts = [math.prod(it.extent for it in row) for row in (self.lanes, self.copies)]
         if self.bits not in (128, 256) or counts[0] != self.rows or not 1 <= self.rows * counts[1] <= LANES:
             raise TmemError(
-                f"a form of {integer_text(self.rows)} rows of {self.bits} bits; must be rows of 128 or 256 bits that "
-                f"its lanes hold, at most {LANES} with its copies"
+                f"the form has {integer_text(self.rows)} rows of {self.bits} bits; must have rows of 128 or 256 bits, "
+                f"one for each of its lanes, at most {LANES} with its copies"
             )
 
     def __repr__(self) -> str:

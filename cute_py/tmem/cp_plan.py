@@ -64,7 +64,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class CpPlan:
-    """One copy, planned.
+    """The plan of one copy.
 
     Args:
         bits: bits of one element: 4, 8, 16 or 32.
@@ -72,8 +72,8 @@ class CpPlan:
         swizzle: 0 to 3.
         row_bytes: bytes from one row to the next within eight rows: 16, 32, 64 or 128.
         middle: loops; the first one runs fastest.
-        smem_offset: of the first instruction, in 16-byte units from the start of the buffer.
-        taddr_offset: of the first instruction, from the allocated address.
+        smem_offset: the offset of the first instruction, in 16-byte units from the start of the buffer.
+        taddr_offset: the offset of the first instruction from the allocated address.
         notes: reasons for which a stricter planner would refuse the copy.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
@@ -98,9 +98,9 @@ class CpPlan:
     def __post_init__(self) -> None:
         expect_fields(self)
         if self.bits not in (4, 8, 16, 32):
-            raise TmemError(f"elements of {self.bits} bits; must be 4, 8, 16 or 32")
+            raise TmemError(f"an element has {self.bits} bits; must have 4, 8, 16 or 32")
         if any(loop.extent < 1 for loop in self.middle) or self.count > MAX_INSTRUCTIONS:
-            raise TmemError(f"a copy of {integer_text(self.count)} instructions; must be within 1..{MAX_INSTRUCTIONS}")
+            raise TmemError(f"the copy has {integer_text(self.count)} instructions; must have 1..{MAX_INSTRUCTIONS}")
 
     @property
     def elements_per_atom(self) -> int:
@@ -149,7 +149,7 @@ class CpPlan:
 
     @property
     def smem_bytes(self) -> int:
-        """One past the last byte that the plan reads, from the start of the buffer, the swizzle not counted."""
+        """One past the last byte that the plan reads, from the start of the buffer and before the swizzle."""
         groups = max(self.form.rows // 8, 1)
         rows = min(self.form.rows, 8)
         unit = 0

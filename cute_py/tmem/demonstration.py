@@ -49,15 +49,14 @@ CHUNK = 32
 
 
 def buffer_bytes(copy: CopyAsync) -> int:
-    """Number of bytes of the shared buffer of a copy: up to the end of its layout, and of all bytes that the copy
-    reads."""
+    """Size in bytes of a copy's shared buffer: it holds the whole layout and all bytes that the copy reads."""
     layout = copy.src.layout
     span = layout.span() if layout is not None else 0
     return max(-(-span * copy.plan.bits // 8), copy.plan.smem_bytes)
 
 
 def dynamic_shared_bytes(copy: CopyAsync) -> int:
-    """Dynamic shared memory to launch the kernel with: the buffer, and room to align it.
+    """Bytes of dynamic shared memory for the launch: the buffer, and room to align it.
 
     >>> dynamic_shared_bytes(demonstration_copy())
     1535
@@ -156,7 +155,7 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
         columns=allocation.n_cols,
         slot='::"r"(shared_address(&slot))',
         size=size,
-        # A pair meets twice: before the copy both buffers are filled, after it both have read their cells.
+        # A pair synchronises twice: when both buffers are filled, and when both CTAs have read their cells.
         cluster=_CLUSTER if pair else "",
         meet=_CLUSTER if pair else "  __syncthreads();\n",
         taddr=allocation.name,
@@ -223,7 +222,7 @@ def demonstration_copy(n_cols: int = 32, cta_group: int = 1) -> CopyAsync:
     """The copy of the page: `A_smem[0:32, 0:16] -> tmem[0:32, 0:16]`, uint8, warpx4.
 
     Raises:
-        TmemError: `n_cols` can't be allocated, such as the 16 of the page; the error names a number that can.
+        TmemError: `n_cols` can't be allocated, such as the 16 of the page; the error names a valid number.
 
     >>> print(demonstration_copy())
     <CopyAsync A_smem[0:32, 0:16] -> tmem[0:32, 0:16]: 1 x tcgen05.cp.32x128b.warpx4>
@@ -253,7 +252,7 @@ def demonstrate(tile: NDArray[numpy.uint8] | None = None, *, n_cols: int = 32, t
     if tile is None:
         tile = numpy.arange(ROWS * BYTES).astype(numpy.uint8).reshape(ROWS, BYTES)
     if tile.shape != (ROWS, BYTES) or tile.dtype != numpy.uint8:
-        raise TmemError(f"tile of shape {tile.shape} and {tile.dtype}; must be ({ROWS}, {BYTES}) uint8")
+        raise TmemError(f"the tile has the shape {tile.shape} and type {tile.dtype}; must be ({ROWS}, {BYTES}) uint8")
     copy = demonstration_copy(n_cols)
     smem = numpy.zeros(4096, numpy.uint8)
     _to_shared(smem, tile, through)

@@ -1,6 +1,6 @@
 """Emit planned copies as text: a TIRx-like trace, and CUDA C++ with inline PTX and literal offsets.
 
-Several instructions of one copy are a loop `T.unroll` in the older planner's trace, as the tcgen05_cp page has it; the
+The older planner's trace shows several instructions of one copy as a loop `T.unroll`, as the tcgen05_cp page does; the
 other texts list them.
 
 A descriptor is encoded once and used again. The older planner (`compat="reference"`) keeps one for each shared buffer
@@ -34,7 +34,7 @@ __device__ __forceinline__ unsigned long long encode_matrix_descriptor(unsigned 
 """
 
 ADD_OFFSET = """\
-// Adds to the low 32 bits alone: nothing carries into the upper half.
+// Adds to the low 32 bits only: nothing carries into the upper half.
 __device__ __forceinline__ unsigned long long smem_desc_add_16B_offset(unsigned long long descriptor, unsigned offset) {
   unsigned low = static_cast<unsigned>(descriptor) + offset;
   return (descriptor & 0xFFFFFFFF00000000ull) | low;
@@ -89,7 +89,7 @@ def ptx_line(copy: CopyAsync) -> str:
 
 
 def emit_tirx(*copies: CopyAsync) -> str:
-    """Return the trace of one or more copies. The caller adds commit and wait.
+    """Return the TIRx trace of one or more copies. The caller adds commit and wait.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
     >>> print(emit_tirx(demonstration_copy()).splitlines()[-1])

@@ -1,7 +1,7 @@
 """Execute a planned copy in the emulator, compute the expected bytes from its layouts, and compare the two.
 
 `run` issues every instruction of a plan as a kernel would: descriptor of the buffer, 16-byte offset added, address of
-the tile. `expected_tmem` computes from the two layouts only which shared byte belongs in which byte of tensor memory.
+the tile. `expected_tmem` uses only the two layouts to compute which shared byte belongs in each byte of tensor memory.
 
 get_copy_s2t_smem_desc returns the shared side of a copy as a view of matrix descriptors, one for each instruction. It
 replaces the shared tensor of such a copy, which does not read a pointer. A TMA partition whose result is such a view
@@ -58,9 +58,9 @@ def run(
     Args:
         taddr: the allocated tensor-memory address.
         smem: shared memory, whose first byte has the address `smem_base`.
-        smem_address: of the buffer; a multiple of the period of the swizzle.
+        smem_address: the address of the buffer, a multiple of the swizzle's period.
     Raises:
-        TmemError: the buffer is not aligned as the plan needs it.
+        TmemError: the buffer is not aligned to the swizzle's period.
 
     >>> import numpy
     >>> from cute_py.tmem.demonstration import demonstration_copy
@@ -83,7 +83,7 @@ def run(
 
 
 def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint32]:
-    """Columns `taddr` to `taddr + n_cols - 1` of all lanes, as four warps read them: uint32 of shape (128, n_cols).
+    """Read columns `taddr` to `taddr + n_cols - 1` of all lanes with four warps: uint32 of shape (128, n_cols).
 
     >>> memory = TensorMemory()
     >>> read_back(memory, memory.alloc(32), 4).shape
@@ -92,7 +92,7 @@ def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint
     expect(tmem, TensorMemory, "tensor memory")
     taddr, n_cols = expect_integer(taddr, "the tensor-memory address"), expect_integer(n_cols, "n_cols")
     if not 0 <= n_cols <= COLUMNS:
-        raise TmemError(f"{n_cols} columns; must be 0 to {COLUMNS}: tensor memory has {COLUMNS}")
+        raise TmemError(f"n_cols = {n_cols}; must be within 0..{COLUMNS}, the columns of tensor memory")
     out = numpy.zeros((LANES, n_cols), numpy.uint32)
     for warp in range(4):
         column = 0
@@ -119,10 +119,10 @@ def run_pair(
     """
     expect(copy, CopyAsync, "a copy")
     if copy.plan.cta_group != 2:
-        raise TmemError("a pair of CTAs copies with cta_group::2; the plan has cta_group::1")
+        raise TmemError("run_pair needs a plan with cta_group::2; this plan has cta_group::1")
     for name, pair in {"tmems": tmems, "smems": smems}.items():
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise InvalidTypeError(f"{name} must be the two of a pair of CTAs, got {given(pair)}")
+            raise InvalidTypeError(f"{name} must be two values, one for each CTA of the pair, got {given(pair)}")
     for tmem, smem in zip(tmems, smems, strict=True):
         run(copy.plan, tmem, taddr, smem, smem_address)
 
@@ -137,7 +137,7 @@ def _cut(side: Side) -> TileLayout | ComposeLayout:
 def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
     """Return the shared byte that belongs in each byte of tensor memory: int64 of shape (128, 512, 4), or -1.
 
-    Computed element by element from the layouts. Elements of less than a byte must fill bytes.
+    The function computes it element by element from the layouts. Elements of less than a byte must fill whole bytes.
 
     Raises:
         TmemError: the layouts put two elements of different bytes into one byte, or leave tensor memory.
@@ -159,7 +159,9 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
     places = target.places(("TLane", "TCol"))
     lanes, column_bits = places[..., 0].reshape(-1), places[..., 1].reshape(-1) * bits
     if len(source) != target.size():
-        raise TmemError(f"{len(source)} shared elements, {target.size()} in tensor memory; must be equal")
+        raise TmemError(
+            f"the shared layout has {len(source)} elements and the tensor-memory layout {target.size()}; must be equal"
+        )
     if lanes.min() < 0 or lanes.max() >= LANES or column_bits.min() < 0 or column_bits.max() + bits > COLUMNS * 32:
         raise TmemError(f"the layout leaves tensor memory; it has {LANES} lanes of {COLUMNS} columns")
     source = numpy.repeat(source, places.shape[1])
@@ -191,7 +193,7 @@ class S2TDescriptorView:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        self.plan.descriptor(self.smem_address)  # this refuses an address that no descriptor can hold
+        self.plan.descriptor(self.smem_address)  # raises an error if no descriptor can hold the address
 
     @property
     def base(self) -> int:
@@ -212,9 +214,9 @@ class S2TDescriptorView:
         return self.plan.count
 
     def __getitem__(self, index: int) -> int:
-        index = expect_integer(index, "the number of an instruction")
+        index = expect_integer(index, "the index of an instruction")
         if not -len(self) <= index < len(self):
-            raise CoordinateError(f"instruction {index}; the copy has {len(self)}")
+            raise CoordinateError(f"instruction {index} does not exist; the copy has {len(self)}")
         return self.values[index]
 
     def __iter__(self) -> Iterator[int]:

@@ -1,7 +1,7 @@
 """Iters: the pieces (extent, stride, axis) that a tile layout is made of, and the algebra on rows of them.
 
-A row of iters reads a flat index in row-major order (the last iter is the fastest) and moves `stride` steps along
-`axis` for each step of its digit:
+A row of iters splits a flat index into digits in row-major order (the last iter is the fastest), and each digit moves
+`stride` steps along `axis`:
 
     (4, 16 @ TCol), (32, 1 @ TLane), (16, 1 @ TCol)        index 549 = digits (1, 2, 5) -> 2 @ TLane, 21 @ TCol
 
@@ -96,18 +96,22 @@ def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]]:
             if extent % rest:
                 dim = len(seps) - 1
                 raise LayoutError(
-                    f"iter {position} of extent {it.extent} does not split at a boundary of dimension {dim} "
-                    f"(extent {shape[dim]})"
+                    f"iter {position} of extent {it.extent} does not split at a boundary of dimension {dim} (extent "
+                    f"{shape[dim]})"
                 )
             out.append(Iter(extent // rest, it.stride * rest, it.axis))
             seps.append(len(out))
             extent = product = rest
         if extent != 1:
             if len(seps) > len(shape):
-                raise LayoutError(f"{iteration_count(row)} elements are more than the {math.prod(shape)} of the shape")
+                raise LayoutError(
+                    f"the layout has {iteration_count(row)} elements, more than the {math.prod(shape)} of the shape"
+                )
             out.append(Iter(extent, it.stride, it.axis))
     if len(seps) != len(shape) + 1:
-        raise LayoutError(f"{iteration_count(row)} elements do not fill the {math.prod(shape)} of the shape")
+        raise LayoutError(
+            f"the layout has {iteration_count(row)} elements, fewer than the {math.prod(shape)} of the shape"
+        )
     return tuple(out), tuple(seps)
 
 
@@ -122,7 +126,7 @@ def runs(row: Row, shape: Sequence[int]) -> tuple[Row, ...]:
 
 
 def cut(row: Row, begin: int, length: int) -> tuple[Row, dict[str, int]] | None:
-    """`length` indices from `begin` on, as a row of its own and the offsets of its first element, by axis.
+    """Return `length` indices from `begin` on as a separate row, and the offsets of its first element by axis.
 
     A contiguous range of one iter is always a row. A range over several iters is a row if it covers complete inner
     iters, if it stays within one step of the outer ones, or if it is the end of one outer step and an equal part of the
@@ -201,10 +205,10 @@ def walk(row: Row, axis: str) -> NDArray[numpy.int64]:
     """
     count = math.prod([it.extent for it in row])
     if count > MAX_WALKED:
-        raise TmemError(f"a layout of {count} elements; at most {MAX_WALKED} are walked one by one")
+        raise TmemError(f"the layout has {count} elements; at most {MAX_WALKED} are evaluated one by one")
     reach = sum((it.extent - 1) * abs(it.stride) for it in row if it.axis == axis)
     if reach >= 1 << 62:
-        raise TmemError(f"a layout that reaches {integer_text(reach)} steps along {axis}; must be below 2**62")
+        raise TmemError(f"the layout reaches {integer_text(reach)} steps along {axis}; must be below 2**62")
     total = numpy.zeros(1, numpy.int64)
     for it in row:
         steps = numpy.arange(it.extent, dtype=numpy.int64) * (it.stride if it.axis == axis and it.extent > 1 else 0)

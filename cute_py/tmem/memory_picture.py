@@ -17,11 +17,11 @@ else:
 MAX_ADDRESS = 1 << 48
 
 Line = tuple[str, "list[str] | str"]
-"""A name, and its cells in columns or as one text."""
+"""A name, and its cells in columns or as one string."""
 
 
 def cell_text(bytes_of_cell: NDArray[numpy.int64]) -> str:
-    """`0-3` for four neighbouring bytes, else each of them; `.` for a cell that nothing was copied to."""
+    """`0-3` for four neighbouring bytes, otherwise each byte; `.` for a cell that no byte was copied to."""
     first = int(bytes_of_cell[0])
     if (bytes_of_cell == NOT_A_SOURCE).all():
         return "."
@@ -56,9 +56,11 @@ def picture(sources: NDArray[numpy.int64], columns: range | None = None, *, base
     lanes_shown = expect_integer(lanes_shown, "lanes_shown", 1, SLAB)
     base = expect_integer(base, "base", -MAX_ADDRESS, MAX_ADDRESS)
     if sources.ndim != 3 or sources.shape[2] != 4 or not sources.size or sources.shape[0] % SLAB:
-        raise TmemError(f"sources of shape {sources.shape}; must be (lanes, columns, bytes), in slabs of {SLAB} lanes")
+        raise TmemError(
+            f"sources has the shape {sources.shape}; must be (lanes, columns, bytes), in slabs of {SLAB} lanes"
+        )
     if sources.dtype.kind not in "iu":
-        raise TmemError(f"sources of {sources.dtype}; must be integers")
+        raise TmemError(f"sources has the type {sources.dtype}; must hold integers")
     used = (sources != NOT_A_SOURCE).any(axis=(0, 2))
     if columns is None:
         columns = range(int(used.argmax()), len(used) - int(used[::-1].argmax())) if used.any() else range(1)
@@ -95,7 +97,7 @@ def _slab(part: NDArray[numpy.int64], slab: int, lanes_shown: int) -> list[Line]
 
 
 def _table(lines: list[Line]) -> str:
-    """Cells right-aligned in columns, texts unchanged; a rule after the first line."""
+    """Cells right-aligned in columns, strings unchanged; a rule after the first line."""
     cells = [what for _, what in lines if isinstance(what, list)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     names = max(len(name) for name, _ in lines) + 1

@@ -64,7 +64,7 @@ class Side:
 
 
 class _NoPlanError(Exception):
-    """The rule that a copy breaks; it ends the planning of one form, and does not leave this module."""
+    """Carries the rule that a copy breaks. It ends the planning of one form, and never leaves this module."""
 
     def __init__(self, rule: str, text: str) -> None:
         self.found = Diagnostic(rule, text=text)
@@ -92,11 +92,15 @@ def _cut_regions(smem: Side, tmem: Side) -> tuple[TileLayout, TileLayout, Compos
     tile = (source.tile if isinstance(source, ComposeLayout) else source).canonicalize()
     target = target.canonicalize()
     linear = set(tile.axes) <= {"m"} and not tile.replica
-    _require(linear, "axes", f"a shared layout is on the axis m, without replicas; got {tile}")
+    _require(linear, "axes", f"a shared layout must be on the axis m, without replicas; got {tile}")
     in_tmem = set(target.axes) <= {"TLane", "TCol"}
-    _require(in_tmem, "axes", f"a tensor-memory layout is on TLane and TCol; got {target}")
+    _require(in_tmem, "axes", f"a tensor-memory layout must be on TLane and TCol; got {target}")
     sizes = tile.size(), target.size()
-    _require(sizes[0] == sizes[1], "size", f"{sizes[0]} shared elements, {sizes[1]} in tensor memory; must be equal")
+    _require(
+        sizes[0] == sizes[1],
+        "size",
+        (f"the shared region has {sizes[0]} elements and the tensor-memory region {sizes[1]}; must be equal"),
+    )
     return tile, target, swizzled
 
 
@@ -114,7 +118,7 @@ def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
     """Both rows in one order, lanes first and columns from the widest stride down, without broadcast iters."""
     shards = target.shard
     perm = sorted(range(len(shards)), key=lambda at: (shards[at].axis != "TLane", -shards[at].stride))
-    why = "the shared layout does not split like the tensor-memory layout"
+    why = "the shared layout can't be split at the same boundaries as the tensor-memory layout"
     runs = _runs(source.shard, target.extents, "group", why)
     rows = (
         canonicalize(tuple(it for position in perm for it in runs[position])),
@@ -150,7 +154,7 @@ def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> tuple[_Pa
         total = iters.iteration_count(row)
         text = f"the {side} region has {total} elements; must be a multiple of {form.rows} x {width}, one {form.name}"
         _require(total % atom == 0, "atom", text)
-        why = f"the {side} region does not split into {form.rows} rows of {width}"
+        why = f"the {side} region does not split into {form.rows} rows of {width} elements"
         cut.append(_runs(row, (form.rows, total // atom, width), "group", why))
     (t_rows, t_middle, t_columns), (s_rows, s_middle, s_columns) = cut
     t_middle, s_middle = _aligned(canonicalize(t_middle), canonicalize(s_middle))
@@ -211,7 +215,7 @@ def plan_form(
 
 def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_group: int, ldo: int | None) -> CpPlan:
     known = bits in (4, 8, 16, 32)
-    _require(known, "element", f"elements of {bits} bits; must be 4, 8, 16 or 32 (a column holds 32 bits)")
+    _require(known, "element", f"an element has {bits} bits; must have 4, 8, 16 or 32 (a column holds 32 bits)")
     source, target, swizzled = _cut_regions(smem, tmem)
     text = f"the tensor-memory layout has replicas {list(target.replica)}; must be {list(form.copies)}"
     _require(sorted(target.replica, key=repr) == sorted(form.copies, key=repr), "replica", text)
@@ -225,10 +229,10 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
     _check_offsets(form, column, lane, target_row, start, swizzle, bits, compat)
     middle = _middle(source_parts[1], target_parts[1], bits)
     count = math.prod(loop.extent for loop in middle)
-    text = f"a copy of {count} instructions; tensor memory holds at most {MAX_INSTRUCTIONS}"
+    text = f"the copy has {count} instructions; must have at most {MAX_INSTRUCTIONS}, which fill tensor memory"
     _require(count <= MAX_INSTRUCTIONS, "reach", text)
     if form.bits == 128 and compat == "reference":
-        leading = REFERENCE_LDO  # A row of one unit has no second one: the field is not read.
+        leading = REFERENCE_LDO  # A row of one unit has no second unit, so the field is not read.
     if ldo is not None:
         _require(0 <= ldo <= START_MASK, "field", f"ldo = {ldo} units of 16 bytes; must be within 0..{START_MASK}")
         text = f"ldo = {ldo}; must be {leading}, because the {form.name} instruction reads it"
@@ -260,9 +264,9 @@ def candidates(compat: str) -> tuple[CpForm, ...]:
 def _check_lanes_and_columns(form: CpForm, parts: _Parts, bits: int) -> None:
     width = form.bits // bits
     rows, _, columns = parts
-    text = f"the rows of {form.name} are written to lanes {list(form.lanes)}; the layout has {list(rows)}"
+    text = f"{form.name} writes its rows to lanes {list(form.lanes)}; the layout has {list(rows)}"
     _require(rows == form.lanes, "lanes", text)
-    text = f"one row must be {width} neighbours on TCol; the layout has {list(columns)}"
+    text = f"one row must be {width} neighbouring elements on TCol; the layout has {list(columns)}"
     _require(columns == (Iter(width, 1, "TCol"),), "columns", text)
 
 
@@ -274,7 +278,9 @@ def _descriptor(
     shape = (form.rows // per_group, per_group)
     why = f"the rows do not form groups of {per_group}"
     groups, rows = (canonicalize(run) for run in _runs(parts[0], shape, "rows", why))
-    text = f"a descriptor has one stride between 8 rows and one within; the rows are {[*groups, *rows]}"
+    text = (
+        f"a descriptor has one stride between groups of 8 rows and one within a group; the rows are {[*groups, *rows]}"
+    )
     _require(len(groups) == len(rows) == 1, "rows", text)
     stride_bits = groups[0].stride * bits if form.rows > per_group else 0
     row_bits = rows[0].stride * bits
@@ -295,7 +301,7 @@ def _descriptor(
 
 def _check_swizzle(swizzled: ComposeLayout | None, swizzle: SmemSwizzle, row_bytes: int, bits: int) -> None:
     has = swizzled.swizzle_len if swizzled else 0
-    text = f"rows of {row_bytes} bytes take swizzle mode {int(swizzle)}; the shared layout has {has}"
+    text = f"rows of {row_bytes} bytes need swizzle mode {int(swizzle)}; the shared layout has {has}"
     _require(has == swizzle, "swizzle mode", text)
     if swizzled is None:
         return
@@ -305,18 +311,18 @@ def _check_swizzle(swizzled: ComposeLayout | None, swizzle: SmemSwizzle, row_byt
         f"the shared layout has per_element {swizzled.per_element}, atom_len {swizzled.atom_len}"
     )
     _require((swizzled.per_element, swizzled.atom_len) == (unit, 3), "swizzle family", text)
-    text = "the hardware has no mirrored swizzle; the shared layout has swizzle_inner=False"
+    text = "the hardware does not support a mirrored swizzle; the shared layout has swizzle_inner=False"
     _require(not has or swizzled.swizzle_inner, "swizzle direction", text)
 
 
 def _leading(form: CpForm, columns: Row, swizzle: SmemSwizzle, bits: int) -> int:
-    """The leading offset: from the first 16-byte unit of a row to the second, in units; 0 where a row is one unit."""
+    """The leading offset: from the first 16-byte unit of a row to the second, in units; 0 if a row is one unit."""
     unit = 128 // bits
     shape = (form.bits // 128, unit)
     units, elements = (
         canonicalize(run) for run in _runs(columns, shape, "unit", "one row is not made of units of 16 bytes")
     )
-    text = f"16 bytes of a row are {unit} neighbours; the shared layout has {[*units, *elements]}"
+    text = f"16 bytes of a row must be {unit} neighbouring elements; the shared layout has {[*units, *elements]}"
     _require(elements == (Iter(unit, 1, "m"),) and len(units) == 1, "unit", text)
     if form.bits == 128:
         return 0
@@ -354,7 +360,7 @@ def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
         if target.axis == "TCol":
             step, rest = divmod(along, 32)
             _require(rest == 0, "middle", f"{along} bits between instructions on TCol; must be a multiple of 32")
-            text = f"a stride of {target.stride} on TCol between instructions; must be positive"
+            text = f"the stride between instructions on TCol is {target.stride}; must be positive"
             _require(along >= 0, "middle", text)
         text = f"{down / 8:g} bytes between instructions in shared memory; must be a multiple of 16"
         _require(down % UNIT_BITS == 0, "middle", text)
@@ -363,18 +369,18 @@ def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
 
 
 def _check_reach(plan: CpPlan) -> None:
-    """Addresses that do not exist, and cells that two instructions would write."""
+    """Refuse addresses that do not exist, and cells that two instructions would write."""
     tiles = plan.tiles
     first = min(min(tile.smem_offset, tile.taddr_offset) for tile in tiles)
     _require(first >= 0, "reach", "the copy reaches before the start of a buffer")
-    text = f"the copy reads up to shared byte {plan.smem_bytes - 1}; a descriptor reaches {ADDRESS_MASK}"
+    text = f"the copy reads up to shared byte {plan.smem_bytes - 1}; a descriptor reaches only byte {ADDRESS_MASK}"
     _require(plan.smem_bytes <= ADDRESS_MASK + 1, "reach", text)
     # Every instruction writes the same pattern of lanes, moved by less than the distance of its lanes, and the same
-    # number of columns in each; so two of them meet where their first lanes are equal and their columns meet.
+    # number of columns in each; so two of them overlap if their first lanes are equal and their columns overlap.
     seen: set[tuple[int, int]] = set()
     for tile in tiles:
         for column in range(tile.column, tile.column + plan.form.columns):
             if (tile.lane, column) in seen:
-                text = f"two elements go to lane {tile.lane}, column {column}; each cell takes one"
+                text = f"two elements go to lane {tile.lane}, column {column}; each cell can hold only one"
                 raise _NoPlanError("overlap", text)
             seen.add((tile.lane, column))

@@ -6,7 +6,7 @@ with `mask` = swizzle_len bits from bit atom_len on. With per_element = log2(ele
 this is, in bytes, always the same function: bits [7, 7 + swizzle_len) are XORed onto bits [4, 4 + swizzle_len), which
 CuTe writes Sw<swizzle_len, 4, 3>.
 
-`swizzle_inner=False` is the mirrored function, x ^= (x & low mask) << atom_len; no descriptor of the hardware has it.
+`swizzle_inner=False` is the mirrored function, x ^= (x & low mask) << atom_len; no hardware descriptor supports it.
 
 This module also has the layouts that tensor cores read and write: operand tiles in shared memory are such layouts, and
 accumulators in tensor memory are tile layouts on TLane and TCol.
@@ -42,7 +42,7 @@ else:
 __all__ = ["ComposeLayout", "DATAPATHS", "mma_atom_layout", "mma_shared_layout", "tmem_datapath_layout"]
 
 MAX_BITS = 20
-"""Largest value of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
+"""The largest value of each of the three counts, so that places fit in 64 bits; the hardware uses at most 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class ComposeLayout:
         tile: the layout before the swizzle.
         swizzle_inner: False for the mirrored function.
     Raises:
-        LayoutError: a count is negative, the groups of bits overlap, or the tile has other axes than `m`.
+        LayoutError: a count is negative, the groups of bits overlap, or the tile has axes other than `m`.
 
     >>> from cute_py.tmem.tile_layout import S
     >>> ComposeLayout(3, 3, 3, S[8, 64]).apply((1, 0), (8, 64))    # row 1 of 128-byte rows starts in unit 1
@@ -147,7 +147,9 @@ def _atom_of(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> tuple[int, S
         raise LayoutError(f"{row.name} has {row.bits} bits; the number of elements in 16 bytes must be a power of two")
     mode = as_swizzle(swizzle) if isinstance(swizzle, str) else expect_integer(swizzle, "a swizzle mode")
     if not 0 <= mode <= SmemSwizzle.B128:
-        raise LayoutError(f"swizzle mode {int(mode)}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")
+        raise LayoutError(
+            f"the swizzle mode is {int(mode)}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)"
+        )
     mode = SmemSwizzle(mode)
     return (128 // row.bits).bit_length() - 1, mode, mode.row_bytes * 8 // row.bits
 
@@ -166,7 +168,7 @@ def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape:
     """A row-major (K-major) operand tile in shared memory: atoms below one another first, then side by side.
 
     Args:
-        shape: (..., rows, columns) in elements; leading extents are tiles one after another.
+        shape: (..., rows, columns) in elements; leading extents count tiles that follow each other.
     Raises:
         LayoutError: the columns are not a multiple of a row of the atom, or a swizzled tile's rows not a multiple of 8.
 
@@ -178,7 +180,7 @@ def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape:
     per_element, mode, width = _atom_of(dtype, swizzle)
     extents = expect_integers(shape, "shape")
     if len(extents) < 2 or min(extents) < 1:
-        raise LayoutError(f"shape {extents}; must be (..., rows, columns), each at least 1")
+        raise LayoutError(f"the shape is {extents}; must be (..., rows, columns), each at least 1")
     *lead, rows, columns = extents
     if columns % width:
         row = f"{mode.row_bytes} bytes, one row of the atom of swizzle mode {int(mode)}"

@@ -133,8 +133,7 @@ class TileLayout:
 
         Args:
             coord: a coordinate in `shape`, or a flat row-major index; `apply(6, 2)` is `apply((6, 2))`.
-            shape: extents to which the coordinate refers, also as `apply(coord, shape)`; by default those of the
-                shards.
+            shape: the extents of the coordinate, by default those of the shards; `apply(coord, shape)` works too.
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 
@@ -156,7 +155,7 @@ class TileLayout:
         name = axis_name(axis)
         start = self.offset.as_dict().get(name, 0)
         if abs(start) >= 1 << 62:
-            raise TmemError(f"an offset of {start} steps along {name}; must be below 2**62")
+            raise TmemError(f"the offset along {name} is {start}; must be below 2**62")
         return iters.walk(self.shard, name) + start
 
     def replica_positions(self, axis: Axis | str) -> NDArray[numpy.int64]:
@@ -218,7 +217,7 @@ class TileLayout:
             row, seps = iters.group(self.shard, extents)
         except LayoutError as error:
             facts = {"layout": self, "reason": error.headline}
-            raise LayoutError(f"the layout can not be grouped by shape {extents}", facts) from None
+            raise LayoutError(f"the layout can't be grouped by the shape {extents}", facts) from None
         return TileLayout(row, self.replica, self.offset), seps
 
     def group_many(self, shapes: Sequence[Sequence[int]]) -> tuple[TileLayout, tuple[tuple[int, ...], ...]]:
@@ -232,7 +231,7 @@ class TileLayout:
         wanted = [_shape(shape) for shape in shapes]
         sizes = [math.prod(shape) for shape in wanted]
         if len(set(sizes)) > 1:
-            raise LayoutError("group_many takes shapes of one size", {"sizes": sizes})
+            raise LayoutError("the shapes of group_many must have the same size", {"sizes": sizes})
         refinement = iters.refinement(wanted)
         if refinement is None:
             raise LayoutError("the boundaries of the shapes do not nest", {"shapes": wanted})
@@ -246,13 +245,13 @@ class TileLayout:
         The result is None if the region is not a layout, because it takes uneven parts of the steps of a shard.
 
         Raises:
-            LayoutError: the layout has no dimensions of these extents.
+            LayoutError: the layout can't be split into these dimensions.
             CoordinateError: the region leaves the shape or is empty.
         """
         extents = _shape(shape)
         ranges = as_ranges(region)
         if len(ranges) != len(extents):
-            raise CoordinateError(f"the region has {len(ranges)} ranges, the shape {len(extents)} dimensions")
+            raise CoordinateError(f"the region has {len(ranges)} ranges, but the shape has {len(extents)} dimensions")
         for dim, ((begin, end), extent) in enumerate(zip(ranges, extents, strict=True)):
             if not 0 <= begin < end <= extent:
                 raise CoordinateError(f"region[{dim}] = {begin}:{end}; must be within 0:{extent} and not empty")
@@ -268,7 +267,7 @@ class TileLayout:
         return TileLayout(shard, self.replica, offset)
 
     def permute_dims(self, perm: Sequence[int]) -> TileLayout:
-        """Shards in a new order: shard k of the result is shard `perm[k]` of this one.
+        """Reorder the shards: shard k of the result is shard `perm[k]` of this layout.
 
         Raises:
             LayoutError: `perm` is not a permutation of all shards.
@@ -278,10 +277,10 @@ class TileLayout:
     permute = permute_dims
 
     def permute_by_groups(self, seps: Sequence[int], perm: Sequence[int]) -> TileLayout:
-        """Runs of shards in a new order; run g is `shard[seps[g]:seps[g + 1]]`, as `group` returns them."""
+        """Reorder runs of shards; run g is `shard[seps[g]:seps[g + 1]]`, as `group` returns them."""
         edges, perm = expect_integers(seps, "seps", 0), expect_integers(perm, "perm")
         if (*edges[:1], *edges[-1:]) != (0, len(self.shard)) or list(edges) != sorted(edges):
-            raise LayoutError(f"seps = {given(edges)}; must rise from 0 to {len(self.shard)}, the number of shards")
+            raise LayoutError(f"seps = {given(edges)}; must ascend from 0 to {len(self.shard)}, the number of shards")
         parts = iters.split(self.shard, edges)
         if sorted(perm) != list(range(len(parts))):
             raise LayoutError(f"perm = {given(list(perm))}; must be a permutation of 0..{len(parts) - 1}")
@@ -294,7 +293,7 @@ class TileLayout:
             outer_shape, inner_shape: extents of the dimensions of `outer` and of this layout; the result has, in each
                 dimension, the outer part first.
         Raises:
-            LayoutError: one of the layouts has no such dimensions.
+            LayoutError: a layout can't be split into these dimensions.
         """
         return self._interleave(outer, outer_shape, inner_shape, self._spans())
 
@@ -313,7 +312,7 @@ class TileLayout:
         expect(outer, TileLayout, "the outer layout")
         shapes = _shape(outer_shape), _shape(inner_shape)
         if len(shapes[0]) != len(shapes[1]):
-            raise LayoutError(f"shapes {shapes[0]} and {shapes[1]}; must have the same rank")
+            raise LayoutError(f"the shapes are {shapes[0]} and {shapes[1]}; must have the same rank")
         try:
             parts = [runs(canonicalize(of.shard), shape) for of, shape in zip((outer, self), shapes, strict=True)]
         except LayoutError as error:
@@ -366,7 +365,7 @@ class TileLayout:
         count = expect_integer(count, "count", 1)
         *others, last = self.shard or (Iter(1, 0, "m"),)
         if last.extent % count or last.stride != 1 or any(it.stride % count for it in others):
-            raise LayoutError(f"the layout can not be packed into {count} elements", {"layout": self})
+            raise LayoutError(f"{count} elements of the layout can't be packed into one", {"layout": self})
         row = [Iter(it.extent, it.stride // count, it.axis) for it in others]
         return TileLayout([*row, Iter(last.extent // count, 1, last.axis)], self.replica, self.offset)
 
@@ -392,11 +391,11 @@ def _row(row: Iterable[Iter], what: str) -> Row:
         out = items_of(row, what)
     except CuteError:
         raise
-    except Exception:  # not an iterable, or one that fails
+    except Exception:  # not iterable, or the iterator raises
         raise InvalidTypeError(f"{what} must be a sequence of Iter, got {type(row).__name__} {given(row)}") from None
     for it in out:
         if not isinstance(it, Iter):
-            raise InvalidTypeError(f"a shard is an Iter, got {given(it)}; build layouts with S[...] and R[...]")
+            raise InvalidTypeError(f"a shard must be an Iter, got {given(it)}; build layouts with S[...] and R[...]")
         if it.extent < 1:
             raise LayoutError(f"extent {it.extent} in {it}; must be at least 1")
     check_magnitude(iters.iteration_count(out), f"the size of {what}")
@@ -448,14 +447,16 @@ def _index(
 def _build(spec: Spec) -> Row:
     extents, strides = (spec.start, spec.stop) if isinstance(spec, slice) else (spec, None)
     if isinstance(spec, slice) and spec.step is not None:
-        raise InvalidTypeError("a layout is written shape : strides; a second colon has no meaning")
+        raise InvalidTypeError("a layout must be shape : strides, with one colon")
     shape = [expect_integer(e, "an extent") for e in (extents if isinstance(extents, tuple | list) else (extents,))]
     if strides is None:
         steps = [AxisTerm(math.prod(shape[d + 1 :]), "m") for d in range(len(shape))]
     else:
         steps = [as_term(s) for s in (strides if isinstance(strides, tuple | list) else (strides,))]
     if len(steps) != len(shape):
-        raise LayoutError(f"{len(shape)} extents and {len(steps)} strides; one stride for each extent")
+        raise LayoutError(
+            f"the layout has {len(shape)} extents and {len(steps)} strides; must have one stride for each extent"
+        )
     return tuple(Iter(extent, term.value, term.axis) for extent, term in zip(shape, steps, strict=True))
 
 

@@ -79,11 +79,11 @@ SPELLINGS = {
 }
 
 REFUSED: dict[str, tuple[int, str]] = {
-    "": (0, "found nothing"),
+    "": (0, "found the end of the text"),
     "(4,8):(1,?)": (9, "stands for a number that is known only at run time;"),
     "?{div=4}": (0, "known only at run time"),
     "(4,8": (4, "expected ',' or ')'"),
-    "4:": (2, "found nothing"),
+    "4:": (2, "found the end of the text"),
     "(4,8):(1)": (0, "congruent"),
     "(4,-8):(1,2)": (0, "the shape has the size"),
     "1.5": (0, "is not an integer"),
@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[int, str]] = {
     "(4,8):(8,1) x": (12, "expected the end"),
     "Sw<3,4>": (0, "is not a number"),
     "Sw<3,4,1>": (0, "abs(SShift)"),
-    "4@": (2, "expected a mode number after @"),
+    "4@": (2, "expected the index of a mode after @"),
     "4:1 o 3": (7, "three parts"),
     "a.b": (0, "is not a number"),
     "f(1)": (0, "is not a number"),
@@ -194,7 +194,7 @@ def test_linear_combinations(text: str, value: ArithTuple) -> None:
     ("text", "words"),
     [
         ("1@0 + 3", "at position 6: expected a basis element"),
-        ("1@0 +", "expected a number, found nothing"),
+        ("1@0 +", "expected a number, found the end of the text"),
         ("1@0 + 1@0@0", "the coordinates have different profiles"),
         ("1@0" + " + 1@1" * 64, "more than 64 terms"),
     ],

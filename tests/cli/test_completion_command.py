@@ -114,7 +114,7 @@ def test_without_the_package_the_extra_is_named(
 
 def test_an_old_package_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "shtab", SimpleNamespace(SUPPORTED_SHELLS=["bash"]))
-    with pytest.raises(ImportError, match="this shtab writes no script for fish"):
+    with pytest.raises(ImportError, match="this version of shtab can't write a script for fish"):
         script(parser(), "fish")
 
 

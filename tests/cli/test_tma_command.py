@@ -53,7 +53,7 @@ def test_check_has_the_exit_status_of_its_finding(capsys: pytest.CaptureFixture[
         ([GMEM], "1 operand; must be GMEM SMEM or GMEM SMEM TILE"),
         (["box", GMEM], "1 operand; must be"),
         ([GMEM, SMEM, "(_128,_64)", "(_128,_64)"], "4 operands; must be"),
-        (["box", GMEM, SMEM, "--show", "ptx"], "two views are given: box and --show ptx"),
+        (["box", GMEM, SMEM, "--show", "ptx"], "--show ptx can't be used with the view box"),
     ],
 )
 def test_too_few_and_too_many_words(capsys: pytest.CaptureFixture[str], words: list[str], part: str) -> None:

@@ -52,7 +52,7 @@ REFUSED: list[Refusal] = [
     ("no thing", lambda: draw.draw(10**5000), InvalidTypeError, "there is no picture of int 0x31e2080103..."),
     ("huge pairs", lambda: draw.draw_tv(Layout((0, 10**9)), (4, 8)), InvalidValueError, "at most 1048576 pairs"),
     ("symbolic pairs", lambda: draw.draw_tv(Layout((4, 2), (N, 1)), (4, 8)),
-     InvalidTypeError, "has an unknown value: N"),
+     InvalidTypeError, "must be a known number, got N"),
     ("huge shape", lambda: draw.draw_tv(L, 10**5000), InvalidTypeError, "must be a shape of known sizes"),
     ("coordinates", lambda: draw.draw_im2col(WINDOW, 3), InvalidTypeError, "coords must be a sequence of integers"),  # type: ignore[arg-type]
     ("coordinate", lambda: draw.draw_im2col(WINDOW, (0, "x", 0, 0)), InvalidTypeError, "coords[1] must be an integer"),  # type: ignore[arg-type]

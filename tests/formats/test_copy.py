@@ -268,7 +268,7 @@ def _refusals() -> list[tuple[str, Any]]:
         ("overlap", lambda: cute.copy(x, x[::-1], rows=list(range(40)))),
         ("read-only", lambda: cute.copy(x, frozen)),
         ("the source of the copy is a Format, which has no data", lambda: cute.copy(formats.mxfp8(), x)),
-        ("has no cast", lambda: cute.copy(x.astype(np.complex64), formats.mxfp8())),
+        ("casts don't support complex64", lambda: cute.copy(x.astype(np.complex64), formats.mxfp8())),
         ("must be a numpy array", lambda: cute.copy([[1.0]], formats.mxfp8())),
         ("each at least 1", lambda: cute.copy(np.zeros((0, 4), np.float32), formats.mxfp8())),
         ("backend", lambda: cute.copy(x, formats.mxfp8(), backend="emulator")),

@@ -50,7 +50,7 @@ def _expected(form: Format, M: int, K: int) -> np.ndarray:
     return whole.T if turned else whole
 
 
-@each_of("begin", range(0, 2000, 200))
+@each_of("begin", range(0, 2000, 200), every=5)
 def test_random_formats_against_brute_force(begin: int) -> None:
     """2,000 random (format, M, K, order)."""
     for seed in range(begin, begin + 200):
@@ -100,7 +100,7 @@ def test_a_layout_is_an_order() -> None:
     x = np.float32(2.0) ** np.arange(4, dtype=np.float32)[:, None] * np.ones((4, 64), np.float32)
     plain = cute.copy(x, formats.mxfp8(scales="linear"))
     assert np.array_equal(cute.copy(x, form).scales.view(np.uint8), plain.scales.view(np.uint8).reshape(-1))
-    with pytest.raises(InvalidValueError, match="must hold"):
+    with pytest.raises(InvalidValueError, match="must cover"):
         form.scale_layout(5, 64)
     assert eval(repr(form), {"mxfp8": formats.mxfp8, "Layout": Layout, "Int": Int}) == form
 

@@ -119,7 +119,7 @@ def test_exponents_rounded_twice() -> None:
     match = best(other.scales, right.scales, (128, 512))
     assert str(match.order) == "32_4_4"
     assert not match.explains
-    assert "differ by one: this is the order, and the exponents were" in match.text
+    assert "differ by one, so this is the order, but the exponents were" in match.text
     amax = np.float32(448 * (1 + 2.0**-10))
     exact = formats.cast(np.array([amax / np.float32(448)]), "ue8m0", rounding="up")
     twice = formats.cast(formats.cast(np.array([amax / np.float32(448)]), "bf16"), "ue8m0", rounding="up")
@@ -221,7 +221,7 @@ def test_two_orders_that_explain_a_buffer_are_compared(shape: tuple[int, int], o
 def test_orders_that_explain_a_buffer_because_scales_repeat() -> None:
     grid = np.full((128, 16), 7, np.uint8)
     found = formats.identify(grid.reshape(-1), grid, (128, 512), orders=("linear", "32_4_4"))
-    assert str(found[0]).endswith("32_4_4 explains them too, with other indices, because scales repeat")
+    assert str(found[0]).endswith("32_4_4 also explains them, with other indices, because scales repeat")
 
 
 def test_one_order_that_explains_a_buffer_has_no_comparison() -> None:

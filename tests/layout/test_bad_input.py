@@ -174,7 +174,7 @@ REFUSED: list[Refusal] = [
     ("swizzle class", lambda: Swizzle(1, int), InvalidTypeError, "Swizzle base must be an integer"),
     ("factor", lambda: cute.upcast(L, np.array([1, 2])), InvalidTypeError, "the factor of a recast must be an integer"),
     ("profile", lambda: cute.filter_zeros(L, ((), ())), StaticAssertError, "Mismatched tuple_size"),
-    ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "steps does not know array"),
+    ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "steps can't explain array"),
     ("steps of nothing", lambda: cute.steps(cute.complement), InvalidTypeError, "complement needs operands"),
     ("type of offsets", lambda: cute.offsets(L, None, "4:1"), InvalidTypeError, "must be an integer type"),
     ("type of offsets, an old alias", lambda: cute.offsets(L, None, b"a"), InvalidTypeError, "must be an integer type"),

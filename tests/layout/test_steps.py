@@ -70,7 +70,7 @@ def test_steps_are_data() -> None:
         told[0].rule = "x"  # type: ignore[misc]
     with pytest.raises(TypeError):
         told[0].values["merged"] = 3  # type: ignore[index]
-    with pytest.raises(InvalidTypeError, match="steps does not know upcast"):
+    with pytest.raises(InvalidTypeError, match="steps can't explain upcast"):
         cute.steps(cute.upcast, Layout(4), 2)
 
 

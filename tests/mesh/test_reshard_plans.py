@@ -329,7 +329,7 @@ def test_rules_are_tried_in_order() -> None:
     assert one.placements("a.q.weight", 2) == (Shard(0),)
     with pytest.raises(InvalidValueError, match=r"^no placement matches 'b'$"):
         one.placements("b", 2)
-    with pytest.raises(InvalidValueError, match="'b' is Partial, but files hold sums, not summands"):
+    with pytest.raises(InvalidValueError, match="'b' is Partial, but files can hold only sums"):
         side((2,), "Partial()").placements("b", 2)
 
 
@@ -395,7 +395,7 @@ files = ["x", "/y"]
         ({"files": '["a", "b", "c", 4]'}, "[source] has 4 files for 4 devices; must have one path for each"),
         ({"files": "3"}, "[source] files"),
         ({"every": '"Shard(0)"'}, "[source] has 1 placement for '*'; must have 2, one for each mode of the mesh"),
-        ({"every": "3"}, "[source] placements of '*' = 3; must be texts"),
+        ({"every": "3"}, "[source] placements of '*' = 3; must be a string or a list of strings"),
     ],
 )
 def test_plans_that_are_refused(tmp_path: Path, changes: dict[str, str], text: str) -> None:

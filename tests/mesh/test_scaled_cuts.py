@@ -210,12 +210,12 @@ def test_cuts_of_every_device_are_listed() -> None:
         (
             distribute(64, 2, [Shard(0)]),
             formats.mxfp8(),
-            "the distribution has the shape (64,); must be of (M, K), made by distribute",
+            "the distribution has the shape (64,); must be (M, K), made by distribute",
         ),
         (
             distribute((0, 64), 2, [Shard(1)]),
             formats.mxfp8(),
-            "the distribution has the shape (0, 64); must be of (M, K)",
+            "the distribution has the shape (0, 64); must be (M, K)",
         ),
         (distribute((64, 64), 2, [Shard(0)]), formats.mxfp8(transposed=True), "must be row-major, in bytes or pairs"),
         (distribute((64, 64), 2, [Shard(0)]), formats.mxfp6(packing="dense"), "must be row-major, in bytes or pairs"),

@@ -222,7 +222,7 @@ def test_a_rank_with_another_plan_is_named_by_all() -> None:
         (found,) = one.diagnostics
         assert (found.rule, found.argument) == ("mesh-plan", "rank 2")
         assert found.message == (
-            "rank 2 has a different redistribution than rank 0: 16x16 over 3 devices: Shard(dim=0) -> "
+            "rank 2 has a different redistribution from rank 0's: 16x16 over 3 devices: Shard(dim=0) -> "
             "16x16 over 3 devices: BlockCyclic(dim=1, block=1), int32"
         )
 

@@ -52,7 +52,7 @@ def test_bad_tensors_are_refused_on_all_ranks() -> None:
     assert first == second
     assert "rank 1: sources[1] has elements of torch.float32; must be int32" in first[0][1]
     assert first[1] == ("InvalidValueError", first[1][1])
-    assert "rank 1: sources[1] has gaps or another order" in first[1][1]
+    assert "rank 1: sources[1] must be C-contiguous" in first[1][1]
     assert "rank 0: sources[0] must be a torch tensor, got ndarray" in first[2][1]
 
 

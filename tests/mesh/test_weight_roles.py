@@ -294,7 +294,7 @@ def test_names_and_dimensions_that_have_no_role() -> None:
         "other.weight": weight("other.weight", (8, 8), ROWS),
         "mlp.fc1.weight": weight("mlp.fc1.weight", (4, 8, 8), ROWS),
     }
-    assert said(weights, "other.weight").not_judged == ["placement by name: no role has it"]
+    assert said(weights, "other.weight").not_judged == ["placement by name: no role has this name"]
     three = said(weights, "mlp.fc1.weight")
     assert three.not_judged == ["placement by name: 3 dimensions; its role has 2"]
     assert three.judged == [] and three.warnings == []
@@ -340,7 +340,7 @@ def test_a_fused_weight_is_offered_its_numbers() -> None:
     (only,) = said(fused_model(fused(QUERY, KEY, KEY, ROWS)), "qkv").warnings
     assert only.fixes == (
         FUSED,
-        "SectionedShard(0, (160, 32, 32)), if no ranks share KV heads",
+        "SectionedShard(0, (160, 32, 32)), if ranks do not share KV heads",
     )
     assert "its shape does not decide; its name is that of a fused-qkv weight (qkv_proj); usual: " in only.message
     for rows in (QUERY, QUERY + 3):  # no rest, and one that is no two sections

@@ -97,7 +97,7 @@ expected thread exec_scope, got warp
 compat = 'newest'; must be one of 'reference', 'tvm-0.27'
   copy  : A_smem[0:32, 0:16] -> tmem[0:32, 0:16]
   and 2 : cta_group = 3; must be 1 or 2
-  and 3 : a planned copy does not decompress; issue tcgen05.cp with a format by hand""",
+  and 3 : copy_async does not plan copies that decompress; issue tcgen05.cp with a format by hand""",
     ),
     (
         lambda: copy_async(tmem(DEMO).whole(), SMEM.whole(), shape="128x256b"),
@@ -128,10 +128,10 @@ the copy writes up to column 515; the allocation has columns 0..511
         """\
 no tcgen05.cp form fits the two layouts
   copy                  : B_smem[0:64, 0:32] -> tmem[0:64, 0:32]
-  128x256b              : the rows of 128x256b are written to lanes [128 : 1 @ TLane]; the layout has \
+  128x256b              : 128x256b writes its rows to lanes [128 : 1 @ TLane]; the layout has \
 [4 : 32 @ TLane, 16 : 1 @ TLane, 2 : 16 @ TCol]
   4x256b                : 1024 bytes from row to row; must be 16, 32, 64 or 128
-  128x128b              : the rows of 128x128b are written to lanes [128 : 1 @ TLane]; the layout has \
+  128x128b              : 128x128b writes its rows to lanes [128 : 1 @ TLane]; the layout has \
 [4 : 32 @ TLane, 16 : 1 @ TLane, 2 : 16 @ TCol]
   64x128b.warpx2::02_13 : the tensor-memory layout has replicas []; must be [2 : 64 @ TLane]
   64x128b.warpx2::01_23 : the tensor-memory layout has replicas []; must be [2 : 32 @ TLane]
@@ -161,14 +161,14 @@ the tile has no canonical layout, so no matrix descriptor describes it
     (
         lambda: S[(6, 4) : (8, 1)].group((4, 6)),
         """\
-the layout can not be grouped by shape (4, 6)
+the layout can't be grouped by the shape (4, 6)
   layout : S[(6, 4) : (8, 1)]
   reason : iter 1 of extent 4 does not split at a boundary of dimension 0 (extent 4)""",
     ),
     (
         lambda: to_cute(S[(8, 4) : (1 @ TLane, 1 @ TCol)]),
         """\
-axis TLane does not exist in CuTe layouts
+CuTe layouts have no axis TLane
   layout : S[(8, 4) : (1 @ TLane, 1 @ TCol)]
   hint   : pass dtype= for a tensor-memory layout""",
     ),

@@ -48,7 +48,7 @@ NO_TYPE = to_dsl(TILED).replace("f16", "q16")
 @each_of(
     ("read", "text", "mark", "headline"),
     [
-        (parse, "(1@x)", "x", "expected a mode number after @"),
+        (parse, "(1@x)", "x", "expected the index of a mode after @"),
         (parse, "tensor<(4,8):(1,4)", "", "expected '>'"),
         (parse, "Max()", "Max", "Max needs at least one operand"),
         (parse, "E<>+1@0", "+", "expected the end of the text"),
@@ -146,7 +146,7 @@ def test_encodings_leave_out_what_triton_leaves_out(text: str) -> None:
     assert str(parse_triton_encoding(text)) == text
 
 
-@pytest.mark.parametrize(("lanes", "last"), [(8, "dimension 1"), (4, "16 threads a warp; a warp of")])
+@pytest.mark.parametrize(("lanes", "last"), [(8, "dimension 1"), (4, "16 threads per warp; a warp of an")])
 def test_a_warp_of_another_size_is_a_fact(lanes: int, last: str) -> None:
     assert BlockedEncoding((1, 4), (4, lanes), (2, 1), (1, 0)).facts()[-1].startswith(last)
 
@@ -181,7 +181,7 @@ def test_one_shared_memory_is_a_layout_and_several_are_none() -> None:
 
     assert made(()).to_layout() == static(Layout((4,)))
     with pytest.raises(
-        LayoutError, match="CuTe can express the shared memory of only one block, but this layout has several blocks"
+        LayoutError, match="CuTe can express the shared memory of one block, but this layout has several blocks"
     ):
         made(((4,),)).to_layout()
 

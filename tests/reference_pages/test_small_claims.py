@@ -128,7 +128,7 @@ def test_no_instruction_takes_the_token() -> None:
 
 def test_elements_of_64_bits_are_refused() -> None:
     tmem, smem = buffers(src="float64", dst="float64")
-    with pytest.raises(TmemError, match="elements of 64 bits; must be 4, 8, 16 or 32"):
+    with pytest.raises(TmemError, match="an element has 64 bits; must have 4, 8, 16 or 32"):
         copy_async(tmem[0:32, 0:16], smem[0:32, 0:16], cta_group=1)
 
 

@@ -47,9 +47,11 @@ REFUSED: list[Refusal] = [
     ("plan", lambda: tmem.run(4, DONE.tmem, 0, np.zeros(4096, np.uint8), 0), InvalidTypeError, "the plan of a copy"),
     ("address", lambda: tmem.run(PLAN, tmem.TensorMemory(), 0, SMEM, "0"), InvalidTypeError, "address"),
     ("memory", lambda: tmem.read_back(2, 0, 4), InvalidTypeError, "tensor memory must be a TensorMemory"),
-    ("columns", lambda: tmem.read_back(tmem.TensorMemory(), 0, 2**40), TmemError, "tensor memory has 512"),
+    ("columns", lambda: tmem.read_back(tmem.TensorMemory(), 0, 2**40), TmemError,
+     "within 0..512, the columns of tensor memory"),
     ("no columns", lambda: tmem.alloc_columns(0), TmemError, "0 columns are needed; must be 1 to 512, the columns"),
-    ("negative columns", lambda: tmem.read_back(tmem.TensorMemory(), 0, -1), TmemError, "tensor memory has 512"),
+    ("negative columns", lambda: tmem.read_back(tmem.TensorMemory(), 0, -1), TmemError,
+     "within 0..512, the columns of tensor memory"),
     ("pair", lambda: tmem.run_pair(1, (), 0, (), 0), InvalidTypeError, "a copy must be a CopyAsync"),
     ("side", lambda: tmem.expected_tmem(5, 5, 8, 0), InvalidTypeError, "the shared side must be a Side"),
     ("to CuTe", lambda: tmem.to_cute(2), InvalidTypeError, "a TileLayout or a ComposeLayout, got int 2"),
@@ -95,16 +97,16 @@ REFUSED: list[Refusal] = [
     ("view", lambda: tmem.S2TDescriptorView(8), InvalidTypeError, "S2TDescriptorView.plan must be a CpPlan"),
     ("view address", lambda: tmem.S2TDescriptorView(PLAN, 8), TmemError, "must be a multiple of 16"),
     ("view of none", lambda: tmem.get_copy_s2t_smem_desc(None), InvalidTypeError, "must be a CpPlan"),
-    ("instruction", lambda: VIEW[5], CoordinateError, "instruction 5; the copy has 1"),
-    ("no instruction", lambda: VIEW["0"], InvalidTypeError, "the number of an instruction"),
+    ("instruction", lambda: VIEW[5], CoordinateError, "instruction 5 does not exist; the copy has 1"),
+    ("no instruction", lambda: VIEW["0"], InvalidTypeError, "the index of an instruction"),
     ("operand block", lambda: OPERAND.descriptor(0, 99), InvalidValueError, "block = 99; must be 0 to 3"),
     ("kind", lambda: find_smem_operand(ONE, "int8", kind=Unprintable()), InvalidTypeError, "kind must be a"),
     ("major", lambda: find_smem_operand(ONE, "int8", major=0), InvalidTypeError, "major must be a Major"),
     ("swizzle", lambda: find_smem_operand(ONE, "int8", swizzle=[]), TmemError, "swizzle = []; must be 0"),
     ("plan record", lambda: tmem.CpPlan(*[None] * 9), InvalidTypeError, "CpPlan.form must be a CpForm"),
-    ("loops", lambda: loops(2**30, 2**30), TmemError, "instructions; must be within 1..2048"),
-    ("no loop", lambda: loops(0), TmemError, "a copy of 0 instructions"),
-    ("form record", lambda: tmem.CpForm("a", "", 4, 128, (), ()), TmemError, "must be rows of 128 or 256 bits"),
+    ("loops", lambda: loops(2**30, 2**30), TmemError, "instructions; must have 1..2048"),
+    ("no loop", lambda: loops(0), TmemError, "the copy has 0 instructions"),
+    ("form record", lambda: tmem.CpForm("a", "", 4, 128, (), ()), TmemError, "must have rows of 128 or 256 bits"),
     ("iter", lambda: tmem.Iter("4", 1, "m"), InvalidTypeError, "Iter.extent must be an int"),
     ("request record", lambda: tmem.CopyRequest(1, 2), InvalidTypeError, "CopyRequest.dst must be a BufferRegion"),
     ("setting", lambda: tmem.copy_async(DONE.copy.dst, DONE.copy.src, way=1), InvalidTypeError, "has no setting way"),
@@ -120,7 +122,7 @@ REFUSED: list[Refusal] = [
     ("version", lambda: tmem.why_not_instruction("tcgen05.wait::ld;", "sm_100a", 8), InvalidTypeError, "two integers"),
     ("axes", lambda: TILE.places("m"), InvalidTypeError, "axes must be a sequence of names"),
     ("pack", lambda: TILE.pack(0), InvalidValueError, "count = 0; must be at least 1"),
-    ("runs", lambda: TILE.permute_by_groups((0, 5), (0,)), LayoutError, "must rise from 0 to 2"),
+    ("runs", lambda: TILE.permute_by_groups((0, 5), (0,)), LayoutError, "must ascend from 0 to 2"),
     ("tile", lambda: TILE.tile(None, (1,), (1,)), InvalidTypeError, "the outer layout must be a TileLayout"),
     ("region", lambda: TILE.slice((32, 16), (0, 1)), InvalidTypeError, "region[0] must be a sequence"),
     ("coordinate", lambda: TILE.apply(None), InvalidTypeError, "the coordinate must be a sequence of integers"),
@@ -139,7 +141,7 @@ def test_a_copy_of_more_instructions_than_cells_is_refused_at_once() -> None:
     smem = tmem.Buffer("A", (32, 2**30), "uint8", "shared", tmem.S[(32, 2**26, 16) : (16, 512, 1)])
     lanes = tmem.S[(32, 2**30) : (1 @ tmem.TLane, 1 @ tmem.TCol)] + tmem.R[4 : 32 @ tmem.TLane]
     target = tmem.Buffer("B", (32, 2**30), "uint8", "tmem", lanes, tmem.TmemAllocation(32))
-    assert_refused(lambda: tmem.copy_async(target, smem), TmemError, "tensor memory holds at most 2048")
+    assert_refused(lambda: tmem.copy_async(target, smem), TmemError, "must have at most 2048, which fill tensor memory")
 
 
 def test_numbers_of_numpy_are_plain_numbers() -> None:

@@ -66,7 +66,7 @@ def test_the_plan_of_the_reference_page() -> None:
             {"layout": S[(32, 16) : (1 @ TLane, 1 @ TCol)] + R[2 : 64 @ TLane]},
             "requires R[4:32@TLane] on tmem, got [2 : 64 @ TLane]",
         ),
-        ({"dst": "float16"}, "uint8 has 8 bits, float16 has 16; a copy does not convert"),
+        ({"dst": "float16"}, "uint8 has 8 bits, but float16 has 16; copy_async does not convert types"),
     ],
 )
 def test_predicates(changes: dict[str, Any], words: str) -> None:
@@ -89,12 +89,12 @@ def test_one_thread_issues(scope: str) -> None:
     [
         ({"cta_group": 3}, "cta_group = 3; must be 1 or 2"),
         ({"compat": "tvm-0.26"}, "compat = 'tvm-0.26'"),
-        ({"decompress": "b4x16_p64"}, "does not decompress"),
+        ({"decompress": "b4x16_p64"}, "copies that decompress"),
         ({"shape": "96x128b", "compat": "tvm-0.27"}, "unknown tcgen05.cp shape '96x128b'"),
         ({"shape": "64x128b", "compat": "tvm-0.27"}, "has two multicasts"),
         ({"shape": "128x256b", "multicast": "warpx4", "compat": "tvm-0.27"}, "does not fit tcgen05.cp shape"),
         ({"shape": "128x256b"}, "compat = 'reference' plans only 32x128b.warpx4"),
-        ({"multicast": "warpx2::02_13"}, "no form has the multicast"),
+        ({"multicast": "warpx2::02_13"}, "no form supports the multicast"),
     ],
 )
 def test_settings(settings: dict[str, Any], words: str) -> None:

@@ -35,7 +35,7 @@ def test_the_upper_half_of_a_slab() -> None:
         (lambda: mma_shared_layout("uint8", 3, (64, 64)), "columns = 64; must be a multiple of 128"),
         (lambda: mma_shared_layout("bfloat16", 1, (12, 16)), "rows = 12; must be a multiple of 8"),
         (lambda: mma_shared_layout("bfloat16", 0, (64,)), r"must be \(..., rows, columns\)"),
-        (lambda: mma_shared_layout("bfloat16", 4, (8, 64)), "swizzle mode 4"),
+        (lambda: mma_shared_layout("bfloat16", 4, (8, 64)), "swizzle mode is 4"),
         (lambda: mma_shared_layout("float6_e2m3fn", 0, (8, 64)), "6 bits"),
         (lambda: tmem_datapath_layout("H", 128, 16), "unknown data path 'H'"),
         (lambda: tmem_datapath_layout("D", 64, 16), "rows = 64; must be 128"),

@@ -159,7 +159,7 @@ def test_a_region_that_leaves_its_buffer_is_a_refusal() -> None:
         assert found.rule == "region"
     found = plan_form(WARPX4, Side(smem.layout, (16, 16), [(0, 16), (0, 16)]), tmem, 8)
     assert isinstance(found, Refusal)
-    assert found.text.startswith("the shared region: the layout can not be grouped by shape (16, 16)")
+    assert found.text.startswith("the shared region: the layout can't be grouped by the shape (16, 16)")
 
 
 def test_rows_eight_apart_at_whole_units() -> None:

@@ -1,4 +1,5 @@
-"""`cute-py convert`: weights of a checkpoint into a block-scaled format, into another one, or back to plain numbers."""
+"""`cute-py convert`: convert weights of a checkpoint to a block-scaled format, to another one, or back to plain
+numbers."""
 
 from __future__ import annotations
 
@@ -62,14 +63,14 @@ def register(command: argparse.ArgumentParser) -> None:
         "--requantize", action="store_true", help="dequantise weights of another format, then quantise them again"
     )
     command.add_argument(
-        "--device", choices=DEVICES, default="host", help="where blocks are scaled and rounded; default: host"
+        "--device", choices=DEVICES, default="host", help="device that scales and rounds blocks; default: host"
     )
     command.add_argument("--force", action="store_true", help="replace existing files in DIR")
     json_option(command, _convert)
 
 
 def _format(options: argparse.Namespace) -> Any:
-    """The format, or the type, of --to and --scales, in the order of scales that the convention stores."""
+    """The format or type for --to and --scales, with the order of scales that the convention stores."""
     from cute_py.dtypes import as_dtype
     from cute_py.formats.format import parse_format
 
@@ -129,6 +130,6 @@ def _convert(options: argparse.Namespace) -> int:
 
     kinds = Counter(one.work for one in done.tensors)
     words = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-    again = f"; {counted(done.resumed, 'tensor')} of an earlier run" if done.resumed else ""
+    again = f"; {counted(done.resumed, 'tensor')} from an earlier run" if done.resumed else ""
     report(options, data, lambda: f"{done}\n{words}, in {counted(len(done.files), 'file')}{again}")
     return 0

@@ -12,7 +12,7 @@ from cute_py.cli.arguments import json_option, report
 from cute_py.errors import FileFormatError
 
 NAME: Final = "cute-py"
-"""Name of the folder, and of the skill."""
+"""The name of the folder and of the skill."""
 
 
 def register(command: argparse.ArgumentParser) -> None:
@@ -28,8 +28,8 @@ def register(command: argparse.ArgumentParser) -> None:
 
 
 def skill_files() -> dict[str, bytes]:
-    """The content of each file, by its name in the folder. Programs are kept as texts, because they are not modules of
-    this package."""
+    """The content of each file, by its name in the folder. Programs are stored as strings, because they are not modules
+    of this package."""
     root = files("cute_py.cli.files") / "skill"
     found = {"SKILL.md": (root / "SKILL.md").read_bytes()}
     for one in sorted((root / "examples").iterdir(), key=lambda path: path.name):

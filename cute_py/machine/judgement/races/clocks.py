@@ -229,6 +229,7 @@ class Clocks:
         if self.far is None:
             if self.far_given_up or len(clock) * self.m.count // LANES > MAX_FAR:
                 self.far_given_up = True
+                self.m.totals.unjudged["races between clusters, because so many warps run together"] = None
                 return
             self.far = np.zeros((self.m.count // LANES, len(clock)), np.int32)
         self.far[f.warps] = np.maximum(self.far[f.warps], clock)

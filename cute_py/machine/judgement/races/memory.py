@@ -88,6 +88,8 @@ class MemoryJudge(Observer):
         granules = (len(m.shared) >> SHARED_SHIFT) + 1
         slots = max(1, min(self.clocks.per_cta, MAX_SLOTS // granules))
         self.shared = Shadow.of(len(m.shared), SHARED_SHIFT, slots) if granules <= MAX_SHADOW else None
+        if self.shared is None:
+            self._leave_out(m.shared)
         self.held = [m.shared, m.local]
         """Arrays whose keys are in `known`; local memory is replaced as it grows, and is not judged."""
         self.known[id(m.shared)] = self.shared
@@ -107,7 +109,13 @@ class MemoryJudge(Observer):
             self.held.append(array)  # its key stays its own
             small = array is not self.m.local and len(array) >> GLOBAL_SHIFT <= MAX_SHADOW
             self.known[key] = Shadow.of(len(array), GLOBAL_SHIFT, GLOBAL_SLOTS) if small else None
+            if not small and array is not self.m.local:
+                self._leave_out(array)
         return self.known[key]
+
+    def _leave_out(self, array: Array) -> None:
+        """Note that races in an array are not judged."""
+        self.m.totals.unjudged[f"races in a memory of {len(array)} bytes, which is too large to follow"] = None
 
     def _shadow(self, array: Array, nbytes: int) -> Shadow | None:
         """The shadow of an array, with granules of at most `nbytes` bytes; None: it is not judged."""
@@ -119,6 +127,7 @@ class MemoryJudge(Observer):
             if shadow is self.shared:
                 self.shared = None
             self.known[id(array)] = None
+            self._leave_out(array)
             return None
         shadow.refine(shift)
         return shadow
