@@ -17,16 +17,17 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, SmemSwizzle, swizzled
 from cute_py.errors import InvalidValueError, TmemError
 from cute_py.layout import Layout, offsets, static
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[Any]
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 def bytes_at(memory: Array, addresses: Array, width: int, what: str) -> Array:
