@@ -155,9 +155,13 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     )
     top.add_argument("--version", action="version", version=f"cute-py {cute_py.__version__}")
     choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    unused = OneLineParser(add_help=False)  # argparse takes a third of a millisecond for a parser
     for name, what in COMMANDS.items():
-        command = choices.add_parser(name, help=what)
-        if name in commands:
+        if name not in commands:
+            choices._choices_actions.append(choices._ChoicesPseudoAction(name, [], what))
+            choices._name_parser_map[name] = unused
+        else:
+            command = choices.add_parser(name, help=what)
             folder = "cute_py.cli.files" if name in IN_FILES else "cute_py.cli"
             importlib.import_module(f"{folder}.{name}_command").register(command)
     return top

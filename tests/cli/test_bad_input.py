@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -241,14 +242,19 @@ def test_requests_that_are_none(
     refused(capsys, "desc", "encode", "--request", "-")
 
 
+@pytest.fixture(scope="module")
+def request_of_map() -> Any:
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        main(["desc", "encode", *MAP, "--json"])
+    return json.loads(printed.getvalue())["request"]
+
+
 @pytest.mark.parametrize("value", [None, "zz", 1.5, True, {"a": 1}, [1, "a"], [[1]], float("inf")], ids=repr)
 @pytest.mark.parametrize("name", ["kind", "global_address", "global_dim", "global_strides", "box_dim", "swizzle"])
 def test_requests_with_wrong_types(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, value: Any
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, value: Any, request_of_map: Any
 ) -> None:
-    main(["desc", "encode", *MAP, "--json"])
-    request = json.loads(capsys.readouterr().out)["request"]
-    stdin(monkeypatch, json.dumps(request | {name: value}).encode())
+    stdin(monkeypatch, json.dumps(request_of_map | {name: value}).encode())
     refused(capsys, "desc", "encode", "--request", "-")
 
 
@@ -285,7 +291,7 @@ def test_output_that_goes_nowhere(redirection: str, status: int | None) -> None:
     ("words", "said"),
     [
         (["print", "(4,8):(8,1)"], False),
-        (["explain", "UNKNOWN", "--json"], True),
+        (["print", "(4,8", "--json"], True),
         (["print", "(4,8):(8,1)", "--jsn", "--json"], False),
     ],
     ids=["answer", "refusal", "usage"],
@@ -301,7 +307,7 @@ def test_a_reader_that_went_away_is_status_141(words: list[str], said: bool) -> 
         os.close(writer)
     assert done.returncode == 141
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
-    assert ("no explanation of str 'UNKNOWN'" in done.stderr) == said
+    assert ("expected ',' or ')'" in done.stderr) == said
 
 
 def test_a_file_that_fails_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:

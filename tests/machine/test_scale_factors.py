@@ -92,8 +92,12 @@ def narrow() -> dict[str, Any]:
     return with_maps(ROW, fewer | {at: {"global_dim": [256, 4, 1, 1]} for at in SFB_MAP})
 
 
-def test_all_products_with_exchanged_factors_of_another_extent() -> None:
+@pytest.mark.slow
+def test_a_sound_kernel_of_another_extent() -> None:
     assert judged(narrow()) == []
+
+
+def test_all_products_with_exchanged_factors_of_another_extent() -> None:
     exchanged = changed(ROW["ptx"], -1, r"\1\2\3[\5], [\4], p;")
     (found,) = judged({**narrow(), "ptx": exchanged})
     assert found.facts["cause"] == "exchanged"
