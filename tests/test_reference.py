@@ -115,6 +115,24 @@ def test_every_parameter_has_a_row_of_its_own() -> None:
     assert split.endswith("    Raises:\n        KeyError: rows, scales: both.\n")
 
 
+ERRORS = """Read it.
+
+    Raises:
+        FileFormatError: the file
+            can't be read; LayoutError: no shape. InvalidTypeError, InvalidValueError: another argument.
+    """
+
+
+def test_every_error_has_a_row_of_its_own() -> None:
+    """The docstrings have no blank line above Raises, which griffe needs; other lines than errors stay text."""
+    pytest.importorskip("griffe")
+    rows = loaded("griffe_doctests").errors_in_rows(ERRORS)
+    assert "\n    Raises:\n        FileFormatError: the file can't be read\n        LayoutError: no shape.\n" in rows
+    assert "\n        InvalidTypeError, InvalidValueError: another argument.\n" in rows
+    prose = "    Raises:\n        the errors of `encode`.\n"
+    assert loaded("griffe_doctests").errors_in_rows(prose) == prose
+
+
 @pytest.mark.skipif(not SITE.is_dir(), reason="no site was built: SITE names no folder")
 @pytest.mark.parametrize("page", sorted(page.stem for page in (ROOT / "docs" / "reference").glob("*.md")))
 def test_the_site_has_the_entries(page: str) -> None:
