@@ -65,7 +65,7 @@ def test_the_formula_gives_the_element(tile: int, tiles: int, first: int) -> Non
         (Layout((Int(64), 2), (E(1), Int(80) * E(1))), "covers 64 there, so a step skips 16"),
         (Layout((Int(64), 2), (E(1), Int(48) * E(1))), "covers 64 there, so blocks overlap by 16"),
         (Layout((4, 2, 3), (E(0), 4 * E(0), 8 * E(0))), "mode 0 (4 x _1@0) and mode 1 (2 x 4@0) cover 8 there"),
-        (Layout((4,), (3 * E(0),)), "only one in 3 is reached"),
+        (Layout((4,), (3 * E(0),)), "only one position in 3 is reached"),
         (Layout((4,), (-2 * E(0),)), "a step takes 2 from coordinate mode 0"),
         (Layout((4,), (Int(0) * E(0),)), "a step moves nowhere"),
         (Layout((Int(1),), (E(0),)), "a single index, so it never moves"),
@@ -92,7 +92,7 @@ def test_integers() -> None:
 def test_a_swizzle_is_named() -> None:
     layout = ComposedLayout(Swizzle(2, 0, 3), Int(0), Layout((8, 8), (8, 1)))
     out = explain(make_tensor(counting_iterator(0), layout))
-    assert "Sw<2,0,3> comes after the strides: it gets _0 + their sum, and gives the offset." in out
+    assert "Sw<2,0,3> is applied after the strides: it takes _0 + their sum, and returns the offset." in out
     assert "one step in mode 0 : (1,0) -> 9" in out
 
 
@@ -143,7 +143,7 @@ def test_an_integer_layout_says_what_it_covers() -> None:
     assert "32 elements share 8 offsets" in text
     assert "7 offsets between them are not used" in text
     text = explain(Layout((4, 8)))
-    assert "every element has its own offset" in text
+    assert "each element has a different offset" in text
     assert "no gaps" in text
     assert "last" in text.splitlines()[-1]
     assert text.splitlines()[-1].endswith("-> 31")

@@ -90,9 +90,8 @@ def run(options: argparse.Namespace) -> int:
     only_one(*options.texts, options.smem, options.tile)
     texts = [text_of(text) for text in options.texts]
     options.smem, options.tile = (None if t is None else text_of(t) for t in (options.smem, options.tile))
-    if (
-        options.smem is None and options.what in OF_ATOM and 2 <= len(texts) <= 3
-    ):  # in the form that `cute-py tma` takes
+    # The form that `cute-py tma` takes: GMEM SMEM [TILE].
+    if options.smem is None and options.what in OF_ATOM and 2 <= len(texts) <= 3:
         options.smem, options.tile = [*texts[1:], options.tile][:2]
         texts = texts[:1]
     if options.html and not texts and options.what is None and options.smem is None:

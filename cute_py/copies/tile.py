@@ -326,8 +326,8 @@ def _overlapped(issued: float, wavefronts: float) -> float:
 def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, ends: bool) -> float:
     """Cycles in which the instructions of a tile are issued.
 
-    lookup: of each row. more: for each unit of a vector of the destination. ends: words at both ends of a row of the
-    destination are moved by the element.
+    lookup: of each row. more: for each unit of a vector of the destination. ends: the elements outside whole words at
+    both ends of a row of the destination have a thread each.
     """
     element, per = shape.element, shape.vectors[1] // unit
     (held, across), (rows, along) = shape.whole
@@ -340,7 +340,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, end
         taken = per * (1 + {1: 0.75, 2: 0.5}.get(unit, 0) + more) + 4
     stores = groups * (26 + lookup + taken)
     if ends:
-        stores += min(groups, 2 * rows) * 6 * per
+        stores += 2.5 * rows * per
     return (loads + stores) / 4
 
 

@@ -25,12 +25,13 @@ _HOW: Final = {"value": "registers", "smem_desc": "shared memory, through a desc
 
 
 def atom_of(name: str, dtype: DTypeLike | None = None) -> MmaAtom | CopyAtom:
-    """The MMA or copy atom of a name; of a template without arguments, that of typical ones.
+    """The MMA or copy atom with a name; a template without arguments gets typical ones.
 
     Args:
-        dtype: of a copy's values; None counts bits.
+        dtype: the type of a copy's values; None counts bits.
     Raises:
-        InvalidValueError: no such operation, with the nearest names; StaticAssertError: arguments that C++ refuses.
+        InvalidValueError: no such operation; the error lists the nearest names. StaticAssertError: C++ refuses the
+            arguments.
 
     >>> atom_of("SM75_U32x4_LDSM_N", "half").num_val_dst, atom_of("SM80_16x8x8_F16F16F16F16_TN").arch
     (8, 'sm80')
@@ -71,7 +72,7 @@ def atom_text(thing: Any) -> str:
 
 
 def is_atom(thing: object) -> bool:
-    """Whether `atom_text` takes it."""
+    """Whether `atom_text` accepts it."""
     return isinstance(thing, (MmaAtom, CopyAtom, TiledMma, TiledCopy, ThrMma, ThrCopy))
 
 
@@ -85,7 +86,7 @@ def _named(element: ElementType | None) -> str:
 
 
 def _operand_rows(atom: MmaAtom) -> dict[str, object]:
-    """Operand -> type, where it is, how many registers."""
+    """Operand -> type, memory, number of registers."""
     rows: dict[str, object] = {}
     for name in OPERANDS:
         if name not in atom.types or name not in atom.registers:
@@ -101,7 +102,7 @@ def _operand_rows(atom: MmaAtom) -> dict[str, object]:
 
 
 def _holding(layout: Layout, extents: tuple[int, int], operand: str) -> list[str]:
-    """`thread 1  C(0,2) C(0,3) ...` of the first threads."""
+    """Lines such as `thread 1 C(0,2) C(0,3) ...` for the first threads."""
     threads, values = int(size(layout[0])), int(size(layout[1]))
     lines = []
     for thread in range(min(SHOWN_THREADS, threads)):
@@ -182,7 +183,7 @@ def _tiled_mma(mma: TiledMma) -> str:
 
 
 def _instructions(mma: TiledMma, of_a_thread: bool = False) -> int:
-    """How many MMAs the tile takes, or each thread's part of them."""
+    """How many MMAs the tile takes, or how many each thread executes."""
     count = 1
     for mode in range(3):
         atoms = int(size(mma.thr_layout_vmnk[mode + 1])) if of_a_thread else 1
@@ -213,7 +214,7 @@ def _copy_atom(atom: CopyAtom) -> str:
         "Registers",
         *_rows({x: f"{count} of {kind}" if count else "none" for x, (count, kind) in traits.registers.items()}),
         "",
-        "Thread-value layouts, (thread, value) -> number of the value",
+        "Thread-value layouts, (thread, value) -> index of the value",
         *_rows({"source": atom.layout_src_TV, "destination": atom.layout_dst_TV, "reference": atom.layout_ref_TV}),
     ]
     if atom.layout_src_TV != atom.layout_dst_TV:

@@ -2,8 +2,8 @@
 compiles.
 
 nvcc, g++ and clang print types; here they become the layouts that CuTe prints. If the output contains the operation and
-its operands, explain runs the operation on them, so the answer has the actual numbers; it tries changes in the same
-way.
+its operands, explain runs the operation on them, so that the answer shows the actual numbers. It tries changes in the
+same way.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _tree(call: _Call, name: str) -> Parsed | None:
 
 
 def _numbers(tree: Parsed | None) -> tuple[int, ...]:
-    """The sizes of a flat tuple; of one that is no such tuple none."""
+    """The sizes of a flat tuple; empty for another tree."""
     items = tree if isinstance(tree, tuple) else (tree,)
     return tuple(int(item) for item in items if isinstance(item, int)) if all(isinstance(i, int) for i in items) else ()
 
@@ -146,7 +146,7 @@ def _sized(sizes: Sequence[int]) -> str:
 
 
 Outcome: TypeAlias = "tuple[list[str], list[str]]"
-"""Lines on the operands and the problem; changes that work."""
+"""Lines about the operands and the problem; changes that work."""
 
 
 def _refusal(make: Callable[[], _Made]) -> str:
@@ -189,7 +189,7 @@ def _run_tile_to_shape(call: _Call) -> Outcome | None:
     lines = [f"tile_to_shape({block}, {_sized(wanted)})"]
     for i, (have, want) in enumerate(zip(sizes, wanted, strict=False)):
         if have and want % have:
-            lines.append(f"mode {i}: the block has {have}, the target {want}: {have} does not divide {want}")
+            lines.append(f"mode {i}: the block has {have}, the target {want}; {have} does not divide {want}")
     fitted = tuple(math.gcd(have, want) for have, want in zip(sizes, wanted, strict=False))
     grown = tuple(-(-want // have) * have for have, want in zip(sizes, wanted, strict=False) if have)
     changes = []
@@ -247,7 +247,7 @@ def _flat(tree: Tree) -> tuple[int, ...]:
 
 
 def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> Callable[[_Call], Outcome | None]:
-    """A run of an operation on layouts, each of a shape and a stride, that has no change to offer."""
+    """Run an operation on layouts, each given by a shape and a stride, without a change to offer."""
 
     def run(call: _Call) -> Outcome | None:
         made = [_layout(call, *names) for names in arguments]
@@ -265,7 +265,7 @@ def _copy_operation(operation: str, dtype: str = "") -> CopyAtom | None:
 
 
 def _narrower(atom: CopyAtom) -> list[CopyAtom]:
-    """The operations of the same kind, those of the most bits first."""
+    """The operations of the same kind, widest first."""
     names = [name for name in COPY_ATOMS if _WIDTH.sub("", name) == _WIDTH.sub("", atom.name)]
     names += [_WIDTH.sub(f"<uint{bits}_t>", atom.name) for bits in (128, 64, 32, 16, 8) if "<" in atom.name]
     made = [
@@ -278,7 +278,7 @@ _WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
 
 
 def _run_tiled_copy(call: _Call) -> Outcome | None:
-    """A tiled copy of fewer threads or values than its operation has."""
+    """Explain a tiled copy with fewer threads or values than its operation."""
     atom, layout = _copy_operation(call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
     tiler = _tree(call, "ShapeTiler_MN")
     if atom is None or atom.dtype is None or not isinstance(layout, Layout) or not isinstance(tiler, tuple):
@@ -303,7 +303,7 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
 
 
 def _run_copy_atom(call: _Call) -> Outcome | None:
-    """A copy atom that is called on parts of other sizes than it moves."""
+    """Explain a copy atom that is called on parts of the wrong size."""
     atom = _copy_operation(call.types.get("Args", ""), call.types.get("CopyInternalType", ""))
     source, target = _layout(call, "SLayout"), _layout(call, "DLayout")
     if atom is None or atom.dtype is None or source is None or target is None:
@@ -322,7 +322,7 @@ def _run_copy_atom(call: _Call) -> Outcome | None:
 
 
 def _run_mma(call: _Call) -> Outcome | None:
-    """An MMA operation that is called on fragments of other sizes than it takes."""
+    """Explain an MMA operation that is called on fragments of the wrong size."""
     atom = unless_refused(mma_atom, re.sub(r"^MMA_Traits<(.*)>$", r"\1", call.types.get("AnyMMATraits", "")))
     if atom is None:
         return None
@@ -351,7 +351,7 @@ _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
     "Copy_Atom": _run_copy_atom,
     "mma_unpack": _run_mma,
 }
-"""C++'s function -> how it is run here."""
+"""C++'s function -> the function that runs it here."""
 
 
 def run_operation(name: str, types: dict[str, str]) -> Outcome | None:
@@ -363,7 +363,7 @@ def run_operation(name: str, types: dict[str, str]) -> Outcome | None:
 
 
 def read_compiler(text: str) -> list[Reading]:
-    """Every failed assertion in a compiler's or a program's output."""
+    """Read every failed assertion in the output of a compiler or a program."""
     statics = some(_STATIC.finditer(text), 8)
     found = [
         _static(text, match, statics[i + 1].start() if i + 1 < len(statics) else len(text))
@@ -416,7 +416,7 @@ _FUNCTIONS: Final[dict[str, Callable[[Layout], int]]] = {"size": size, "rank": r
 
 
 def _compared(condition: str, calls: Sequence[_Call]) -> list[str]:
-    """The two sides of a condition such as size<1>(A) == size<1>(C), of the operands' layouts."""
+    """Compute both sides of a condition such as size<1>(A) == size<1>(C) from the operands' layouts."""
     lines = []
     for match in some(_COMPARED.finditer(condition), 4):
         sides = []
@@ -440,7 +440,7 @@ _MULTIPLE: Final = re.compile(
 
 
 def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[str]]:
-    """A block of shared memory that no layout atom of wgmma divides: (both numbers, the change)."""
+    """Explain a block of shared memory that no layout atom of wgmma divides: (both numbers, the change)."""
     for match, call in itertools.product(some(_MULTIPLE.finditer(condition), 1), calls):
         have, bits = call.types.get(match["name"], "").removeprefix("_"), type_bits(call.types.get(match["type"], ""))
         if have.isdecimal() and bits in (8, 16, 32, 64):
@@ -452,7 +452,7 @@ def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[
 
 
 def _entries(calls: Sequence[_Call]) -> list[str]:
-    """Entries of the tiler and of the coordinate of a tile, where the coordinate has more."""
+    """Count the entries of a tile's tiler and coordinate, if the coordinate has more."""
     for types in (call.types for call in calls if {"Tiler", "Coord"} <= call.types.keys()):
         tiler, coord = (len(split_operands(types[name].removeprefix("("))) for name in ("Tiler", "Coord"))
         if coord > tiler:
@@ -461,7 +461,7 @@ def _entries(calls: Sequence[_Call]) -> list[str]:
 
 
 def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:
-    """The layout of an operand, whose template argument is named after it: ALayout of A, SrcLayout of src."""
+    """The layout of an operand, from the template argument that is named after it: ALayout for A, SrcLayout for src."""
     for call in calls:
         for key in call.types:
             if key.lower() in (f"{name.lower()}layout", f"{name.lower()[:1]}layout", f"layout{name.lower()}"):
@@ -483,14 +483,14 @@ def _named(found: re.Match[str]) -> str:
 
 
 def _where(notes: str) -> list[str]:
-    """The place in the user's own source."""
+    """The location in the user's source."""
     places = [(m["file"] or m["gfile"], m["line"] or m["gline"]) for m in some(_USER.finditer(notes))]
     own = [place for place in places if "cute/" not in place[0] and "cutlass" not in place[0]]
     return [f"called at line {own[-1][1]} of {own[-1][0]}"] if own else []
 
 
 def _operands(call: _Call) -> list[str]:
-    """The template arguments of the outermost call, shapes and strides joined."""
+    """The template arguments of the outermost call; shapes and strides are joined to layouts."""
     types, lines = dict(call.types), []
     for name in list(types):
         other = name.replace("Shape", "Stride")
@@ -516,7 +516,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     lines += _map_operands(named)
     missing: tuple[str, ...] = ()
     if broken is not None and broken.value is None:
-        missing = (f"the run-time numbers: print the global tensor, whose {broken.argument} it is",)
+        missing = (f"the run-time numbers: print the global tensor, to see its {broken.argument}",)
     changes = _advice(broken, named) if broken is not None else []
     stated = condition.rpartition('&& "')[2].rstrip('"')
     of_cute = broken is not None or re.search(r"cute|cutlass", notes) is not None
@@ -527,7 +527,8 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
 
 
 def _map_rule(rule: str, argument: str, mode: int | None, types: dict[str, str]) -> Diagnostic:
-    """The rule of tensor maps that an assertion of make_tma_copy_desc checks, with the number if the types have it."""
+    """The rule of tensor maps that an assertion of make_tma_copy_desc checks, with the number if the types contain
+    it."""
     row = BY_NAME[rule]
     where = argument if mode is None else f"{argument}[{mode - 1 if argument == 'globalStrides' else mode}]"
     value: int | None = None
@@ -567,7 +568,7 @@ def _map_operands(types: dict[str, str]) -> list[str]:
 
 
 def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
-    """The change for an assertion whose numbers are in its types; a box is tried with the element type."""
+    """The change for an assertion whose types contain its numbers; a box is tried with the element type."""
     if broken.rule == "box" and broken.value is not None and broken.value > bounds("box")[1]:
         part = next(n for n in range(bounds("box")[1], 0, -1) if broken.value % n == 0)
         return [f"use a box of {part} along mode {broken.mode}, with {broken.value // part} instructions per tile"]
@@ -578,7 +579,7 @@ def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
 
 
 def _other_errors(text: str) -> Iterator[Reading]:
-    """Compile errors in CuTe's headers that are no assertions: no overload takes these types."""
+    """Read compile errors in CuTe's headers that are not assertions: no overload accepts these types."""
     for match in some(_OTHER.finditer(text), 1 if "cute" in text or "cutlass" in text else 0):
         calls = _calls(text)
         lines = [match["what"], *_where(text), *(_operands(calls[-1]) if calls else [])]

@@ -1,7 +1,8 @@
 """Explanation of a composition, and a check whether it equals the composed function.
 
-CuTe C++ computes composition(A, B) by divisions whose conditions are not sufficient: where they hold and B's steps do
-not divide A's modes, the result R may differ from A(B(i)). Every text on a composition ends with this comparison.
+CuTe C++ computes composition(A, B) by divisions whose conditions are not sufficient: even if they hold, the result R
+may differ from A(B(i)) when B's steps do not divide A's modes. Every explanation of a composition ends with this
+comparison.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def whether_function(left: LayoutLike, right: Tiler) -> str:
 def static_lines(operation: Callable[..., Any], *operands: Any) -> list[str]:
     """Result of the operation with static operands, if it differs from the result with run-time numbers.
 
-    CuTe C++ knows nothing of run-time numbers at compile time: it does not merge or invert their modes.
+    CuTe C++ does not know run-time numbers at compile time, so it neither merges nor inverts their modes.
     """
     if not all(isinstance(x, (int, tuple)) or (isinstance(x, Layout) and has_numbers(x)) for x in operands):
         return []
@@ -61,23 +62,23 @@ def static_lines(operation: Callable[..., Any], *operands: Any) -> list[str]:
 
 
 def composition_text(left: LayoutLike, right: Tiler) -> str:
-    """The steps of a composition, and the whether_function."""
+    """The steps of a composition, and the sentence of `whether_function`."""
     lines = [str(step) for step in steps(composition, left, right)]
     return "\n".join([*lines, whether_function(left, right)])
 
 
 def spelled_composition(text: str) -> str | None:
-    """A text `A o B` of two layouts, or of a swizzle and a layout; None of any other text."""
+    """Explain a string `A o B` of two layouts, or of a swizzle and a layout; None for any other string."""
     parts = [part.strip() for part in text.split(" o ")]
     if len(parts) != 2 or "\n" in text.strip():
         return None
-    left, right = (unless_refused(parse, part) for part in parts)
+    found = [unless_refused(parse, part) for part in parts]  # (layout,) for `((4,8):(8,1))`
+    left, right = (one[0] if isinstance(one, tuple) and len(one) == 1 else one for one in found)
     if isinstance(left, Swizzle) and isinstance(right, (Layout, ComposedLayout)):
         whole = ComposedLayout(left, Int(0), right)
         return (
-            f"{left} o {right}: the composition of a swizzle with a layout, whose offset is left out.\n"
-            f"  As CuTe prints it, with the offset between them: {whole}\n"
-            f"  composition({left!r}, {right!r}) makes it."
+            f"{left} o {right}: the composition of a swizzle with a layout, written without the offset.\n  As CuTe "
+            f"prints it, with the offset between them: {whole}\n  composition({left!r}, {right!r}) makes it."
         )
     if not isinstance(left, Layout) or not isinstance(right, Layout):
         return None

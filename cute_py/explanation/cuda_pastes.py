@@ -1,7 +1,7 @@
-"""Errors of the CUDA driver, the runtime and compute-sanitizer in a text.
+"""Read errors of the CUDA driver, the CUDA runtime and compute-sanitizer in a text.
 
-An error has a number, two names and a message; one row of `rows/cuda_errors.toml` has them all, and the terms of
-`reasons` its meaning. Addresses in the text (`smem + 16`) are checked against the alignment that their object needs.
+An error has a number, two names and a message. A row of `rows/cuda_errors.toml` lists them, and a term of `reasons`
+gives the meaning. Addresses in the text (`smem + 16`) are checked against the alignment that their object needs.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
 
 @dataclass(frozen=True, slots=True)
 class CudaError:
-    """One error: its number and names, and its causes in a program with TMA.
+    """One CUDA error: its number and names, and its causes in a program with TMA.
 
     Attributes:
         rule: the driver's name; runtime: the runtime's; message: what both print, in any case.
         logged: a pattern of the kernel module's line in the system log.
         exceptions: number and title of the cuda-gdb exceptions at which a kernel with this error stops.
-        causes: errors of a kernel with TMA that are reported like this, the most common first.
+        causes: mistakes in a kernel with TMA that CUDA reports as this error, the most common first.
         refused: the meaning as a result of cuTensorMapEncode*.
     """
 
@@ -41,7 +41,7 @@ class CudaError:
     refused: str = ""
 
     def find(self, text: str) -> re.Match[str] | None:
-        """The first place where a text names the error."""
+        """The first match of the error in a text."""
         return error_pattern(self).search(text)
 
 
@@ -83,9 +83,9 @@ _ADDRESS: Final = re.compile(
     r"(?:0x(?P<hex>[0-9a-fA-F]{3,16})|(?P<address>[0-9a-fA-F]{16}))\b",
     re.IGNORECASE,
 )
-"""A printed address of one of them."""
+"""Matches a printed address of a map or a barrier."""
 _NO_ADDRESS: Final = 1 << 48
-"""Numbers from here on are descriptors of wgmma or tcgen05, no addresses."""
+"""From this number on, numbers are descriptors of wgmma or tcgen05, not addresses."""
 _ALIGNMENTS: Final[tuple[tuple[re.Pattern[str], int, str], ...]] = (
     (re.compile("mbar|bar"), 8, "an mbarrier must be aligned to 8 bytes"),
     (re.compile("map|desc"), 64, "a tensor map must be aligned to 64 bytes (128 since CUDA 13)"),
@@ -97,7 +97,7 @@ _ALIGNMENTS: Final[tuple[tuple[re.Pattern[str], int, str], ...]] = (
         "swizzle it must be a multiple of 256, 512 or 1024, or TMA writes a different pattern without a trap",
     ),
 )
-"""(what the text names, bytes, the rule), the first that fits."""
+"""(words of the text, alignment in bytes, the rule); the first match applies."""
 _SWIZZLED: Final = re.compile(
     r"swizzle\w{0,12}\W{0,4}(?:CU_TENSOR_MAP_SWIZZLE_)?(32|64|128) ?B\b|\b(32|64|128) ?B[ -]swizzle", re.IGNORECASE
 )
@@ -113,7 +113,7 @@ _MAX_DYNAMIC: Final = re.compile(
 _LAUNCH: Final = re.compile(r"<<<[^,<>]{1,80},[^,<>]{1,80},\s{0,80}([0-9]{4,9})\s{0,80}(?:,[^<>]{1,40})?>>>")
 _MOST_SHARED: Final = GPUS["sm_90"].block_shared_memory_bytes
 SHARED_AT_ONCE: Final = 48 << 10
-"""Bytes of shared memory that a kernel may declare, or a launch have, without an attribute."""
+"""Bytes of shared memory that a kernel may declare, or a launch may request, without an attribute."""
 _WITHOUT_ATTRIBUTE: Final = (
     "the limit of a launch without a call of cudaFuncSetAttribute(kernel, "
     "cudaFuncAttributeMaxDynamicSharedMemorySize, n) before it"
@@ -133,7 +133,7 @@ _BEYOND: Final = {
         "the sizes and strides of the arrays, and the grid with its tile",
     ),
 }
-"""State space -> what an access of a thread beyond its end means, and what is missing in the text."""
+"""State space -> the meaning of an access beyond its end, and what is missing in the text."""
 _REFUSED: Final = re.compile(
     r"(?:initiali[sz]e|encode|creat\w{0,12})[^\n]{0,30}?(?:TMA desc|tensor ?map)\w{0,80}|TMA descriptor creation|"
     r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
@@ -155,7 +155,7 @@ _EARLIER: Final = (700, 702, 715, 716, 717, 719)
 
 
 def refused_why(text: str) -> list[str]:
-    """Explain the result of cuTensorMapEncode* in a text, given by number or by message."""
+    """Explain the result of cuTensorMapEncode* that a text gives as a number or as a message."""
     if (refused := _REFUSED.search(text)) is None:
         return []
     code = _REFUSED_CODE.search(text)
@@ -165,12 +165,12 @@ def refused_why(text: str) -> list[str]:
 
 
 def refused_at(text: str) -> list[tuple[int, int]]:
-    """Where a text has results of cuTensorMapEncode*, with their numbers."""
+    """Find the results of cuTensorMapEncode* in a text, with their numbers."""
     return [match.span() for match in some(_REFUSED_CODE.finditer(text))]
 
 
 def result_of_encode(number: int) -> str:
-    """The name of a result of cuTensorMapEncode* and what it means there; nothing for one that is not known.
+    """The name of a result of cuTensorMapEncode* and what it means there; empty for an unknown result.
 
     >>> result_of_encode(201)
     'CUDA_ERROR_INVALID_CONTEXT: no context is current on this thread'
@@ -182,7 +182,7 @@ def result_of_encode(number: int) -> str:
 
 
 def read_errors(text: str) -> list[Reading]:
-    """Every CUDA error in a text, with its possible causes in a program with TMA; then the sanitizer's reports."""
+    """Read every CUDA error in a text, with its possible causes in a program with TMA; then the sanitizer's reports."""
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
@@ -211,11 +211,11 @@ _CLUSTER: Final = re.compile(
     r"_[0-9]{1,100}x[0-9]{1,100}x[0-9]{1,100}_([0-9]{1,2})x([0-9]{1,2})x([0-9]{1,2})_[0-9]_[nt]{3}_",
     re.IGNORECASE,
 )
-"""A printed cluster, or that of the name of CUTLASS's kernel: _256x96x64_4x2x1_0_ttn_align8."""
+"""Matches a printed cluster, or the cluster in the name of a CUTLASS kernel: _256x96x64_4x2x1_0_ttn_align8."""
 
 
 def _clusters(text: str) -> Iterator[Reading]:
-    """A launch whose grid is not a multiple of its cluster."""
+    """Find a launch whose grid is not a multiple of its cluster."""
     grid, cluster = _GRID.search(text), _CLUSTER.search(text)
     if grid is None or cluster is None:
         return
@@ -260,7 +260,7 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
 
 
 def _offsets(text: str) -> Iterator[Diagnostic]:
-    """Addresses that a text gives as a base and an offset, against the alignment of what they are."""
+    """Check addresses that a text gives as a base and an offset against the alignment that their object needs."""
     for match in some(_OFFSET.finditer(text), 8):
         what, offset = match["what"].lower(), int(match["offset"], 16 if "x" in match["offset"].lower() else 10)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if name.search(what))
@@ -273,7 +273,7 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
 
 
 def _addresses(text: str) -> Iterator[Diagnostic]:
-    """Printed addresses of maps and barriers, against their alignment."""
+    """Check printed addresses of maps and barriers against their alignment."""
     for match in some(_ADDRESS.finditer(text), 8):
         what, address = match["what"].lower(), int(match["hex"] or match["address"], 16)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if name.search(what))
@@ -283,14 +283,14 @@ def _addresses(text: str) -> Iterator[Diagnostic]:
 
 
 def _misplaced(what: str, found: str, alignment: int) -> Diagnostic:
-    """An address that is not aligned; the reason of a tile's is not that of a map's or a barrier's."""
+    """The rule for an address that is not aligned; the reason for a tile differs from that for a map or a barrier."""
     tile = alignment >= _ALIGNMENTS[-1][1]
     rule = "shared-memory address" if tile else "alignment"
     return Diagnostic(rule, what, text=found, source="PTX ISA", facts={"alignment": alignment})
 
 
 def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
-    """Bulk copies without a tensor map with a number of bytes that 16 does not divide."""
+    """Find bulk copies without a tensor map whose size is not a multiple of 16 bytes."""
     for match in some(_BULK_COPY.finditer(text), 8):
         count = int(match["bytes"] or match["cluster"])
         if count % STORE_UNIT:
@@ -299,7 +299,7 @@ def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
 
 
 def _shared_sizes(text: str) -> Iterator[Diagnostic]:
-    """Launches and attributes that ask for more dynamic shared memory than they may."""
+    """Find launches and attributes that request too much dynamic shared memory."""
     asked = [(_MAX_DYNAMIC, _MOST_SHARED, "the limit of a block on sm_90 and sm_100")]
     asked += [] if _MAX_DYNAMIC.search(text) else [(_LAUNCH, SHARED_AT_ONCE, _WITHOUT_ATTRIBUTE)]
     source = "CUDA programming guide, compute capabilities"
@@ -312,8 +312,8 @@ def _shared_sizes(text: str) -> Iterator[Diagnostic]:
 
 _LAUNCHED: Final = re.compile(r"(?<![a-z_])launch|<<<|dynamic shared memory|MaxDynamicSharedMemorySize", re.IGNORECASE)
 _INVALID_LAUNCH: Final = (
-    "a launch does not check tensor maps: this GPU does not accept the grid, the block, the cluster or the dynamic "
-    "shared memory, or the kernel was compiled for another GPU",
+    "tensor maps are not the cause, because a launch does not check them: this GPU does not accept the grid, the "
+    "block, the cluster or the dynamic shared memory, or the kernel was compiled for another GPU",
     "to do: compare the bytes of shared memory with the GPU's (ARCHITECTURES), the grid with the cluster, and the "
     "-arch of the program with the GPU",
 )
@@ -348,12 +348,12 @@ _FEW_LEFT: Final = (
 
 
 REGISTERS: Final = 1 << 16
-"""Registers of a multiprocessor."""
+"""The registers of a multiprocessor."""
 
 
 def most_threads(registers: int) -> int:
-    """Maximum number of threads of a block, in whole warpgroups, if each thread has this many registers; hardware
-    allocates registers in eights.
+    """The most threads of a block, in whole warpgroups, if each thread has this many registers. Hardware allocates
+    registers in multiples of 8.
 
     >>> most_threads(168), most_threads(24)
     (384, 1024)
@@ -367,7 +367,7 @@ _NOT_INITIALISED: Final = (
 
 
 def _causes(text: str, number: int, known: bool) -> list[str]:
-    """The causes of an error that fit a text; `known`: a broken rule was found in it."""
+    """The causes of an error that fit a text. `known`: the text contains a broken rule."""
     asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
     over = [f"the launch requests {n} bytes" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
     if number == 700 and re.search("cluster out-of-range", text, re.IGNORECASE):
@@ -396,11 +396,11 @@ _OF_BARRIERS: Final = {
     ),
     "missing wait": (
         "the kernel reuses the barrier of a copy, or its block exits, before a thread has waited for the phase",
-        "to do: wait in every CTA whose barrier receives bytes, also in the peer CTA of a pair, before the barrier is "
-        "reused and before the CTA exits",
+        "to do: wait in every CTA whose barrier receives bytes, including the peer CTA of a pair, before the barrier "
+        "is reused and before the CTA exits",
     ),
 }
-"""Words of a report on barriers -> what it means."""
+"""Words of a report about barriers -> the meaning of the report."""
 
 
 def _sanitizer(text: str) -> Iterator[Reading]:

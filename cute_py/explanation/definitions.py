@@ -1,9 +1,9 @@
-"""Texts for the definitions of this library: functions, classes, enums, modules, constants, and objects without their
-own text (rows of tables, members of enums).
+"""Texts for the definitions of this library: functions, classes, enums, modules, constants, and objects without a
+docstring (rows of tables, members of enums).
 
-The text is the docstring, which has shapes, units, errors and source, together with the signature, fields, members and
-values from the code, and the public name. A constant (a number, a text, a table) has no docstring in Python; its text
-is the string below it in the source, and its rows.
+The text consists of the docstring, with shapes, units, errors and source; the signature, fields, members and values
+from the code; and the public name. A constant (a number, a string, a table) has no docstring in Python, so its text is
+the string below it in the source, and its rows.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from cute_py.draw.picture import Picture
 
 Thing: TypeAlias = Any
-"""Any Python object. `explain` reports that it knows nothing about foreign objects."""
+"""Any Python object. For an object of another library, `explain` reports that it has no explanation."""
 LONGEST: Final = 160
-"""Characters of a value that are shown."""
+"""The most characters of a value that are shown."""
 WIDTH: Final = 110
-"""Characters of a line of text, or of a signature on one line."""
+"""The most characters of a line of text, and of a signature on one line."""
 MOST: Final = 24
-"""Entries of a table that are shown."""
+"""The most entries of a table that are shown."""
 PACKAGES: Final = (
     "cute_py",
     "cute_py.tma",
@@ -47,12 +47,13 @@ PACKAGES: Final = (
 )
 """The packages to search for public names, in order."""
 TEXTS: Final = ("__version__",)
-"""The names of the top package that stand for a text; no other package has one."""
+"""Names of the top package that stand for a string; no other package has such names."""
 KNOWN: Final = {"__version__": "The version of this library; CHANGELOG.md lists the changes of each release."}
-"""Text of names that have none in the source."""
+"""Text for names without a docstring in the source."""
 
 
-# ---- how a text is put ---------------------------------------------------------------------------------------------
+# ---- how a text is laid out
+# ---------------------------------------------------------------------------------------------
 
 
 def is_ours(thing: Thing) -> bool:
@@ -61,7 +62,7 @@ def is_ours(thing: Thing) -> bool:
 
 
 def first_sentence(thing: Thing) -> str:
-    """First paragraph of the docstring, on one line.
+    """The first paragraph of the docstring, on one line.
 
     >>> first_sentence(first_sentence)
     'First paragraph of the docstring, on one line.'
@@ -83,7 +84,7 @@ def one_line(value: Thing) -> str:
 
 
 def first_part(text: str) -> str:
-    """At most LONGEST characters.
+    """At most the first LONGEST characters.
 
     >>> len(first_part("x" * 1000))
     160
@@ -92,7 +93,7 @@ def first_part(text: str) -> str:
 
 
 def listed(title: str, rows: list[tuple[str, str]]) -> str:
-    """A title, and `name : text` lines below it; nothing where there are no rows."""
+    """A title, and `name : text` lines below it; empty if there are no rows."""
     if not rows:
         return ""
     width = max(len(name) for name, _ in rows)
@@ -127,7 +128,7 @@ def names_of(package: str) -> list[str]:
 
 
 def dotted_names() -> Iterator[tuple[str, str, str]]:
-    """(dotted name, package, name) of everything public; a package is imported when its first name is asked for."""
+    """(dotted name, package, name) of all public names; a package is imported when its first name is requested."""
     for package in PACKAGES:
         try:
             names = names_of(package)
@@ -140,7 +141,7 @@ def dotted_names() -> Iterator[tuple[str, str, str]]:
 def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
     """(dotted name, object) of all public objects, without names of optional packages that are not installed.
 
-    wanted: the last parts of the wanted names; by default all names, which imports the whole library.
+    wanted: the last parts of the wanted names. The default is all names, which imports the whole library.
     """
     for dotted, package, name in dotted_names():
         if not wanted or name in wanted:
@@ -150,7 +151,8 @@ def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
 
 @functools.cache
 def public_names() -> dict[int, str]:
-    """Identity of an object -> `cute_py.` and the name under which it is found; objects of modules are never freed."""
+    """id of an object -> `cute_py.` and its public name. The ids stay valid, because objects of modules are never
+    freed."""
     found: dict[int, str] = {}
     for name, value in public_objects():
         if not isinstance(value, (int, str)) or is_ours(type(value)):
@@ -159,7 +161,7 @@ def public_names() -> dict[int, str]:
 
 
 def public_name(thing: Thing) -> str | None:
-    """`cute_py.` and the public name of an object; an object with a name is looked up by it."""
+    """`cute_py.` and the public name of an object. An object with a `__name__` is looked up by it."""
     named = getattr(thing, "__name__", None)
     for name, value in public_objects(named) if isinstance(named, str) and "." not in named else ():
         if value is thing:
@@ -168,7 +170,7 @@ def public_name(thing: Thing) -> str | None:
 
 
 def found_by_name(text: str) -> tuple[str, Thing] | None:
-    """(name, object) of a public name, with or without its place: "tma.RULES", "composition"; or None."""
+    """(name, object) for a public name, with or without its package: "tma.RULES", "composition"; or None."""
     if not all(part.isidentifier() for part in text.split(".")):
         return None
     wanted = text.removeprefix("cute_py.").removeprefix("cute.")
@@ -186,7 +188,7 @@ def found_by_name(text: str) -> tuple[str, Thing] | None:
 
 
 def is_function(thing: Thing) -> bool:
-    """A function of this library, or something that wraps one (a cached function, a strategy of the tests)."""
+    """A function of this library, or a wrapper of one (a cached function, a strategy of the tests)."""
     inner = getattr(thing, "__wrapped__", thing)
     return inspect.isroutine(inner) and (is_ours(inner) or id(thing) in public_names())
 
@@ -229,7 +231,7 @@ def _place(thing: Thing) -> str:
 
 
 def _signature(thing: Callable[..., object]) -> str:
-    """Name and parameters with their defaults; types are left out, the docstring says them with their units."""
+    """Name and parameters with their defaults; types are omitted, because the docstring gives them with their units."""
     try:
         parameters = list(inspect.signature(thing).parameters.values())
     except (TypeError, ValueError):
@@ -265,7 +267,7 @@ def _public_members(kind: type) -> Iterator[tuple[str, Thing]]:
 
 
 def instance_text(thing: Thing) -> str:
-    """Text of the object, description of its class, and its values."""
+    """The text of the object, the description of its class, and its values."""
     kind, doc, printed = type(thing).__name__, inspect.getdoc(type(thing)), str(thing)
     nameless = f"{kind} object at 0x" in printed
     rows = [("value", str(int(thing)))] if isinstance(thing, int) else values_of(thing)
@@ -291,7 +293,7 @@ def member_text(member: enum.Enum) -> str:
 
 
 def row_of(member: enum.Enum) -> Thing:
-    """The row that describes a member: its own `row`, or that of a public table which holds it."""
+    """The row that describes a member: its `row` attribute, or the row of a public table that contains it."""
     own = getattr(member, "row", None)
     if is_dataclass(own):
         return own
@@ -318,7 +320,7 @@ def picture_text(picture: Picture) -> str:
 
 
 def values_of(thing: Thing) -> list[tuple[str, str]]:
-    """(name, text) of an object's attributes, and of its properties that are numbers, texts or tuples of these."""
+    """(name, text) of an object's attributes, and of its properties that are numbers, strings or tuples of these."""
     names = [f.name for f in _fields(thing)]
     names += [*getattr(type(thing), "__slots__", ()), *getattr(thing, "__dict__", {})]
     names += [name for name, value in vars(type(thing)).items() if isinstance(value, property)]
@@ -356,7 +358,7 @@ def _same(one: Thing, other: Thing) -> bool:
 
 
 def _is_rows(thing: Thing) -> bool:
-    """A tuple of rows of this library, all of one kind."""
+    """A tuple of rows of this library, all of one class."""
     kinds = {type(entry) for entry in thing} if isinstance(thing, tuple) and thing else set()
     return len(kinds) == 1 and is_ours(kind := kinds.pop()) and is_dataclass(kind)
 
@@ -375,7 +377,7 @@ def constant_text(name: str | None, value: Thing) -> str:
         if _is_rows(value):
             kind = type(value[0])
             parts.append(f"Each is a {kind.__name__}: {inspect.getdoc(kind) or ''}".rstrip(": "))
-            head = f"{len(value)} rows; explain one of them to see all of it"
+            head = f"{len(value)} rows; explain a row to see it in full"
         parts.append("\n".join([head, *(f"  {_row_name(row)}" for row in value[:MOST]), *_rest(len(value))]))
     elif not isinstance(value, (int, str)):
         parts.append("\n".join(["Any of", *(f"  {one_line(kind.__name__)}" for kind in value.__args__)]))
@@ -387,7 +389,7 @@ def _rest(count: int) -> list[str]:
 
 
 def _row_name(row: Thing) -> str:
-    """The fields of a row that identify it, and the start of the rest."""
+    """The fields that identify a row, and the beginning of the others."""
     if not is_dataclass(row) or not is_ours(type(row)):
         return first_part(one_line(row))
     held = [(f.name, getattr(row, f.name)) for f in fields(row) if f.name != "source"]
@@ -395,7 +397,7 @@ def _row_name(row: Thing) -> str:
 
 
 def source_text(name: str, value: Thing) -> str:
-    """The text below the assignment of a name in the source, else the first paragraph of the module that has it."""
+    """The string below the assignment of a name in the source, or the first paragraph of the module that defines it."""
     for module in [m for n, m in sorted(sys.modules.items()) if n.startswith("cute_py.")]:
         if vars(module).get(name, _NOTHING) is not value or hasattr(module, "__path__"):
             continue

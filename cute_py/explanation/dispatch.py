@@ -1,6 +1,6 @@
 """explain: choose the text for an object, and build it.
 
-Explanation: a text that a terminal prints and a notebook shows with headings, lists of facts and code apart.
+An `Explanation` is a string in a terminal; a notebook shows it with headings, lists of facts and code blocks.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Explanation(str):
 
 
 def _block(text: str) -> str:
-    """A paragraph: lines without indent are prose, the others, and all from the first `>>>` on, stay as they are."""
+    """Render a paragraph: lines without indentation are prose; all others, and all from `>>>` on, keep their form."""
     lines = text.split("\n")
     code_from = next((i for i, line in enumerate(lines) if line.startswith(">>> ")), len(lines))
     out = []
@@ -92,8 +92,8 @@ def _block(text: str) -> str:
 def explain(thing: Thing, *operands: Thing) -> Explanation:
     """Explain an object, or the effect of an operation on its operands.
 
-    `explain(composition, a, b)` lists the steps of `composition(a, b)` with their values; `cute.steps` gives them
-    as data. For a function, class or table it returns the definition; for an error its long form: the rule, the reason
+    `explain(composition, a, b)` lists the steps of `composition(a, b)` with their values; `cute.steps` gives them as
+    data. For a function, class or table it returns the definition; for an error, its long form: the rule, the reason
     for the rule, its source, and the change.
 
     Args:
@@ -106,8 +106,8 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
     Returns:
         a string; a notebook shows it as HTML.
     Raises:
-        InvalidTypeError: explain does not know such an object; for a text, the reason why `parse` can't read it.
-        InvalidValueError: a text of more than 65,536 characters.
+        InvalidTypeError: explain has no explanation for the object; for a string, the error gives the reason why
+            `parse` can't read it. InvalidValueError: the string has more than 65,536 characters.
 
     >>> print(explain(coalesce, Layout((Int(2), Int(6)), (Int(1), Int(2)))))
     merge: _2:_1 and _6:_2 merge into _12:_1: _2 * _1 = _2
@@ -134,13 +134,13 @@ def _of_text(text: str) -> Explanation:
         from cute_py.explanation.format_pastes import order_name_text
 
         if (order := order_name_text(text)) is not None:
-            other = unless_refused(_of_other_text, text)  # 'linear' is a function too, '8x4' a tile
+            other = unless_refused(_of_other_text, text)  # 'linear' also names a function, and '8x4' a tile
             return Explanation(order if other is None else f"{other}\n\n{order}")
     return _of_other_text(text)
 
 
 def _of_other_text(text: str) -> Explanation:
-    """Explain a text, whether or not it also is a name of an order of scales."""
+    """Explain a string, even if it also names an order of scales."""
     from cute_py.explanation.rows.terms import word_of
 
     if text.strip().upper() in ("LBO", "SBO"):
@@ -153,7 +153,8 @@ def _of_other_text(text: str) -> Explanation:
         if (scales := format_name_text(text)) is not None:
             return Explanation(scales)
     named = found_by_name(text)
-    if named is not None and not (named[0].startswith("testing.") and word_of(text)):  # strategies have plain words
+    # Names of strategies are plain words.
+    if named is not None and not (named[0].startswith("testing.") and word_of(text)):
         name, value = named
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
     if not set(text) & _OF_LAYOUTS:
@@ -177,17 +178,17 @@ _OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|<cute::C<32>|Sm1x
 _ORDER_NAME: Final = re.compile(
     r"(?:[^\W_]*+_\w*+|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?"
 )
-"""How the names of orders of scales are written."""
+"""Matches the form of a name of an order of scales."""
 _OF_LAYOUTS: Final = frozenset("():\n")
-"""Characters that no term and no name of an element type has."""
+"""Characters that occur in no term and in no name of an element type."""
 _ATOM_NAME: Final = re.compile(
     r"(?:[\w:]{0,80}::)?(?:SM\d{1,9}(?:::|_)|GMMA_|Universal(?:Copy|FMA)|DefaultCopy|AutoVectorizingCopy)"
 )
-"""How the names of CuTe's operations begin."""
+"""Matches the beginning of the names of CuTe's operations."""
 
 
 class _Recogniser(NamedTuple):
-    """A function `text -> readings`, which is imported when a text has its cue."""
+    """A function `text -> readings`. It is imported when a text contains its cue."""
 
     module: str
     name: str
@@ -220,7 +221,7 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("layout_pastes", "read_printed"),
     _recogniser("layout_pastes", "read_spelled"),
 )
-"""Readers of a pasted text, in order; each sees the text that the earlier ones left."""
+"""Readers of a pasted text, in order; each sees only the text that earlier ones have not read."""
 
 
 def readings_of(text: str) -> list[Reading]:
@@ -257,7 +258,7 @@ def _readings(text: str) -> list[Reading]:
 
 
 def _printed_atom(text: str) -> list[str]:
-    """The text of an atom or tiled operation, if the text is its print and nothing else."""
+    """The explanation of an atom or tiled operation, if the string is exactly its printed form."""
     if "Atom" not in text or len(text) > _LONGEST_LAYOUT:
         return []
     from cute_py.explanation.atoms import atom_text, is_atom
@@ -266,25 +267,26 @@ def _printed_atom(text: str) -> list[str]:
     try:
         thing = parse(text.strip())
         shown = [atom_text(thing)] if is_atom(thing) else []
-    except CuteError:  # no operation of CuTe, or run-time numbers in which C++ has no thread-value layouts
+    except CuteError:  # not an operation of CuTe, or layouts with run-time numbers, which no C++ operation has
         return []
     names = part_names(thing)
     several = (
-        f"The print does not name its operation. {len(names)} of CuTe have these layouts; this is the first of them."
+        f"The printed text does not name its operation. {len(names)} operations of CuTe have these layouts; this is "
+        "the first."
     )
     return [*([several] if len(names) > 1 else []), *shown]
 
 
 def _text_explained(text: str) -> str:
-    """The answer to a text that is no name of this library.
+    """The answer to a text that is not a name of this library.
 
     Raises:
-        InvalidTypeError: nothing in it is recognised; the facts say what is missing.
+        InvalidTypeError: explain recognises nothing in it; the facts list what is missing.
     """
     facts = {"takes": f"{_TAKES}, names of this library, terms, texts that `parse` reads, and what programs print"}
     readings: list[Reading] | None = None
     modes = ""
-    if _NAMED_VALUE.fullmatch(text.strip()):  # `error: NAME`, which `parse` would read as a layout of symbols
+    if _NAMED_VALUE.fullmatch(text.strip()):  # `error: NAME` would parse as a layout of symbols
         readings = _readings(text)
     if not readings and "\n" not in text.strip() and len(text) < _LONGEST_LAYOUT:
         try:
@@ -326,7 +328,7 @@ def _reason_facts(error: BaseException | None) -> dict[str, str]:
 
 
 def _in_short(thing: Any, of_dsl: bool) -> list[str]:
-    """The facts of a swizzled layout or a tensor, below its explanation."""
+    """The facts about a swizzled layout or a tensor, for the end of its explanation."""
     if not isinstance(thing, (ComposedLayout, Tensor)):
         return []
     from cute_py.explanation.layout_pastes import facts_of
@@ -335,10 +337,10 @@ def _in_short(thing: Any, of_dsl: bool) -> list[str]:
 
 
 def _named_terms(text: str, facts: dict[str, str]) -> str:
-    """The terms in a text in which nothing else is recognised.
+    """The terms in a text in which explain recognises nothing else.
 
     Raises:
-        InvalidTypeError: it has none, or is a single word.
+        InvalidTypeError: it has no terms, or is a single word.
     """
     from cute_py.explanation.map_pastes import bytes_refused
     from cute_py.explanation.readings import HANG
@@ -364,7 +366,7 @@ def _named_terms(text: str, facts: dict[str, str]) -> str:
 
 
 _WIDTH_ALONE: Final = re.compile(r"(?:ptr|tmem_)\[[0-9]{1,100}b\]\([^\n]{0,400}\) o ")
-"""A tensor of which the text has the width of an element, not its type."""
+"""A tensor whose text gives only the width of an element, not its type."""
 _NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")
 _LONGEST_NAME: Final = 80
 _LONGEST_LAYOUT: Final = 20_000
@@ -389,7 +391,8 @@ def _is_map(thing: Thing) -> bool:
 
 
 def _is_of(thing: Thing, module: str, *names: str) -> bool:
-    """Whether a thing is of a class that a module defines, which need not be imported to know that it is not."""
+    """Whether an object is an instance of a class of a module. The module is not imported: if it has not been, the
+    answer is no."""
     loaded = sys.modules.get(module)
     return loaded is not None and isinstance(thing, tuple([getattr(loaded, name) for name in names]))
 
@@ -399,7 +402,7 @@ def _is_atom(thing: Thing) -> bool:
 
 
 def _explainer(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module of explanations, which is imported when it is called."""
+    """A function of a module of explanations. The module is imported at the first call."""
 
     def call(*arguments: Any) -> Any:
         return getattr(importlib.import_module(module if "." in module else f"cute_py.explanation.{module}"), name)(
@@ -437,4 +440,5 @@ _KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (lambda thing: is_ours(type(thing)), instance_text),
     (lambda thing: True, _refuse),
 )
-"""(does it take this object?, its text), the first that does; other kinds of objects are added here."""
+"""(does it accept this object?, function that makes the text); the first that accepts it answers. Add new kinds of
+objects here."""

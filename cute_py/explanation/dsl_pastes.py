@@ -1,6 +1,6 @@
-"""Errors of CuTe DSL: of its Python layer, and of the verifiers of its compiler.
+"""Read errors of CuTe DSL, from its Python layer and from the verifiers of its compiler.
 
-`rows/cute_dsl.toml` has the messages that need no computation. If a message contains the operands
+`rows/cute_dsl.toml` lists the messages that need no computation. If a message contains the operands
 (`rows/cute_dsl_operands.toml`), explain compares them, or runs the operation on them.
 """
 
@@ -27,11 +27,11 @@ _NUMBER: Final = re.compile(r"(?<![\w@_])([0-9]{1,18})(?!@|\w)|(?<![\w@_])([0-9]
 
 
 _Found: TypeAlias = tuple[str, str, Sequence[str], Sequence[str]]
-"""Rule, message, lines on the operands, changes."""
+"""Rule, message, lines about the operands, changes."""
 
 
 def read_dsl(text: str) -> list[Reading]:
-    """Every message of CuTe DSL in a text."""
+    """Read every message of CuTe DSL in a text."""
     readings = [*_computed(text)]
     readings += messages_of(without(text, readings), rows("cute_dsl"))
     return [_whole(text, reading) for reading in readings]
@@ -42,7 +42,7 @@ _NOTE: Final = re.compile(r"[^\n]*(?:\n[ \t]{0,40}note: [^\n]*see current operat
 
 
 def _whole(text: str, reading: Reading) -> Reading:
-    """A reading of the lines of its message, from the compiler's `error:` to the note on the operation."""
+    """Extend a reading to all lines of its message, from the compiler's `error:` to the note about the operation."""
     begin = max(0, reading.begin - 1000)
     head, note = _HEAD.search(text[begin : reading.begin]), _NOTE.match(text, reading.end)
     return replace(
@@ -61,7 +61,7 @@ def _computed(text: str) -> Iterator[Reading]:
 
 
 def _static(spelled: str) -> str:
-    """A layout of CuTe DSL as C++ prints it: its numbers are static.
+    """A layout of CuTe DSL as C++ prints it, with static numbers.
 
     >>> _static("(4,(2,?)):(1@0,(8,1))")
     '(_4,(_2,?)):(_1@0,(_8,_1))'
@@ -70,7 +70,7 @@ def _static(spelled: str) -> str:
 
 
 def _sizes(spelled: str) -> list[int] | None:
-    """The sizes of the modes of a layout or shape; None where one is known at run time."""
+    """The sizes of the modes of a layout or shape; None if one is known only at run time."""
     shape = unless_refused(parse, _static(spelled.rpartition(" o ")[2].partition(":")[0]))
     sizes = product_each(shape) if isinstance(shape, tuple) else (shape,)
     known = [int(n) for n in sizes if isinstance(n, int)]
@@ -88,7 +88,7 @@ def _run(name: str, left: str, right: str, of: tuple[str, str]) -> Outcome | Non
 
 
 def _condition(outcome: Outcome) -> str:
-    """The condition of CuTe that the operation broke when it was run here."""
+    """The condition of CuTe that the operation breaks when it is run here."""
     return outcome[0][1].partition(" (")[0]
 
 
@@ -115,16 +115,15 @@ def _gemm(match: re.Match[str]) -> _Found | None:
     a, b, d = (_sizes(match[name]) for name in "abd")
     if a is None or b is None or d is None or min(len(a), len(b)) < 2 or len(d) < 3:
         return None
-    lines = [f"A has {a[1]} atoms along M, B {b[1]} along N, D {d[1]} along M and {d[2]} along N"]
-    wrong = [f"M: {a[1]} of A, {d[1]} of D"] if a[1] != d[1] else []
-    wrong += [f"N: {b[1]} of B, {d[2]} of D"] if b[1] != d[2] else []
+    lines = [f"A has {a[1]} atoms along M, B has {b[1]} along N, and D has {d[1]} along M and {d[2]} along N"]
+    wrong = [f"along M, {a[1]} of A and {d[1]} of D"] if a[1] != d[1] else []
+    wrong += [f"along N, {b[1]} of B and {d[2]} of D"] if b[1] != d[2] else []
     if len(a) > 2 and len(b) > 2:
         lines.append(f"along K, A has {a[2]} atoms and B has {b[2]}")
-        wrong += [f"K: {a[2]} of A, {b[2]} of B"] if a[2] != b[2] else []
+        wrong += [f"along K, {a[2]} of A and {b[2]} of B"] if a[2] != b[2] else []
     if not wrong:
         message = (
-            "the numbers of atoms agree, so this release refuses a form that it should accept (wgmma with N = 8 "
-            "before 4.8)"
+            "the numbers of atoms agree, so this release of CuTe DSL refuses a valid form (wgmma with N = 8 before 4.8)"
         )
         return "gemm", message, lines, ["use a newer nvidia-cutlass-dsl, or an N of at least 16"]
     change = (
@@ -179,4 +178,4 @@ _OPERANDS: Final[dict[str, Callable[[re.Match[str]], _Found | None]]] = {
     "first_modes": _first_modes,
     "tile_of_layout": _v_map,
 }
-"""Name in a row -> what compares or runs the operands of its message."""
+"""Name in a row -> function that compares the operands of its message, or runs the operation on them."""

@@ -32,16 +32,17 @@ Place = tuple[int, ...]
 
 @record
 class ElementTrace:
-    """The path of an element of an operand. `str` has a line for each step.
+    """The path of an element of an operand. `str` prints a line for each step.
 
     Args:
-        coord: coordinate in the global tensor. tile: number of its tile along each mode. place: coordinate in the tile.
-        step: its step through the copy to shared memory.
-        readers: (thread, value) of the source of the copy to registers: of ldmatrix the lane that gives its row.
+        coord: coordinate in the global tensor. tile: index of its tile along each mode. place: coordinate in the tile.
+            step: its step through the copy to shared memory.
+        readers: (thread, value) in the source of the copy to registers; for ldmatrix, the lane that gives the address
+            of its row.
         holders: threads that hold it as an operand; none if the instruction reads shared memory.
-        register: number of the 32-bit register of the fragment. bits: first and last bit in it.
+        register: index of the 32-bit register of the fragment. bits: first and last bit in the register.
         descriptor: the descriptor through which the instruction reads it, if it reads shared memory.
-        instruction: number of the MMA along the operand's modes. element: its coordinate in that operand.
+        instruction: index of the MMA along the operand's modes. element: coordinate of the element in that operand.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.parse("(1024,512):(512,_1)"))
@@ -102,11 +103,12 @@ def trace(
 
     Args:
         atom: the TMA load of the operand's tiles, (M,K) or (N,K), a whole number of the MMA's tiles.
-        coord: of the element in the global tensor.
-        tiled_mma: what multiplies; it takes the operand from registers, or from shared memory by descriptors.
-        tiled_copy: from shared memory to registers, such as `make_tiled_copy_A(ldmatrix, tiled_mma)`.
+        coord: coordinate of the element in the global tensor. tiled_mma: the MMA; it takes the operand from registers,
+            or from shared memory through descriptors. tiled_copy: the copy from shared memory to registers, such as
+            `make_tiled_copy_A(ldmatrix, tiled_mma)`.
     Raises:
-        InvalidTypeError: no TMA atom, tiled MMA or copy. InvalidValueError: no such element, or tiles that do not fit.
+        InvalidTypeError: an argument is not a TMA atom, tiled MMA or copy. InvalidValueError: the element does not
+            exist, or tiles do not fit.
 
     >>> import cute_py as cute
     >>> from cute_py.atom.tiled_mma import make_tiled_mma
@@ -131,7 +133,7 @@ def trace(
     whole = tuple(int(size(load.gtensor.layout, mode)) for mode in range(2))
     wanted = expect_integers(coord, "the coordinate of an element", 0)
     if len(wanted) != 2 or any(c >= n for c, n in zip(wanted, whole, strict=True)):
-        raise InvalidValueError(f"coordinate {wanted}; the tensor has {tuple_text(whole)}")
+        raise InvalidValueError(f"coordinate {wanted} lies outside the tensor of shape {tuple_text(whole)}")
     _check_tile(mma, operand, extents)
     tile = tuple(c // n for c, n in zip(wanted, extents, strict=True))
     place = tuple(c % n for c, n in zip(wanted, extents, strict=True))
@@ -183,7 +185,7 @@ def _tile_layout(extents: Place) -> Layout:
 def _holders(
     mma: TiledMma, operand: Literal["A", "B"], extents: Place, place: Place
 ) -> tuple[Place, int, Place, Place]:
-    """(threads, value in the fragment, number of the MMA, coordinate in its operand) of a place in the tile."""
+    """(threads, value in the fragment, index of the MMA, coordinate in its operand) for a place in the tile."""
     first, second = MODES[operand]
     divided = mma.thrfrg(operand, _tile_layout(extents))
     threads, values = divided[0], divided[1]

@@ -1,8 +1,8 @@
-"""Types, names and error texts about block scales: their order as a CuTe layout, and the change.
+"""Read types, names and error messages about block scales: explain the order as a CuTe layout, and find a change.
 
-A row of `rows/scale_names.toml` says which order of `formats.ORDERS` a name of a library means; `scale_type_readings`
-reads the configurations of CUTLASS with their numbers; `rows/scale_errors.toml` has the texts of torch, torchao, vLLM,
-FlashInfer and cuBLASLt. Where a text has the sizes, the sizes that work are computed.
+A row of `rows/scale_names.toml` maps a library's name to an order of `formats.ORDERS`; `scale_type_readings` reads the
+configurations of CUTLASS with their numbers; `rows/scale_errors.toml` lists the messages of torch, torchao, vLLM,
+FlashInfer and cuBLASLt. If a message contains the sizes, the sizes that work are computed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _of_order(order: ScaleOrder, block: int) -> Format:
 
 
 def _lines(order: ScaleOrder, block: int) -> list[str]:
-    """The order as a layout at one size, its formula, its padding."""
+    """The formula of an order, its layout for one size, and its padding."""
     form = _of_order(order, block)
     rows, scales = order.tile
     lines = [f"index of the scale for row m and block kb of Kb: {order.row.formula}" if order.row else ""]
@@ -66,7 +66,7 @@ def _source(order: ScaleOrder) -> list[str]:
 
 
 def order_readings(text: str) -> Iterator[Reading]:
-    """Names of orders."""
+    """Read names of orders."""
     for name in some(_NAMES.finditer(text)):
         row = _ORDERS[int(str(name.lastgroup)[1:])]
         order = scale_order(row["order"])
@@ -75,10 +75,10 @@ def order_readings(text: str) -> Iterator[Reading]:
 
 
 def order_name_text(text: str) -> str | None:
-    """The text of an order of scales, if the text is its name, with its parameters or without; None otherwise.
+    """The explanation of an order of scales, if the string is its name, with or without parameters; otherwise None.
 
     Raises:
-        InvalidValueError: parameters that the order does not have.
+        InvalidValueError: the order does not have these parameters.
 
     >>> print(order_name_text("triton_blackwell").splitlines()[0])
     triton_blackwell, a scale order, also named blackwell_mx_scale
@@ -108,7 +108,7 @@ _OF_128: Final = ("mn_major", "deepgemm_sm90", "deepgemm_sm100")
 
 
 def scale_type_readings(text: str) -> Iterator[Reading]:
-    """Configurations of CUTLASS and the type of scales."""
+    """Read configurations of CUTLASS and the type of scales."""
     for match in some(_CONFIG.finditer(text)):
         block = int(match[2])
         if block not in (16, 32):
@@ -146,7 +146,7 @@ def scale_type_readings(text: str) -> Iterator[Reading]:
 
 
 def exponent_readings(text: str) -> Iterator[Reading]:
-    """The type of the scales of MX formats, once."""
+    """Read the type of the scales of MX formats, once per text."""
     if (match := E8M0.search(text)) is not None:
         yield Reading(f"{match[0]}, a power of two", *match.span(), E8M0_LINES)
 
@@ -166,7 +166,7 @@ def _swapped(layout: Layout) -> Layout:
 
 
 def error_readings(text: str) -> Iterator[Reading]:
-    """Error texts about scales."""
+    """Read error messages about scales."""
     for row, match in found(text, rows("scale_errors")):
         kind = f"An error of {row.program} about scales"
         meaning, changes = [row.says(match)], [*filter(None, [row.changed(match)])]
@@ -182,7 +182,7 @@ def error_readings(text: str) -> Iterator[Reading]:
 
 
 def read_formats(text: str) -> list[Reading]:
-    """Everything about block scales in a text.
+    """Read everything about block scales in a text.
 
     >>> read_formats("SWIZZLE_32_4_4")[0].kind
     'SWIZZLE_32_4_4, the scale order 32_4_4 (torch.nn.functional.SwizzleType, torchao)'
@@ -199,7 +199,7 @@ _LAYOUT_TEXT: Final = 4000
 
 
 def format_name_text(text: str) -> str | None:
-    """The text of a name, of a type, or of a printed layout that is one of the orders, if the text is nothing else.
+    """The explanation of a name, a type or a printed layout of an order, if the string is exactly that.
 
     >>> print(format_name_text("float8_e8m0fnu").splitlines()[0])
     float8_e8m0fnu, a power of two
@@ -215,13 +215,13 @@ def format_name_text(text: str) -> str | None:
     if atom is None:
         return None
     block, layout = atom
-    head = f"{layout}, the tile of scales of SM100: SfAtom of {block} elements a scale"
+    head = f"{layout}, the tile of scales of SM100: SfAtom with {block} elements per scale"
     meaning = ["128 rows x 4 scales in 512 bytes; stride 0: the elements of a block share a scale"]
     return str(Reading(head, 0, len(bare), [*meaning, *_lines(scale_order("32_4_4"), block)]))
 
 
 def scale_atom_of(text: str) -> tuple[int, Layout] | None:
-    """The block and the layout, if a text is SfAtom's shape or layout, as C++ types or as printed."""
+    """The block and the layout, if a string is SfAtom's shape or layout, as C++ types or as printed."""
     spelled = re.sub(r"\s+", "", text)
     spelled = re.sub(r"(?:cute::)?(?:C|Int|constant<int)[<,]([0-9]+)>+?(?=[,>)])", r"_\1", spelled)
     for block in (16, 32):

@@ -1,7 +1,7 @@
 """Printed layouts and tensors in a text; layouts of PyTorch, CuTe DSL, MLIR and Triton.
 
 `parse` reads the text line by line, so notes and labels between prints do no harm; the spellings of other programs are
-converted first. Each reading has the facts that users ask about: sizes, threads, bytes, the hardware swizzle, and
+converted first. Each reading lists the facts that users ask about: sizes, threads, bytes, the hardware swizzle, and
 elements that share an offset.
 """
 
@@ -35,14 +35,14 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.limits import bounds
 
 MOST_LINES: Final = 400
-"""Lines of a text that are looked at one by one."""
+"""The most lines of a text that are read one by one."""
 LONGEST: Final = 2000
-"""Characters of a line that can be a printed layout."""
+"""The most characters of a line that may be a printed layout."""
 MOST_ELEMENTS: Final = 1 << 22
 """Maximum number of elements of a layout whose offsets are counted."""
 _PLACE: Final = re.compile(r"[0-9]+:[0-9]+")
 _AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s{0,80}$")
-"""Text before the line and column of a file."""
+"""Matches the text before the line and column of a file."""
 _COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
 _LABEL: Final = re.compile(
     r"^[%\s]{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
@@ -56,9 +56,9 @@ def known_number(value: Parsed | Leaf | None) -> int | None:
 
 
 def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
-    """Size, offsets, sharing, gaps and the coalesced form of a plain layout; of coordinates the sizes.
+    """Size, offsets, sharing, gaps and the coalesced form of a plain layout; for coordinates, only the sizes.
 
-    whole: the layout that contains this one, whose offsets count.
+    whole: the layout that contains this one and determines the offsets.
     """
     if not has_numbers(layout) or is_basis_layout(layout):
         sizes = [known_number(n) for n in leaves(layout.shape)]
@@ -110,10 +110,10 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
 
 
 def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: bool = False) -> list[str]:
-    """A swizzled layout: the swizzle's name, the major mode, bytes.
+    """Describe a swizzled layout: the swizzle's name, the major mode, bytes.
 
-    width: bits of an element, if a pointer gives them. of_dsl: CuTe DSL prints the swizzle of such a tensor on bytes,
-    C++ the swizzle of the element offsets.
+    width: bits of an element, if a pointer gives them. of_dsl: CuTe DSL printed the tensor. It prints the swizzle on
+    bytes, C++ prints it on element offsets.
     """
     inner = domain_of(layout)
     lines = layout_facts(inner, layout)
@@ -127,7 +127,7 @@ def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: boo
 
 
 def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
-    """Major mode and bytes of a tile of shared memory."""
+    """The major mode and bytes of a tile of shared memory."""
     if not has_numbers(inner) or int(rank(inner)) < 2:
         return []
     first, second = (int(n) for n in product_each(inner.shape)[:2])
@@ -215,7 +215,7 @@ def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
 
 
 def read_printed(text: str) -> list[Reading]:
-    """Every layout and tensor that CuTe printed in a text."""
+    """Read every layout and tensor that CuTe printed in a text."""
     found: list[Reading] = []
     position, prints = 0, []
     for line in text.split("\n")[:MOST_LINES]:
@@ -235,7 +235,7 @@ _Print = tuple[int, int, Parsed, str]
 
 
 def _printed_line(line: str, begin: int) -> _Print | None:
-    """The longest end of a line that `parse` reads as a layout or a tensor."""
+    """The longest suffix of a line that `parse` reads as a layout or a tensor."""
     if not _COLON.search(line) and not re.match(r"^\s*\(.*\)\s*$", line):
         return None
     for start in _starts(line):
@@ -253,7 +253,8 @@ def _printed_line(line: str, begin: int) -> _Print | None:
 
 
 def _starts(line: str) -> Iterator[int]:
-    """Where in a line the print may begin: at its start, after a label, at a bracket or an engine."""
+    """The positions at which a printed object may begin in a line: at the start, after a label, at a bracket or an
+    engine."""
     yield 0
     if label := _LABEL.match(line):
         yield label.end()
@@ -314,7 +315,7 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
 
 
 def _values(rest: str, thing: Parsed) -> list[str]:
-    """The numbers that print_tensor writes below the layout."""
+    """Describe the numbers that print_tensor writes below the layout."""
     rows: list[list[str]] = []
     planes = 1
     if grid := [m[1] for line in rest.split("\n")[1:MOST_LINES] if (m := _GRID.match(line))]:
@@ -347,7 +348,7 @@ def _values(rest: str, thing: Parsed) -> list[str]:
 _NEXT_PLANE: Final = re.compile(r"(?:-{5}|={5})+")
 """Separators that print_tensor writes between the planes of three modes and the blocks of four."""
 _GRID: Final = re.compile(r"^\s*[0-9]+\s*\|((?:[^|\n]{1,24}\|)*[^|\n]{1,24})\|\s*$")
-"""A row of print_layout: its index, then the offsets between bars."""
+"""Matches a row of print_layout: its index, then the offsets between bars."""
 
 
 def _is_float(text: str) -> bool:
@@ -358,7 +359,7 @@ def _is_float(text: str) -> bool:
 
 
 def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
-    """Tensors over one address of shared memory of which only some are swizzled."""
+    """Find tensors at one address of shared memory, only some of which are swizzled."""
     at: dict[int, list[tuple[bool, _Print]]] = {}
     for row in prints:
         thing = row[2]
@@ -400,13 +401,14 @@ _TILE: Final = re.compile(r"(?<![\w.])([1-9][0-9]{0,6}(?:x[1-9][0-9]{0,6}){1,4})
 
 
 def read_spelled(text: str) -> list[Reading]:
-    """Layouts as CuTe DSL, MLIR, Python and PyTorch write them."""
+    """Read layouts as CuTe DSL, MLIR, Python and PyTorch write them."""
     found = [*_dsl_types(text), *_layout_calls(text), *_torch(text)]
     return found or [*_tile_sizes(text)]
 
 
 def read_dsl_tensors(text: str) -> list[Reading]:
-    """Every tensor that CuTe DSL printed: `tensor<ptr<f16, smem, align<1024>> o ...>`, `tensor(raw_ptr(...) o ...`."""
+    """Read every tensor that CuTe DSL printed: `tensor<ptr<f16, smem, align<1024>> o ...>`, `tensor(raw_ptr(...) o
+    ...`."""
     found: list[Reading] = []
     for match in some(_DSL_TENSOR.finditer(text)):
         end = matching_bracket(text, match.end())
@@ -497,7 +499,7 @@ def _piece_lines(piece: str) -> list[str]:
 
 
 def with_symbols(text: str) -> str:
-    """A type's text with a symbol for each `?`."""
+    """The text of a type with a symbol for each `?`."""
     names = itertools.count()
     return _UNKNOWN.sub(lambda _: f"n{next(names)}", text)
 
@@ -513,7 +515,7 @@ def _layout_calls(text: str) -> Iterator[Reading]:
 
 
 def _parsed_call(text: str) -> Layout | None:
-    """A layout call: (shape) or (shape, stride); of two tuples of numbers the second is the stride."""
+    """Parse the arguments of a layout: (shape) or (shape, stride)."""
     parts = [part for part in split_operands(text) if part]
     thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else f"make_layout({text})")
     return thing if isinstance(thing, Layout) else None
@@ -573,8 +575,8 @@ def _array_reading(
     if not dtype:
         need = [f"{bits} bits: a multiple of {128 // bits}" for bits in (8, 16, 32)]
         lines.append(
-            f"for TMA each stride other than 1 must be a multiple of 16 bytes, that is of these numbers of "
-            f"elements: {', '.join(need)}"
+            "TMA needs each stride other than 1 to be a multiple of 16 bytes, which is this many elements: "
+            f"{', '.join(need)}"
         )
         odd = [stride[i] for i in order[1:] if stride[i] % 4]
         lines += [f"stride {n} is not a multiple of 16 bytes for any type of 32 bits or less" for n in odd]
@@ -595,12 +597,12 @@ def _copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> b
     def of(steps: Iterable[int]) -> TensorMapTiled | None:
         return None if kind is None else TensorMapTiled(kind, 4096, tuple(sizes), tuple(steps), box)
 
-    before = unless_refused(of, [n * bits // 8 for n in strides])  # rows that end between two units stay as they are
+    before = unless_refused(of, [n * bits // 8 for n in strides])  # rows that end between two units are not padded
     return passes_check(lambda: of([-(-n * bits // 128) * 16 for n in strides]), before)
 
 
 def _tile_sizes(text: str) -> Iterator[Reading]:
-    """`128x64`: a tile, where nothing else was found."""
+    """Read `128x64` as a tile, if nothing else was found."""
     match = _TILE.fullmatch(text.strip())
     if match is None:
         return
@@ -630,12 +632,12 @@ _CPP_TYPE: Final = re.compile(r"\b(?:cute::)?(?:Composed)?(?:Layout|Swizzle)\s?<
 
 
 def read_alone(text: str) -> list[Reading]:
-    """The types of a text, else the messages of static assertions; at most `MOST_ALONE` characters are read."""
+    """Read the types in a text, or else the messages of static assertions; at most `MOST_ALONE` characters."""
     return read_types(text[:MOST_ALONE]) or read_conditions(text[:MOST_ALONE])
 
 
 def read_types(text: str) -> list[Reading]:
-    """Every layout and swizzle that is written as a type.
+    """Read every layout and swizzle that is written as a type.
 
     >>> read_types("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<int, cute::_1> >")[0].kind
     'A type of CuTe C++: (_8,n0):(n1,_1)'

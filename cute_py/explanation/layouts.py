@@ -1,7 +1,7 @@
 """Texts for layouts, tensors, basis elements, swizzles and tensor maps.
 
-A layout's text explains each stride and its value, with sample coordinates and their elements; a tensor's also its
-iterator: `explain(tensor)` of a coordinate tensor answers what its printed form leaves open. If there are more than
+The text for a layout explains each stride and its value, with sample coordinates and their elements. The text for a
+tensor also explains its iterator, which the printed form of a coordinate tensor leaves open. If there are more than
 `MOST_MODES` modes, the text explains the first ones and counts the others.
 """
 
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 Path = tuple[int, ...]
 
 MOST_MODES: Final = 32
-"""Modes that are explained one by one. A coordinate of more is longer than a line, and each line would have one."""
+"""The most modes that are explained one by one. A coordinate with more modes is longer than a line, and every line
+would have one."""
 
 
 Number: TypeAlias = "int | Int | Ratio | Expr"
@@ -46,7 +47,7 @@ Coordinate: TypeAlias = "Number | ArithTuple | tuple[Coordinate, ...]"
 
 
 class _Mode(NamedTuple):
-    """A leaf of a layout: where it is, its size, and its stride; `axis` None: a step is an integer's."""
+    """A leaf of a layout: its path, its size, and its stride. If `axis` is None, the stride is an integer."""
 
     path: Path
     size: Number
@@ -72,12 +73,12 @@ def _flat_modes(layout: Layout) -> list[_Mode]:
 
 
 def is_coordinates(thing: Thing) -> bool:
-    """A tensor of implicit coordinates."""
+    """Is it a tensor of implicit coordinates?"""
     return isinstance(thing, Tensor) and isinstance(thing.engine, ArithTupleIterator)
 
 
 def is_counting(thing: Thing) -> bool:
-    """A tensor of implicit integers."""
+    """Is it a tensor of implicit integers?"""
     return isinstance(thing, Tensor) and isinstance(thing.engine, CountingIterator)
 
 
@@ -91,7 +92,7 @@ def _dotted(path: Path) -> str:
 
 
 def _plain(value: Coordinate) -> str:
-    """A number without the underscore of static ones."""
+    """A number without the underscore of static numbers."""
     if isinstance(value, (tuple, ArithTuple)):
         return "(" + ",".join(map(_plain, value)) + ")"
     if isinstance(value, Int):
@@ -102,7 +103,7 @@ def _plain(value: Coordinate) -> str:
 
 
 def _is(value: Number, number: int) -> bool:
-    """A known number, and this one."""
+    """Is it a known number with this value?"""
     return isinstance(value, int) and value == number
 
 
@@ -122,7 +123,7 @@ def _meaning(mode: _Mode, scalar: str) -> str:
 
 
 def _reason(mode: _Mode, flat: list[_Mode]) -> str:
-    """Why the step is as large as it is: what the finer modes of the same axis cover."""
+    """Explain the size of the step by what the finer modes of the same axis cover."""
     size, step = mode.size, mode.step
     if not isinstance(size, int) or not isinstance(step, int) or size == 1 or step == 0:
         return ""
@@ -134,7 +135,7 @@ def _reason(mode: _Mode, flat: list[_Mode]) -> str:
             finer.append(m)
             covered += (int(m.size) - 1) * abs(int(m.step))
     if not finer:
-        return "" if width == 1 else f"only one in {width} is reached"
+        return "" if width == 1 else f"only one position in {width} is reached"
     names = " and ".join([f"mode {_dotted(m.path)} ({_plain(m.size)} x {m.stride})" for m in finer])
     there = f"{names} {'covers' if len(finer) == 1 else 'cover'} {covered} there, so"
     if covered == width:
@@ -145,7 +146,7 @@ def _reason(mode: _Mode, flat: list[_Mode]) -> str:
 
 
 def _mode_lines(layout: Layout, scalar: str) -> list[str]:
-    """One mode a line: size, stride, what a step does; then why it is as large as it is."""
+    """One line per mode: size, stride and effect of a step; then the reason for its size."""
     flat = _flat_modes(layout)
     explained = flat[:MOST_MODES]
     width = max((len(_dotted(mode.path)) for mode in explained), default=0)
@@ -162,7 +163,7 @@ def _mode_lines(layout: Layout, scalar: str) -> list[str]:
 
 
 def _coordinate(shape: Tree, chosen: dict[Path, int], path: Path = ()) -> Coordinate:
-    """The natural coordinate with given indices at some leaves, 0 elsewhere."""
+    """The natural coordinate with the given indices at some leaves and 0 elsewhere."""
     if isinstance(shape, tuple):
         return tuple([_coordinate(s, chosen, (*path, i)) for i, s in enumerate(shape)])
     return chosen.get(path, 0)
@@ -218,20 +219,21 @@ def _about(
     """Describe any layout: its strides and their reasons, then the offsets of some coordinates.
 
     Args:
-        head: lines that say what it is; facts: lines on the layout as a whole.
-        element: coordinate -> what it gives, which the text calls `kind`; scalar: to what an integer step is added.
+        head: lines that describe the kind of object; facts: lines about the whole layout. element: coordinate -> its
+            element, which the text calls `kind`; scalar: the noun for the value that an integer step changes.
     """
     lines = [*head, "", f"The strides {str(layout).split(':', 1)[1]}", *_mode_lines(layout, scalar)]
     lines += ["", "In all", *facts] if facts else []
     return [*lines, "", f"Logical coordinate -> {kind}", *_sample_lines(layout, element)]
 
 
-_COMPUTED = "Nothing is stored: an element is computed from its coordinate."
+_COMPUTED = "No element is stored; each is computed from its coordinate."
 _INTEGERS = f"A tensor of implicit integers. {_COMPUTED}"
 
 
 def coordinate_tensor(tensor: Tensor) -> str:
-    """A tensor of coordinates: its iterator, its strides with reasons, samples, and a formula for each coordinate."""
+    """Describe a tensor of coordinates: its iterator, its strides with reasons, samples, and a formula for each
+    coordinate."""
     layout, start = domain_of(tensor.layout), tensor.engine.coord
     numbers = _coordinate_leaves(start)
     first = tensor(_coordinate(layout.shape, {}))  # strides may reach modes that the iterator lacks
@@ -257,11 +259,14 @@ def _through(layout: Layout | ComposedLayout) -> list[str]:
     """Describe the function between the strides and the iterator, if there is one."""
     if not isinstance(layout, ComposedLayout):
         return []
-    return ["", f"{layout.outer} comes after the strides: it gets {layout.offset} + their sum, and gives the offset."]
+    return [
+        "",
+        (f"{layout.outer} is applied after the strides: it takes {layout.offset} + their sum, and returns the offset."),
+    ]
 
 
 def counting(tensor: Tensor) -> str:
-    """A tensor of implicit integers."""
+    """Describe a tensor of implicit integers."""
     engine = tensor.engine
     head = [str(tensor), "", _INTEGERS, "", f"The iterator {engine}"]
     head += [f"  counts from {engine.value} on, in {engine.dtype}.", *_through(tensor.layout)]
@@ -269,7 +274,7 @@ def counting(tensor: Tensor) -> str:
 
 
 def any_layout(layout: Layout) -> str:
-    """A layout of integers: its strides with reasons, its coverage, and samples; or a layout whose values are
+    """Describe a layout of integers: its strides with reasons, its coverage, and samples; or a layout whose values are
     coordinates."""
     if is_basis_layout(layout):
         head = [str(layout), "", "A layout whose values are coordinates: its strides are basis elements, `value@mode`."]
@@ -279,9 +284,9 @@ def any_layout(layout: Layout) -> str:
 
 
 def stored(tensor: Tensor, typed: bool = True) -> str:
-    """A tensor of stored elements: where it is, and its layout.
+    """Describe a tensor of stored elements: its address and its layout.
 
-    typed: the element type is known, not only its width.
+    typed: whether the element type is known, not only its width.
     """
     layout, swizzle = tensor.layout, getattr(tensor.engine, "swizzle", None)
     element = tensor.element_type if typed else f"{tensor.element_type.bits} bits"
@@ -300,11 +305,11 @@ def facts_of_layout(layout: Layout | ComposedLayout) -> list[str]:
         where = footprint(layout)
         one_to_one = is_injective(layout)
     except CuteError:
-        return []  # Symbols and run-time values that numpy can't count.
+        return []  # symbols, and run-time values that numpy can't count
     count = int(size(layout))
     gaps = where.highest - where.lowest + 1 - where.distinct
     modes = counted(int(rank(layout)), "mode")
-    reached = "every element has its own offset"
+    reached = "each element has a different offset"
     if not one_to_one:
         reached = f"{counted(count, 'element')} share {counted(where.distinct, 'offset')}"
     unused = f"{counted(gaps, 'offset')} between them {'are' if gaps > 1 else 'is'} not used" if gaps else "no gaps"
@@ -318,7 +323,7 @@ def modes_text(parts: Parsed) -> str:
     >>> print(modes_text((Int(128), 64)))
     (_128,64)
     <BLANKLINE>
-    A tuple of 2 modes: a shape, a tiler, a stride or a coordinate, by its place.
+    A tuple of 2 modes: a shape, a tiler, a stride or a coordinate, depending on where it is used.
       as a shape: 8192 elements, compact (_128,64):(_1,_128)
     """
     if not isinstance(parts, tuple):
@@ -329,19 +334,19 @@ def modes_text(parts: Parsed) -> str:
     head = f"A tuple of {counted(len(parts), 'mode')}"
     kept = sum(map(is_underscore, flat))
     if kept and not any(isinstance(part, Layout) for part in flat):
-        lines = [f"{head}: a coordinate that keeps {counted(kept, 'mode')} whole, the others at an index."]
+        lines = [f"{head}: a coordinate that keeps {counted(kept, 'mode')} and fixes the others at an index."]
     elif any(isinstance(part, Layout) for part in flat):
         lines = [f"{head}: a tiler, whose part i divides mode i of a layout."]
         lines += [f"  mode {i} : {_tile_text(part)}, {shown(part)}" for i, part in enumerate(parts)]
     else:
-        lines = [f"{head}: a shape, a tiler, a stride or a coordinate, by its place."]
-        with contextlib.suppress(CuteError):  # no shape: a size is negative
+        lines = [f"{head}: a shape, a tiler, a stride or a coordinate, depending on where it is used."]
+        with contextlib.suppress(CuteError):  # not a shape, because a size is negative
             lines.append(f"  as a shape: {_elements(size(parts))}, compact {Layout(parts)}")
     return "\n".join([shown(parts), "", *lines])
 
 
 def _tile_text(part: Parsed) -> str:
-    """How many elements of a mode a part of a tiler takes at a time; a symbol stays as it is written."""
+    """The number of elements of a mode that a part of a tiler takes at a time; a symbol is printed unchanged."""
     if is_underscore(part):
         return "whole"
     if isinstance(part, tuple) and any(map(is_underscore, leaves(part))):
@@ -381,7 +386,7 @@ def basis_text(element: ScaledBasis) -> str:
 
 
 def swizzle_text(swizzle: Swizzle) -> str:
-    """The bits that a swizzle combines, and the bytes of the engine's mode with these numbers."""
+    """Describe the bits that a swizzle combines, and the mode of the TMA engine with these numbers."""
     bits, base, shift = swizzle.bits, swizzle.base, swizzle.shift
     if not bits:
         return f"{swizzle}\n\nThe identity: no bit is changed."
@@ -406,18 +411,18 @@ def _range(low: int, bits: int) -> str:
 
 
 def composed_text(layout: ComposedLayout) -> str:
-    """The order in which a composed layout computes an offset."""
+    """Describe the order in which a composed layout computes an offset."""
     out = [
         str(layout),
         "",
-        "A composition: a coordinate goes from right to left.",
-        f"  {layout.inner} gives an offset,",
+        "A composition: a coordinate passes through its functions from right to left.",
+        f"  {layout.inner} maps it to an offset,",
     ]
     offset = layout.offset
     if isinstance(offset, SmemPtrFlag):
         elements = as_position_independent_swizzle_layout(layout)
         out += [
-            f"  of elements of {offset.bits} bits from an address that is not known yet,",
+            f"  in elements of {offset.bits} bits from an address that is not known yet,",
             f"  and {layout.outer} permutes the bits of the byte address.",
             f"  Counted in elements it is {elements}; offsets() and pictures show that function.",
             f"  A call applies {layout.outer} to element offsets unchanged, as in C++.",

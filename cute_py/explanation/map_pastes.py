@@ -1,8 +1,8 @@
-"""Tensor maps in a text: their 128 bytes in any form, and the arguments of an encoding that worked or failed.
+"""Read tensor maps in a text: their 128 bytes in any form, and the arguments of an encoding that succeeded or failed.
 
-Arguments come by name (CUTLASS's and TileLang's prints, a debugger's frame, generated C, this library's repr), in the
-order of the driver's functions (a call in C, TVM's packed calls), or as DeepGEMM prints them. All become one request,
-which is judged by `violations` and `hazards`; a change is proposed if the changed request breaks no rule.
+Arguments are given by name (output of CUTLASS and TileLang, a debugger's frame, generated C, this library's repr), in
+the order of the driver's functions (a call in C, TVM's packed calls), or as DeepGEMM prints them. Each form becomes a
+request, which `violations` and `hazards` judge; a change is offered if the changed request breaks no rule.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ _TILELANG_PRINT: Final = "what TileLang prints of the arguments of cuTensorMapEn
 _NO_ADDRESS: Final = "the text does not contain the address; the rules were checked with an aligned address"
 LOOK_ELSEWHERE: Final = (
     "If the driver still refused it, check these: the driver's version and the GPU (sm_90 or later), cuInit and a "
-    "current context on this thread, the map's own address (a multiple of 64; of 128 since CUDA 13), an earlier "
-    "asynchronous error that this call reports, and whether these are the numbers of the call that failed."
+    "current context on this thread, the address of the map itself (a multiple of 64; of 128 since CUDA 13), an "
+    "earlier asynchronous error that this call reports, and whether these are the numbers of the call that failed."
 )
 
 
@@ -110,7 +110,7 @@ def map_reading(
     """Explain a request: its meaning, the rules that it breaks, and the changes that work."""
     found = violations(request)
     shown = describe(request).splitlines()
-    apart = ("  broken rule", "  warning", "  judged", "  not judged")  # parts of the reading itself
+    apart = ("  broken rule", "  warning", "  judged", "  not judged")  # these parts belong to the reading
     meaning = [line.strip() for line in shown if not line.startswith(apart)]
     meaning += [*_names(request), *notes]
     changes = _offered(request) if found else []
@@ -119,7 +119,7 @@ def map_reading(
 
 
 def _offered(request: TensorMap) -> list[str]:
-    """The changes of a map that break no rule and add no hazard."""
+    """The changes after which a map breaks no rule and has no new hazard."""
     from cute_py.explanation.offers import passes_check
 
     return [
@@ -169,14 +169,14 @@ def read_bytes(text: str) -> list[Reading]:
         request = decode(raw)
         broken = violations(request)
         if broken and not _MAP_WORDS.search(text[max(0, begin - 200) : end + 40]):
-            continue  # numbers of something else
+            continue  # these numbers are not a map
         notes = [] if any(raw) else ["all bytes are 0: no map was encoded here, or the memory was cleared"]
         found.append(map_reading(f"The {len(raw)} bytes of a tensor map", (begin, end), request, notes, _ENCODED))
     return found
 
 
 def _places(text: str) -> Iterator[tuple[int, int]]:
-    """Where a map may be: all of it, runs of lines with numbers, brackets; longer places first."""
+    """Candidate positions of a map: the whole text, runs of lines with numbers, brackets; longer ones first."""
     if len(text) <= MAX_TEXT:
         yield 0, len(text)
     runs: list[tuple[int, int, int]] = []
@@ -215,7 +215,7 @@ def _map_of(piece: str) -> bytes | None:
 
 
 def bytes_refused(text: str) -> CuteError | None:
-    """The reason why numbers in a text are not a map: they are a part of one, or too many."""
+    """The reason why numbers in a text are not a map: they are only a part of a map, or too many."""
     found = [text[begin:end] for begin, end in _places(text) if _MAP_WORDS.search(text[max(0, begin - 200) : end])]
     for piece in found[1:] + found[:1]:  # the runs of numbers before the whole text
         try:
@@ -232,7 +232,7 @@ def bytes_refused(text: str) -> CuteError | None:
 
 
 def read_arguments(text: str) -> list[Reading]:
-    """Every set of arguments of cuTensorMapEncodeTiled or -Im2col in a text."""
+    """Read every set of arguments of cuTensorMapEncodeTiled or -Im2col in a text."""
     found = [*_deep_gemm(text), *_kernels(text), *_calls(text), *_by_name(text)]
     return found or [*_by_short_name(text)]
 
@@ -292,7 +292,7 @@ def _calls(text: str) -> Iterator[Reading]:
 
 
 def _argument(part: str, text: str) -> Value:
-    """A number, a list, or the text itself; of a variable what the text assigns to it."""
+    """A number, a list, or the string itself; for a variable, the value that the text assigns to it."""
     part = re.sub(r"^\w{1,80}\s{0,80}=\s{0,80}(?!=)", "", part.strip())
     value = _value(part)
     name = re.sub(r"^&|\+\s{0,80}1$|\.data\(\)$", "", part.replace(" ", "")).strip()
@@ -320,7 +320,7 @@ def _value(part: str) -> Value:
 
 
 def _number(item: str) -> int | None:
-    """The integer of an item, also a product with sizeof, a cast, or an enum as `<Name.X: 6>`."""
+    """The integer of an item: a number, a product with sizeof, a cast, or an enum as `<Name.X: 6>`."""
     item = re.sub(
         r"static_cast<[^<>]{0,400}>|\(\s{0,80}(?:u?int\w{0,80}|cuuint\w{1,80}|size_t"
         r"|unsigned[\w ]{0,100}|long[\w ]{0,100}|CU\w{1,80}|(?:const )?\w{1,80} ?\*)"
@@ -349,7 +349,7 @@ def _number(item: str) -> int | None:
 
 
 def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
-    """Arguments in the driver's order; a binding may leave out the map, which is its result."""
+    """Arguments in the driver's order; a binding may omit the map, because it returns the map."""
     first, *others = (TensorMapIm2col if im2col else TensorMapTiled).FIELDS
     order = ("map", first, "rank", *others)
     if len(parts) == len(order) - 1:
@@ -358,7 +358,7 @@ def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None
 
 
 def _packed(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
-    """TVM's packed arguments: each mode's number is an argument of its own, strides with that of mode 0."""
+    """TVM's packed arguments: one argument per mode; strides include that of mode 0."""
     pairs = enumerate(pairwise(parts))
     start = next((i for i, (a, b) in pairs if isinstance(a, int) and isinstance(b, int)), None)
     if start is None or len(parts) < start + 3:
@@ -402,7 +402,7 @@ def _by_name(text: str) -> Iterator[Reading]:
         kind = _TILELANG_PRINT if "cudaGlobalStrides" in text or "globalStridesRaw" in text else _CUTLASS_PRINT
         if not heads:
             kind = f"Arguments of cuTensorMapEncode{'Im2col' if 'pixels_per_column' in fields else 'Tiled'}"
-        results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each print ends with its result
+        results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each printed map ends with its result
         until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
         yield from _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes)
 
@@ -419,7 +419,7 @@ _SHORT_NAMES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"\belem_?size\W{1,3}2\b"), "format=FLOAT16"),
     (re.compile(r"\belem_?size\W{1,3}4\b"), "format=FLOAT32"),
 )
-"""Short names of a program's own print of a map, beside a box -> the names that are read."""
+"""Short names in a program's own output, next to a box -> the names that are read."""
 _SHORT_BOX: Final = re.compile(r"\b(?:box|smem_shape)\W{0,6}[\[({]\s{0,80}[0-9]")
 
 
@@ -441,7 +441,7 @@ def _named(match: re.Match[str]) -> tuple[str, Value]:
     parsed = _value(value)
     spelled = match[0].lower()
     if name == "global_strides" and isinstance(parsed, tuple) and "cudaglobal" in spelled:
-        return name, (-1, *parsed)  # without that of mode 0
+        return name, (-1, *parsed)  # without the stride of mode 0
     return name, parsed
 
 
@@ -451,8 +451,8 @@ _Found: TypeAlias = tuple[int, int, str, Value]
 def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[str, Value], tuple[int, int], int]]:
     """(fields, span, threads that printed them) of each map.
 
-    A new map begins at a header, or where a name comes again. Prints of several threads may be mixed: where all
-    complete values of each name agree, they are one map.
+    A new map begins at a header, or where a name comes again. The output of several threads may be interleaved: if all
+    complete values of each name agree, it is one map.
     """
     whole = [row for row in found if row[3] != "cut"]
     values: dict[str, set[Value]] = {}
@@ -480,7 +480,7 @@ def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[s
 
 
 _WIDTHS: Final = {1: 0, 2: 1, 4: 2, 8: 4}
-"""Bytes of an element -> the unsigned integer of that width, where the type is not printed."""
+"""Bytes of an element -> the unsigned integer of that width, for texts without the type."""
 _PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {0}[0] to {0}[rank-1])"
 _LISTS: Final = ("global_dim", "global_strides", "box_dim", "element_strides")
 _CORNERS: Final = ("pixel_box_lower_corner", "pixel_box_upper_corner")
@@ -490,7 +490,7 @@ _NO_STRIDES: Final = "the text does not contain the strides; the other rules wer
 
 
 def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a tensor of 8-byte elements or fewer, each a multiple of 32 bytes."""
+    """Strides for a tensor with elements of at most 8 bytes, each a multiple of 32 bytes."""
     strides, step = [-1], 8
     for size in dims[:-1]:
         step = -(-step * max(size, 1) // 32) * 32
@@ -499,14 +499,14 @@ def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _plain_strides(value: Value) -> Value:
-    """Strides without that of mode 0, as far as that shows."""
+    """Strides without the stride of mode 0, as far as that shows."""
     if isinstance(value, tuple) and len(value) > 1 and value[0] in (-1, 1, 2, 4, 8):
         return value[1:]
     return value
 
 
 def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes: Sequence[str]) -> Iterator[Reading]:
-    """The reading of arguments: a request if all of it is there, else what is missing."""
+    """Read arguments: a request if it is complete, otherwise a list of what is missing."""
     rank = _rank_of(fields)
     dims = fields.get("global_dim")
     strides = fields.get("global_strides", () if rank == 1 else None)
@@ -532,7 +532,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
 
 
 def _rank_of(fields: Mapping[str, Value]) -> int:
-    """The rank that is stated, or else the number of modes of the box or of the tensor; 0 where nothing tells."""
+    """The stated rank, or else the number of modes of the box or of the tensor; 0 if the text has neither."""
     rank = fields.get("rank")
     if isinstance(rank, int) and 0 <= rank <= 64:
         return rank
@@ -549,7 +549,7 @@ def _needed(fields: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 def _settings(fields: Mapping[str, Value]) -> dict[str, object]:
-    """The enums and the address; of a text without a type or an address those under which most is legal."""
+    """The enums and the address; if the text lacks the type or the address, the values that break the fewest rules."""
     values: dict[str, object] = {"data_type": 1, **{name: fields[name] for name in ENUM_OF if name in fields}}
     for name, value in values.items():
         if isinstance(value, str):
@@ -559,7 +559,8 @@ def _settings(fields: Mapping[str, Value]) -> dict[str, object]:
 
 
 def _steps(strides: tuple[int, ...], rank: int, of_driver: bool) -> tuple[int, ...]:
-    """The strides of modes 1 and up; a print may have that of mode 0 before them, and more behind them."""
+    """The strides of modes 1 and up; the text may have the stride of mode 0 before them, and more numbers after
+    them."""
     if strides[:1] == (-1,):
         return strides[1:]
     if len(strides) == rank - 1 or of_driver:
@@ -575,7 +576,7 @@ def _complete(
     notes: Sequence[str],
     missing: Sequence[str],
 ) -> Reading:
-    """The reading of arguments that are all there."""
+    """Read complete arguments."""
     values = _settings(fields)
     lists = {name: value for name in _LISTS if isinstance(value := fields.get(name), tuple)}
     strides = lists.pop("global_strides", ())
@@ -607,7 +608,7 @@ def _complete(
 def _outermost_first(
     kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes: Sequence[str]
 ) -> Iterator[Reading]:
-    """The reading of sizes and strides in the order in which an array has them; of the box in that which is legal."""
+    """Read sizes and strides in the order of an array, and the box in the order that is legal."""
     turned: dict[str, Any] = dict(fields)
     for name in ("global_dim", "global_strides"):
         turned[name] = turned[name][::-1]
@@ -652,6 +653,6 @@ def _incomplete(
 
 
 def read_maps(text: str) -> list[Reading]:
-    """Arguments and bytes of maps in a text."""
+    """Read arguments and bytes of maps in a text."""
     named = read_arguments(text)
     return named or read_bytes(text)

@@ -1,6 +1,7 @@
-"""Error texts on TMA, layouts and placements of Triton, TileLang, CuTe DSL, CUTLASS, CCCL, JAX, PyTorch and others.
+"""Read error messages about TMA, layouts and placements from Triton, TileLang, CuTe DSL, CUTLASS, CCCL, JAX, PyTorch
+and others.
 
-A message states its rule and usually its numbers. `rows/programs.toml` has the messages that identify their program,
+A message states its rule and usually its numbers. `rows/programs.toml` lists the messages that identify their program,
 and `rows/messages.toml` the others. For a message in neither file, explain reads its requirement: an alignment, a power
 of two, a contiguous mode, a rank, or a size of the box. It also reads Nsight Compute's counts of bank conflicts.
 """
@@ -28,21 +29,21 @@ _WRAPPED: Final = re.compile(
     r"static[ _]assert(?:ion)? failed (?:with )?[\"'][^\"\n]{1,300}[\"']|Assertion [`'\"][^\n]{1,400}?['`\"] failed",
     re.IGNORECASE,
 )
-"""An assertion, whose text may be a message of the table; the whole of it is the message then."""
+"""Matches an assertion. If its text is a message of the table, the whole assertion is the message."""
 
 
 def by_program() -> tuple[Row, ...]:
-    """The messages that identify their program."""
+    """Read the messages that identify their program."""
     return rows("programs")
 
 
 def read_messages(text: str) -> list[Reading]:
-    """Every message of Triton, TileLang or another front end on TMA in a text."""
+    """Read every message about TMA from Triton, TileLang or another front end."""
     return messages_of(text, (*by_program(), *rows("messages")))
 
 
 def messages_of(text: str, known: Sequence[Row]) -> list[Reading]:
-    """Every message of a table in a text; of two rows that match one place the first answers."""
+    """Read every message of a table in a text; if two rows match at one place, the first answers."""
     readings: list[Reading] = []
     wrapped = some(_WRAPPED.finditer(text), 32)
     for row, match in found(text, known):
@@ -54,7 +55,7 @@ def messages_of(text: str, known: Sequence[Row]) -> list[Reading]:
 
 
 def read_steps(text: str) -> list[Reading]:
-    """Every text of the partition verifier's steps.
+    """Read every message of the partition verifier's steps.
 
     >>> [reading.kind for reading in read_steps("failed to compute the TMA G-basis, got !cute.layout<...>")]
     ['Step 8 of the partition verifier of the TMA reference pages']
@@ -81,7 +82,7 @@ _SOURCES: Final = {**dict.fromkeys(("Triton", ""), "Triton, tensor descriptors")
 
 
 def _named(text: str) -> str:
-    """The program that a text is of, by what the text has in it."""
+    """The program that printed a text, recognised by its contents."""
     mark = first_of("marks", text)
     return "" if mark is None else mark.program
 
@@ -91,10 +92,10 @@ def _program(text: str) -> str:
 
 
 def _context(text: str, match: re.Match[str]) -> list[str]:
-    """The message, and what the source line in the text says of the descriptor."""
+    """The message, and the facts about the descriptor in the source line of the text."""
     begin = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
-    message = " ".join(text[begin : end if end >= 0 else len(text)].split())  # layouts in it were read and blanked
+    message = " ".join(text[begin : end if end >= 0 else len(text)].split())  # its layouts were read and blanked
     lines = [f"message: {message[:300]}"]
     for name in ("shape", "strides", "block_shape"):
         if given := re.search(rf"\b{name}=(\[[^\]\n]{{0,80}}\])", text):
@@ -117,7 +118,7 @@ _GOT: Final = re.compile(
 
 
 def _no_multiple(line: re.Match[str]) -> Reading | None:
-    """A message that names a size and what it should be a multiple of."""
+    """Read a message that gives a size and the number that must divide it."""
     demand = _MULTIPLE.search(line[0])
     if demand is None or not int(demand["unit"]):
         return None
@@ -136,7 +137,7 @@ def _no_multiple(line: re.Match[str]) -> Reading | None:
 
 
 def read_demands(text: str) -> Iterator[Reading]:
-    """Requirements in the messages of a text that the table does not have."""
+    """Read requirements in messages that the table lacks."""
     about_tma = _ABOUT_TMA.search(text) is not None
     for line in some(re.finditer(r"[^\n]{8,500}", text), 200):
         if not _IS_ERROR.search(line[0]):
@@ -169,7 +170,7 @@ _COUNTED: Final = {
     "gmma": "operands of wgmma",
     "atom": "atomics",
 }
-"""The end of a metric's name -> what it counts."""
+"""The end of a metric's name -> the quantity that it counts."""
 _CONFLICTS: Final = (
     "one pass (wavefront) serves 32 banks of 4 bytes; each pass beyond those that the bytes of a request need is a "
     "conflict",
@@ -182,7 +183,7 @@ _APART: Final = (
 
 
 def read_metrics(text: str) -> list[Reading]:
-    """Counts of bank conflicts, all in one reading; without a conflict it says so."""
+    """Read counts of bank conflicts, all in one reading; it also reports that there are none."""
     matches = sorted([*some(_METRIC.finditer(text), 32), *some(_WAYS.finditer(text), 8)], key=re.Match.start)
     if not matches:
         return []

@@ -1,7 +1,7 @@
-"""The changes that explain offers: only those that pass the strictest check for their kind of object.
+"""Check the changes that explain offers: each must pass the strictest check for its kind of object.
 
     a composition              gives A(B(i)) for every i: `strict=True`
-    a divide                   composes so with the tiles and the rest
+    a divide composes so with the tiles and the rest
     a tensor map               breaks no rule, and has no hazard that it had not before
     an atom                    makes and checks without a finding
     PTX                        is assembled by ptxas, where ptxas is installed
@@ -47,7 +47,7 @@ def passes_check(change: Change, before: object = None) -> bool:
         made = change()
         if isinstance(made, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
             return _is_sound_map(made, before)
-        atoms = sys.modules.get("cute_py.tma.atom.atom")  # imported where there are atoms
+        atoms = sys.modules.get("cute_py.tma.atom.atom")  # imported only for atoms
         if atoms is not None and isinstance(made, atoms.TmaAtom):
             return not made.check()
     except CuteError:

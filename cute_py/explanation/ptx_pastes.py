@@ -1,13 +1,14 @@
-"""PTX instructions in a text, checked by the instruction table; messages of ptxas; and programs that wait forever.
+"""Read PTX instructions in a text, which the instruction table checks; messages of ptxas; and programs that wait
+forever.
 
 An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined by `examine`: the reasons why it does not
 assemble, the targets that assemble it, and a text with its modifiers that assembles. Operands of inline assembly (`%0`)
 have no type in the text and are ignored.
 
 A program of mbarrier and copy instructions runs on the machine. Its lines become a kernel of one thread in each CTA,
-every instruction on the line that it has in the text. A copy becomes the bytes that it brings to its barrier: its
-operands are rarely in the text, its box is. The machine's findings name the missing bytes or arrivals of a wait, and a
-change is offered only if a run with it has no such finding.
+every instruction on its line of the text. A copy is replaced by the bytes that it brings to its barrier, because the
+text rarely contains its operands, but usually its box. The machine's findings name the missing bytes or arrivals of a
+wait, and a change is offered only if a run with it has no such finding.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ _BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]{0,100}|%[0-9]")
 
 
 def read_instructions(text: str) -> list[Reading]:
-    """The messages of ptxas in a text, as one reading, and every instruction that breaks a rule; of a text that has no
-    barrier also those that break none."""
+    """Read the messages of ptxas, as one reading, and every instruction that breaks a rule. In a text without barriers,
+    also read instructions that break no rule."""
     names = {row.name for row in ARCHITECTURES}
     arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
     symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
@@ -57,7 +58,7 @@ def read_instructions(text: str) -> list[Reading]:
         if _BARE.search(re.sub(r"\[\s{0,80}[A-Za-z_$][\w$]{0,100}", "[", match["operands"])):
             continue
         one = unless_refused(examine, match[0], symbols)
-        if one is None:  # no row of the table, or no instruction
+        if one is None:  # not in the table, or not an instruction
             continue
         reading = _instruction(one, match, arch)
         if reading.broken or not program:
@@ -85,12 +86,12 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
 
 
 def _written(one: ParsedInstruction) -> Iterator[str]:
-    """The instruction with these modifiers and default operands, if there is one."""
+    """The instruction with these modifiers and default operands, if it exists."""
     if one.form is not None:
         from cute_py.explanation.offers import passes_check
 
         modifiers: dict[str, Any] = dict(one.chosen)
-        text = unless_refused(ptx, one.form.name, **modifiers)  # None: the modifiers do not go together
+        text = unless_refused(ptx, one.form.name, **modifiers)  # None: the modifiers can't be combined
         if text is not None and passes_check(lambda: not examine(text).errors or None):
             yield text
 
@@ -119,8 +120,8 @@ _FAMILY_FEATURES: Final[tuple[tuple[re.Pattern[str], range], ...]] = (
     (re.compile("tensormap.replace|setmaxnreg"), range(90, 122)),
     (re.compile(r"tcgen05|cta_group|gather4|scatter4|im2col::w|'\.[0-9]+x[0-9]+b'"), range(100, 111)),
 )
-"""(words of a feature, the architectures whose own targets, sm_90a or sm_100a, have it). What is not here and not on
-sm_90 is not on sm_90a either; from sm_100 on it may be on the own target."""
+"""(words for a feature, the architectures whose specific targets, such as sm_90a or sm_100a, have it). A feature that
+is neither listed nor on sm_90 is not on sm_90a; from sm_100 on, the specific target may have it."""
 _FIRST_OF_FAMILIES: Final = 100
 _NO_SUCH_GPU: Final = re.compile(r"Value '\w{1,80}' is not defined for option")
 _TOO_MUCH_SHARED: Final = re.compile(
@@ -129,7 +130,7 @@ _TOO_MUCH_SHARED: Final = re.compile(
 
 
 def _messages(text: str) -> Iterator[Reading]:
-    """All messages of ptxas in a text: they stand together, and the first one often is the cause of the others."""
+    """Read all messages of ptxas together, because the first is often the cause of the others."""
     matches = some(_PTXAS.finditer(text), 16)
     if not matches:
         return
@@ -177,7 +178,7 @@ _SMEM: Final = re.compile(r"\b([0-9]{1,7}) bytes smem")
 
 
 def _usage(text: str) -> Iterator[Reading]:
-    """Registers, stack and shared memory of each kernel, as ptxas -v prints them."""
+    """Explain the registers, stack and shared memory of each kernel, as ptxas -v prints them."""
     for match in some(_USED.finditer(text), 8):
         lines, broken, changes = [], [], []
         registers = int(match["registers"] or match["alone"] or 0)
@@ -210,7 +211,7 @@ def _message(what: str) -> tuple[str, str]:
             f"use .version {version} or later; a compiler writes the version of its toolkit, so use a newer toolkit",
         )
     if old := _OLD_PTXAS.search(what):
-        why = f"this ptxas reads PTX up to {old['known']}; the compiler that wrote {old['version']} is newer than it"
+        why = f"this ptxas reads PTX up to {old['known']}; the compiler that wrote {old['version']} is newer"
         return (
             why,
             f"put the ptxas of a toolkit with PTX {old['version']} first in PATH, or use an older compiler",
@@ -225,10 +226,10 @@ def _message(what: str) -> tuple[str, str]:
     if unknown := _NO_TARGET.search(what):
         floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)
         change = f"use .version {version_text(floor)} or later for {unknown['arch']}" if floor is not None else ""
-        return "this .version of PTX is older than the target", change
+        return "this .version of PTX is too old for the target", change
     if _NO_SUCH_GPU.search(what):
         change = "use the ptxas of a toolkit whose nvcc --list-gpu-code lists the target"
-        return "this ptxas does not know the target: it is older than the GPU, or has dropped it", change
+        return "this ptxas does not know the target: it is older than the GPU, or no longer supports it", change
     if shared := _TOO_MUCH_SHARED.search(what):
         asked, most = int(shared["asked"], 16), int(shared["most"], 16)
         why = f"the kernel declares {asked} bytes of static shared memory; the limit is {most}"
@@ -243,7 +244,7 @@ def _message(what: str) -> tuple[str, str]:
     if known is not None and number >= known.stop:
         last = known.stop - 1
         have = f"sm_{known.start}" + (f" to sm_{last}" if last > known.start else "")
-        why = f"only GPUs of {have} have this; a GPU of {named} does not, for any target"
+        why = f"only {have} GPUs support this; a {named} GPU does not, for any target"
         own = f"sm_{known.start}a"
         return why, f"compile this code only for {have} ({_compiled(own)}), and other code for {named}"
     if known is not None or target["needs"] is None:
@@ -252,7 +253,10 @@ def _message(what: str) -> tuple[str, str]:
             return f"the target of this compilation is not {named}", _compiled(named)
         if own == named or (known is None and number < _FIRST_OF_FAMILIES):
             return f"{named} does not have this", ""
-        why = f"this is a feature of one architecture and needs its own target, {own}; later GPUs do not run that code"
+        why = (
+            f"this feature belongs to one architecture and needs its specific target, {own}; later GPUs do not run "
+            "that code"
+        )
         return why, _compiled(own)
     return f"the target of this compilation is below {named}", _compiled(named)
 
@@ -308,9 +312,9 @@ class _Step:
     """An instruction of the text.
 
     Attributes:
-        line: of the text. verb: 'init', 'arrive', 'expect_tx', 'complete_tx', 'try_wait' and others; 'copy'.
-        barrier: as the text names it. number: a count, bytes, or a parity. threads: that execute it. ctas: that the
-            text names; empty for all. receivers: CTAs of a multicast.
+        line: line of the text. verb: 'init', 'arrive', 'expect_tx', 'complete_tx', 'try_wait', 'copy' and others.
+            barrier: its name in the text. number: a count, bytes, or a parity. threads: how many execute it. ctas: the
+            CTAs that the text names; empty for all. receivers: CTAs of a multicast.
     """
 
     line: int
@@ -325,7 +329,7 @@ class _Step:
 
 @dataclass(slots=True)
 class _Program:
-    """The instructions of a text, and what it says beside them."""
+    """The instructions of a text, and its further facts."""
 
     text: str
     steps: list[_Step] = field(default_factory=list)
@@ -333,7 +337,7 @@ class _Program:
     unknown: list[str] = field(default_factory=list)
 
     def add(self, step: re.Match[str]) -> None:
-        """One more instruction."""
+        """Add an instruction."""
         operands = [part.strip() for part in _OPERAND.findall(step["operands"])]
         places = [" ".join(part.strip("[]").split()) for part in operands if part.startswith("[")]
         numbers = [min(int(part, 0), _MOST_BYTES) for part in operands if _NUMBER.fullmatch(part)]
@@ -360,7 +364,7 @@ class _Program:
             self.steps.append(_Step(line, verb, name, numbers[-1], ctas=ctas))
 
     def copy(self, step: _Step, op: str, numbers: Sequence[int], note: str) -> None:
-        """A copy, with the bytes that it brings, and to whom."""
+        """Add a copy, with the bytes that it brings and the CTAs that receive them."""
         if ".tensor" in op:
             box = _BOX.search(note) or _BOX.search(self.text)
             kind = TYPE_NAME.search(note) or TYPE_NAME.search(self.text)
@@ -392,23 +396,23 @@ class _Program:
 
     @property
     def initialises(self) -> bool:
-        """Whether the text initialises a barrier; in one that does not, each takes one arrival."""
+        """Whether the text initialises a barrier; if not, every barrier takes one arrival."""
         return any(step.verb == "init" for step in self.steps)
 
     def judged(self) -> list[_Step]:
-        """The instructions. A wait is left out if the text lacks what the wait needs."""
+        """The instructions, without waits for which the text lacks information."""
         used = {step.barrier for step in self.steps if step.verb not in ("init", "wait")}
         found = []
         for step in self.steps:
             if step.verb == "wait" and not self.initialises and step.barrier not in used:
-                self.unknown.append(f"how {step.barrier} is initialised, and what arrives on it")
+                self.unknown.append(f"the initialisation of {step.barrier}, and the arrivals on it")
             elif step.verb != "wait" or not self.unknown:
                 found.append(step)
         return found
 
 
 def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, int, list[str]]:
-    """A kernel that makes these steps, each on its line behind `_HEAD`: text, number of CTAs, barriers in order."""
+    """Make a kernel of these steps, each on its line after `_HEAD`: PTX, number of CTAs, barriers in order."""
     names = list(dict.fromkeys(step.barrier for step in steps))
     ctas = 1 + max((max(step.ctas + step.receivers, default=0) for step in steps), default=0)
     rows: list[str] = [""] * max(step.line for step in steps)
@@ -427,7 +431,7 @@ def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, int, l
 
 
 def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tuple[int | None, list[str]]]:
-    """(the CTA that executes them, None for all; instructions) of a step at the barrier `at` bytes from the first."""
+    """(CTA that executes them, None for all; instructions) of a step whose barrier lies `at` bytes from the first."""
     arrive = "mbarrier.arrive_drop" if step.drops else "mbarrier.arrive"
     expect = f"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2+{at}]"
     lines = {
@@ -479,7 +483,7 @@ def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
 
 
 def _in_the_text(said: str, names: Sequence[str]) -> str:
-    """A text of the machine with the lines and the barriers of the pasted one."""
+    """Replace the machine's lines and barriers in a message by those of the pasted text."""
     said = _LINE.sub(lambda found: f"line {int(found[1]) - _HEAD_LINES}", said)
     for number, name in reversed(list(enumerate(names))):
         address = f"{_BASE + 8 * number:#x}"
@@ -489,7 +493,7 @@ def _in_the_text(said: str, names: Sequence[str]) -> str:
 
 
 def read_waits(text: str) -> list[Reading]:
-    """A program of mbarrier and bulk copy instructions, run on the machine."""
+    """Run a program of mbarrier and bulk copy instructions on the machine."""
     matches = some(_STEP.finditer(text), 200)
     if not {step["verb"] for step in matches} & {"arrive", "try_wait", "test_wait", "expect_tx"}:
         return []
@@ -508,11 +512,11 @@ def read_waits(text: str) -> list[Reading]:
     constant = [match for match in waits if re.search(r",\s{0,80}[01]\s{0,80}$", match["operands"])]
     if begun is not None and constant and constant[-1].start() > begun.start():
         same = (
-            "a wait in a loop names the same parity in every round, so every second wait passes before its phase "
+            "a wait in a loop uses the same parity in every iteration, so every second wait passes before its phase "
             "completes"
         )
         broken.append(Diagnostic("never completes phase", text=same, source="PTX ISA, mbarrier"))
-        changes.append("flip the parity in every round: 0, 1, 0, 1, ...")
+        changes.append("flip the parity in every iteration: 0, 1, 0, 1, ...")
     kind = "A program of mbarrier and copy instructions" + (" that waits forever" if hangs else "")
     span = matches[0].start(), max(matches[-1].end(), hangs.end() if hangs else 0)
     elsewhere = "Check whether every thread that should arrive reaches its instruction, and check the addresses."
@@ -521,12 +525,13 @@ def read_waits(text: str) -> list[Reading]:
 
 
 def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:
-    """The first change of one number that a run without errors follows: of bytes, of who announces them, a parity."""
+    """Find the first change of one number after which the program runs without errors: the bytes, who announces them,
+    or a parity."""
     left = _MOST_RUNS
     for place, step in enumerate(steps):
         if step.verb == "wait":
             other = 1 - step.number
-            text = f"wait with parity {other} in line {step.line}, and flip it in every round"
+            text = f"wait with parity {other} in line {step.line}, and flip it in every iteration"
             tried = [(text, replace(step, number=other))]
         elif step.verb == "announce":
             copies = [one for one in steps if one.verb == "copy" and one.barrier == step.barrier]
@@ -545,7 +550,8 @@ def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:
 
 
 def _threads(note: str) -> int:
-    """How many threads run an instruction, by its comment: 'all 128 threads', 'thread 0', 'each of 4 warps'."""
+    """The number of threads that run an instruction, from its comment: 'all 128 threads', 'thread 0', 'each of 4
+    warps'."""
     found = re.search(r"(?:all|by|each of|every one of)?\s{0,80}(?:the\s{1,80})?([0-9]{1,5}) threads", note)
     if found is not None:
         return int(found[1])
@@ -554,7 +560,7 @@ def _threads(note: str) -> int:
 
 
 _WITHOUT_BARRIER: Final = 2
-"""Addresses of a bulk copy that completes no barrier: destination and source."""
+"""The number of addresses of a bulk copy that completes no barrier: destination and source."""
 
 
 def _barrier_of(op: str, places: Sequence[str]) -> str | None:

@@ -1,8 +1,8 @@
-"""Records of the findings in a pasted text, and the form of an answer.
+"""Records of findings in a pasted text, and the format of an answer.
 
-A recogniser is a function `text -> readings`. A reading has the kind of a part of the text, the meaning of its numbers,
-the rules that they break (`Diagnostic`), changes that work, and the data that the text lacks for a verdict. Recognisers
-run one after another; each sees the text without the parts that earlier ones read.
+A recogniser is a function `text -> readings`. A reading describes a part of the text: its kind, the meaning of its
+numbers, the rules that they break (`Diagnostic`), changes that work, and the data that is missing for a verdict.
+Recognisers run in order; each sees the text without the parts that earlier ones read.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from cute_py.explanation.reasons import (
 )
 
 MOST_READINGS: Final = 12
-"""Maximum number of parts of one text to answer; the others are counted."""
+"""The most parts of one text that are answered; the others are only counted."""
 LONGEST_LINE: Final = 400
-"""Characters of a line of an answer."""
+"""The most characters of a line of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ class Reading:
     """One part of a text, understood.
 
     Attributes:
-        kind: the kind of the part; begin, end: its place in the text, in characters.
-        meaning: lines on its meaning.
-        broken: the rules that it breaks; a warning is legal and harmful.
+        kind: the kind of the part; begin, end: its position in the text, in characters. meaning: lines about its
+            meaning.
+        broken: the rules that it breaks; a warning is for legal but harmful values.
         changes: changes that work; each was tried against all rules.
         missing: data that the text lacks; elsewhere: other causes to check if no rule is broken.
-        judged: whether rules apply to it, so that an empty `broken` means that it is sound.
-        scope: what was judged and what was not, where the rules are counted.
+        judged: whether rules apply to it, so that an empty `broken` means that it breaks none. scope: the rules that
+            were judged and those that were not.
     """
 
     kind: str
@@ -77,7 +77,7 @@ class Reading:
 
 
 def reason_of(rule: str) -> Reason | None:
-    """The reason of a rule, by its id.
+    """The reason for a rule, by its id.
 
     >>> reason_of("box").why
     'A map stores the box size of each mode, less 1, in 8 bits.'
@@ -115,13 +115,13 @@ def _sourced(found: Diagnostic) -> str:
 
 
 def _headed(title: str, lines: Sequence[str]) -> str:
-    """A title and its lines, indented; nothing where there are no lines."""
+    """A title and its lines, indented; empty if there are no lines."""
     body = "\n".join(f"  {shortened(part, LONGEST_LINE)}" for line in lines for part in line.split("\n"))
     return f"{title}\n{body}" if body else ""
 
 
 def answer(readings: Sequence[Reading]) -> str:
-    """The answer to a text: all readings in the order of the text, without repetitions."""
+    """Format the answer to a text: all readings in the order of the text, without repetitions."""
     ordered = sorted(readings, key=lambda reading: reading.begin)
     parts: list[str] = []
     for reading in ordered:
@@ -149,16 +149,16 @@ def without(text: str, readings: Sequence[Reading]) -> str:
 TYPE_NAME: Final = re.compile(
     r"\b(?:torch\.)?(float(?:8_?\w{0,80}|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
 )
-"""An element type among other words."""
+"""Matches an element type among other words."""
 HANG: Final = re.compile(
     r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
 )
-"""Words for a kernel that does not end."""
+"""Matches words about a kernel that does not end."""
 _LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat", 16), ("half", 16), ("unsigned", 32))
 
 
 def type_bits(name: str) -> int:
-    """Bits of an element type in any spelling; 0 of an unknown name.
+    """Bits of an element type in any spelling; 0 for an unknown name.
 
     >>> type_bits("cutlass::float_e4m3_t"), type_bits("unsigned char"), type_bits("fp8"), type_bits("void")
     (8, 8, 8, 0)
@@ -168,5 +168,5 @@ def type_bits(name: str) -> int:
 
 
 def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:
-    """The first matches of a pattern; a text may have as many as it has characters."""
+    """The first matches of a pattern; a text could have one at every character."""
     return list(islice(found, most))

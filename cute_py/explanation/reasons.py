@@ -1,12 +1,12 @@
 """The long form of an error: the broken rule, the reason for it, its source, and the change.
 
-The id of a rule selects its reason, never a text: a `Diagnostic` of a tensor map has an id, a step of the verifier has
-its number, and every error of this library has an id as `.rule`. The tables below have a row for each rule: those of a
-tensor map (`descriptor.limits`, whose reasons about bits follow from the fields that the map has), the steps of the
-verifier, the conditions of the G-basis, the traps of the hardware, the races that `RaceError` names, a barrier that
-never completes, the conditions that CuTe C++ asserts in the algebra (`assertions.txt` has those on tensors, copies and
-MMAs); then one row for each class of `cute_py.errors`, which apply where no rule is known. The last table has terms
-without an object of their own: the vocabulary of TMA, and the errors that the CUDA driver returns.
+The reason is selected by the id of the rule, never by a message: a `Diagnostic` of a tensor map has an id, a step of
+the verifier has its number, and every error of this library has an id as `.rule`. The tables below have a row for each
+rule: those of a tensor map (`descriptor.limits`, whose reasons about bits follow from the fields that the map has), the
+steps of the verifier, the conditions of the G-basis, the traps of the hardware, the races that `RaceError` names, a
+barrier that never completes, the conditions that CuTe C++ asserts in the algebra (`assertions.txt` has those on
+tensors, copies and MMAs); then one row for each class of `cute_py.errors`, which apply where no rule is known. The last
+table has terms without an object of their own: the vocabulary of TMA, and the errors that the CUDA driver returns.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MAP_REASONS: Final = reasons("map")
 """Rule of a tensor map -> its reason. The source is that of the rule."""
 
 STEP_REASONS: Final = reasons("step")
-"""Number of a step of the verifier -> its reason; its name is the text that the step prints, without operands."""
+"""Step of the verifier -> its reason; its name is the text that the step prints, without operands."""
 
 GBASIS_REASONS: Final = reasons("gbasis")
 
@@ -48,7 +48,7 @@ TRAP_REASONS: Final = reasons("trap")
 """Cause of a trap -> its reason."""
 
 RACE_REASONS: Final = reasons("race")
-"""Race -> its reason. Source of all: PTX ISA, asynchronous operations and proxies."""
+"""Race -> its reason. The source of all rows is PTX ISA, asynchronous operations and proxies."""
 
 HANG_REASONS: Final = reasons("hang")
 
@@ -74,7 +74,7 @@ SEVERAL_IDS: Final = {
     },
     "Expected desc registers in MMA_Atom::call": CONDITION_REASONS["Expected registers in MMA_Atom::call"],
 }
-"""Further ids of rules that have one reason."""
+"""Further rule ids with the same reason."""
 REASONS: Final[dict[str, Reason]] = {
     **GBASIS_REASONS,
     **TRAP_REASONS,
@@ -88,16 +88,16 @@ REASONS: Final[dict[str, Reason]] = {
 
 @functools.cache
 def assertions() -> dict[str, Reason]:
-    """Static assertions of CuTe C++ -> their reason; read when one is met.
+    """Static assertions of CuTe C++ -> their reason; the table is read at first use.
 
-    A key has all messages of a row, with semicolons between them: `*` stands for any text, the dot at the end is left
-    out, and of two rows that fit a message the first is its reason.
+    A key lists all messages of a row, separated by semicolons. `*` stands for any text, and the final dot is omitted.
+    If two rows match a message, the first gives the reason.
     """
     return {" ; ".join(row.messages): Reason(row.text, row.change, row.source) for row in rows("assertions")}
 
 
 def assertion_reason(message: str) -> Reason | None:
-    """The reason of a message of CuTe as a whole; of one that begins or ends otherwise, None.
+    """The reason for a message of CuTe; None if the string has more text before or after the message.
 
     >>> assertion_reason("Unrecognized CopyPolicy.").source
     'cute/algorithm/copy.hpp'
@@ -111,7 +111,7 @@ def assertion_reason(message: str) -> Reason | None:
 
 
 def _is_message(said: str, pattern: str) -> bool:
-    """Whether a text is a message whose parts stand around any text.
+    """Whether a string matches the parts of a message, with any text between them.
 
     >>> _is_message("a of b", "a * b"), _is_message("a b", "a * b"), _is_message("a of b.", "a * b")
     (True, False, False)
@@ -132,7 +132,7 @@ def _is_message(said: str, pattern: str) -> bool:
 
 
 def error_text(error: CuteError) -> str:
-    """The text of an error, its rules with their reasons, and its place in the tree of classes.
+    """The text of an error, its rules with their reasons, and its position in the hierarchy of classes.
 
     >>> print(error_text(CuteError("no")).splitlines()[0])
     CuteError: no
@@ -148,7 +148,7 @@ def error_class_text(kind: type[CuteError]) -> str:
 
 
 def reasons_of(error: CuteError) -> list[tuple[str, Reason, str]]:
-    """(the text of the rule, its reason, its source) of each rule of an error; empty if none is known."""
+    """(text, reason, source) of each rule of an error; empty if no rule is known."""
     broken = [v for v in getattr(error, "violations", ()) if isinstance(v, Diagnostic) and v.rule in MAP_REASONS]
     if broken:
         return [(f"{v.argument}: it must {v.requirement}", MAP_REASONS[v.rule], v.source) for v in broken]
@@ -168,7 +168,7 @@ def _step_names() -> dict[int, str]:
 
 
 def _in_general(kind: type) -> list[str]:
-    """The row of a class, or of the nearest one above it."""
+    """The row of a class, or of its nearest base class."""
     return [_rule("", CLASS_REASONS[c.__name__], "") for c in kind.__mro__ if c.__name__ in CLASS_REASONS][:1]
 
 
@@ -179,7 +179,7 @@ def _rule(title: str, reason: Reason, source: str) -> str:
 
 
 def _rules_of(kind: type[CuteError]) -> str:
-    """The rules that raise an error of this class, where they are a table."""
+    """The rules that raise an error of this class, if a table lists them."""
     from cute_py.tma.descriptor.limits import RULES
 
     if kind.__name__ == "TmaLimitError":
@@ -200,7 +200,7 @@ def _rules_of(kind: type[CuteError]) -> str:
 def _about(kind: type) -> str:
     words = " ".join((inspect.getdoc(kind) or "").split())
     parents = [c.__name__ for c in kind.__mro__[1:] if issubclass(c, Exception) and c is not Exception]
-    caught = f"except {' or '.join(parents)} catches it as well." if parents else "It is the root of all of them."
+    caught = f"except {' or '.join(parents)} catches it as well." if parents else "It is the base class of all errors."
     return "\n".join([filled("", f"About {kind.__name__}: {words}"), caught])
 
 
@@ -217,11 +217,11 @@ def _enums() -> tuple[type[Enum], ...]:
 
 
 _OF_ENUM: Final = re.compile(rf"(?:cute\.tma\.|tma\.)?(?:{'|'.join(_NAMES_OF_ENUMS)}|CUtensorMap\w+)\.\w+\Z")
-"""A member with its enum, as this library or cuda-python prints it."""
+"""Matches a member with its enum, as this library or cuda-python prints it."""
 
 
 def term_text(text: str) -> str | None:
-    """The explanation of a term or a word, an enum's spelling ('128B', 'FLOAT16') or an element type ('bf16'), or None.
+    """The explanation of a term, an enum's spelling ('128B', 'FLOAT16') or an element type ('bf16'); or None.
 
     >>> print(term_text("gbasis").splitlines()[0], term_text("128B").splitlines()[0])
     G-basis TensorMapSwizzle.B128 = 3
@@ -247,7 +247,7 @@ def term_text(text: str) -> str | None:
 
 
 def nearest(text: str) -> list[str]:
-    """Names and terms that a misspelled one may mean.
+    """Names and terms that a misspelled name may mean.
 
     >>> nearest("ziped_divide")[0]
     'zipped_divide'
@@ -257,4 +257,4 @@ def nearest(text: str) -> list[str]:
 
 
 MOST_WORDS: Final = 4
-"""Words of a text that may be a misspelled name of the library."""
+"""The most words of a text that may be a misspelled name of the library."""

@@ -1,7 +1,7 @@
-"""Views of arrays in device memory, as plain numbers; the driver reports their device.
+"""Addresses, shapes and strides of arrays in device memory; the driver reports the device of each.
 
-An array may be on any device, not only the current one: its device becomes current while the array exports its memory,
-and the previous one again afterwards. `tensor.array_views` has the functions that need no driver.
+An array may be on any device, not only the current one. Its device is made current while the array exports its memory;
+then the previous device is restored. `tensor.array_views` has the functions that need no driver.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
     """Context manager that makes the device of an array current, for the driver and for the array's own library.
 
     PyTorch keeps its own current device beside the driver's (which need not have a context yet), and refuses to export
-    an array of another device; CuPy allocates on the driver's. If the driver does not know the device, nothing changes.
-    None: host memory.
+    an array of another device; CuPy allocates on the driver's current device. If the driver does not know the device,
+    or the array is in host memory (None), nothing changes.
     """
     with contextlib.ExitStack() as stack:
         libraries = {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
@@ -84,14 +84,14 @@ def array_view(array: ArrayLike) -> ArrayView:
                 return exported_view(array, stream=-1)
         except CuteError:
             raise
-        except Exception as problem:  # a library may raise anything
+        except Exception as problem:  # the library may raise any exception
             raise no_export(array, problem) from None
     table = getattr(array, "__cuda_array_interface__", None)
     try:
         return interface_view(array, table, None, device_at)  # type: ignore[arg-type]
     except CuteError:
         raise
-    except Exception as problem:  # a table without a key, or with another kind of value
+    except Exception as problem:  # a table that lacks a key, or has a value of the wrong type
         raise InvalidTypeError(
             f"{type(array).__name__} has a __cuda_array_interface__ that does not describe an array",
             {"cause": first_line(problem)},
@@ -110,7 +110,7 @@ def require_place(roles: Mapping[str, ArrayView], device: int) -> None:
                 f"the {role} is in host memory; a GPU copy needs device memory", hint="move it to the device"
             )
         if view.device != device:
-            raise DeviceError(f"the {role} is on device {view.device}, the copy runs on device {device}")
+            raise DeviceError(f"the {role} is on device {view.device}, but the copy runs on device {device}")
         if not view.address and view.count:
             raise DeviceError(f"the {role} has no memory (a null address)")
 
@@ -125,16 +125,18 @@ def require_pair(source: ArrayView, destination: ArrayView, device: int) -> None
     roles = {"source": source, "destination": destination}
     require_place(roles, device)
     if source.shape != destination.shape:
-        raise InvalidValueError(f"source shape {source.shape} is not destination shape {destination.shape}")
+        raise InvalidValueError(
+            f"the source has the shape {source.shape}, the destination {destination.shape}; must be equal"
+        )
     if source.dtype != destination.dtype:
         raise InvalidValueError(
-            f"source dtype {source.dtype} differs from destination dtype {destination.dtype}; "
-            "a TMA copy does not convert"
+            f"the source has elements of type {source.dtype}, the destination {destination.dtype}; must be equal, "
+            "because a TMA copy does not convert"
         )
     if destination.readonly:
         raise InvalidValueError("the destination is read-only")
     if source.count and overlap(source, destination):
         raise InvalidValueError(
-            "source and destination overlap, and a copy moves their tiles in no fixed order",
+            "source and destination overlap, but a copy moves tiles in no fixed order",
             {role: "{:#x} to {:#x}".format(*view.extent()) for role, view in roles.items()},
         )

@@ -1,7 +1,7 @@
 """The bytes that a barrier on the GPU should have received, for the error of a wait that timed out.
 
-The executor never reads a tensor map. The emulator counts the bytes that one load of this map delivers to its barrier,
-only after a failure and only for the text of the error.
+The executor never reads a tensor map. After a failure, the emulator counts the bytes that one load of this map delivers
+to its barrier, for the error message.
 """
 
 from __future__ import annotations

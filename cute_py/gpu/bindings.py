@@ -1,9 +1,9 @@
 """Import cuda-core and cuda-bindings at their first use, and convert their errors. No other module imports them.
 
-`core` has devices, the compiler and its cache, and loaded kernels. `driver` has the driver's own functions, where
-cuda-core has none (docs/architecture.md gives the reason for each): contexts of other libraries, plain memory, launches
-with tensor maps of our own bytes. Every driver call goes through `call`, every use of cuda-core through `reported`: a
-code that is not success becomes a `DeviceError` with the code's name and what was being done.
+`core` has devices, the compiler and its cache, and loaded kernels. `driver` has functions of the driver that cuda-core
+lacks (docs/architecture.md gives the reason for each): contexts of other libraries, plain memory, launches with tensor
+maps made by cute_py. Every driver call goes through `call`, every use of cuda-core through `reported`: a code that is
+not success becomes a `DeviceError` with the name of the code and of the failed step.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ def core() -> ModuleType:
 
 _ADVICE = {
     "CUDA_ERROR_ILLEGAL_INSTRUCTION": "an inner coordinate that is not a multiple of 16 bytes, a negative coordinate "
-    "of a store, a reduction that the format does not have, or an im2col base outside its bounding box",
+    "of a store, a reduction that the format does not support, or an im2col base outside its bounding box",
     "CUDA_ERROR_ILLEGAL_ADDRESS": "a box that overruns shared memory, or an address outside every allocation",
     "CUDA_ERROR_MISALIGNED_ADDRESS": "a shared-memory address, a map or a bulk copy that is not aligned",
     "CUDA_ERROR_LAUNCH_TIMEOUT": "the display watchdog ended the kernel",
 }
-"""Likely cause of each error of a kernel here; measured on NVIDIA H200, driver 580.159.04."""
+"""The likely cause of each error of a kernel of this library; measured on NVIDIA H200, driver 580.159.04."""
 
 STICKY = frozenset(
     {
@@ -80,7 +80,7 @@ STICKY = frozenset(
 
 
 def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
-    """The error that `doing` ended with `code`, a CUresult, an nvrtcResult or its name."""
+    """Make the error for the step `doing`, which ended with `code`: a CUresult, an nvrtcResult or its name."""
     name = getattr(code, "name", str(code))
     facts: dict[str, object] = {"code": name}
     if name in _ADVICE:
@@ -103,13 +103,13 @@ def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
 
 @contextlib.contextmanager
 def reported(doing: str) -> Iterator[None]:
-    """Raise any exception of cuda-core in the block as a `DeviceError`: its text begins with the name of the driver's
-    code."""
+    """Convert any exception of cuda-core in the block to a `DeviceError` whose message begins with the name of the
+    driver's code."""
     try:
         yield
     except CuteError:
         raise
-    except Exception as problem:  # its CUDAError is not among its public names
+    except Exception as problem:  # cuda-core's CUDAError has no public name
         raise driver_failure(str(problem).partition(":")[0], doing) from None
 
 

@@ -1,12 +1,12 @@
 """The GPU: its ability to run TMA copies, its properties, and its memory.
 
-The context of a device is the one that was current when the device was first opened, if that was of this device
-(PyTorch's and CuPy's are the primary context), else its primary context. It is kept for the life of the process.
+The context of a device is the context that was current when the device was first opened, if it belongs to this device
+(PyTorch and CuPy use the primary context), otherwise the primary context. It stays the same until the process ends.
 
 A thread has one current context. These functions make the device's context current for their work, and restore the
-previous one afterwards; if there was none, the device's stays. cuda-core's `Device` has the device's properties. Its
-`set_current` takes only its own contexts, but those of PyTorch and CuPy must be restored, so these calls use the
-driver.
+previous one afterwards; if there was none, the device's context stays current. cuda-core's `Device` has the device's
+properties. Its `set_current` takes only its own contexts, but those of PyTorch and CuPy must be restored, so these
+calls use the driver.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
     (12, 0): "sm_120a",
     (12, 1): "sm_121a",
 }
-"""Compute capability -> the architecture that kernels are compiled for. Only sm_90a has been executed."""
+"""Compute capability -> the architecture that kernels are compiled for. Kernels have run only on sm_90a."""
 
 
 @record
@@ -93,15 +93,16 @@ def current_context(context: SupportsInt) -> Iterator[None]:
         yield
     finally:
         if int(before):
-            api.cuCtxSetCurrent(before)  # This can fail after a kernel failed, whose error is the one raised.
+            # This can fail after a kernel failed; the error of the kernel is raised instead.
+            api.cuCtxSetCurrent(before)
 
 
 @contextlib.contextmanager
 def during_capture() -> Iterator[None]:
     """Let this thread allocate and free memory and load kernels in the block while one of its streams is captured.
 
-    By default the driver refuses such calls until the capture ends. What is allocated must outlive the graph, because
-    its nodes hold the addresses.
+    By default the driver refuses such calls until the capture ends. The memory must outlive the graph, whose nodes hold
+    its addresses.
     """
     api = driver()
     relaxed = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -121,9 +122,9 @@ def _current_ordinal() -> int | None:
 
 
 def open_device(ordinal: int | None = None) -> Device:
-    """The device with this number, by default that of the current context, else 0.
+    """Open the device with this index; by default the device of the current context, or 0 if there is no context.
 
-    A current context stays current; if there is none, the device's becomes current.
+    A current context stays current; if there is none, the device's context becomes current.
 
     Raises:
         InvalidTypeError: not an integer.
@@ -135,7 +136,7 @@ def open_device(ordinal: int | None = None) -> Device:
     """
     api = driver()
     call("starting the driver", api.cuInit, 0)
-    number = (_current_ordinal() or 0) if ordinal is None else expect_integer(ordinal, "the number of a device")
+    number = (_current_ordinal() or 0) if ordinal is None else expect_integer(ordinal, "the index of a device")
     device = _open(number)
     if int(call("asking for the context", api.cuCtxGetCurrent)) == 0:
         device.make_current()
@@ -143,7 +144,7 @@ def open_device(ordinal: int | None = None) -> Device:
 
 
 def as_device(device: Device | None, ordinal: int | None = None) -> Device:
-    """The given device, else the device with this number, else the current one.
+    """Return the given device, or open the device with this index; by default the current one.
 
     Raises:
         InvalidTypeError: not a `Device`. As `open_device`.
@@ -155,9 +156,9 @@ def common_device(ordinals: Mapping[str, int | None]) -> int | None:
     """The device of the arrays; None if all of them are in host memory.
 
     Args:
-        ordinals: names of the arrays -> their devices, None for arrays in host memory.
+        ordinals: name of each array -> its device; None for an array in host memory.
     Raises:
-        DeviceError: they are on two or more devices; the text names an array on each.
+        DeviceError: they are on two or more devices; the message names an array on each.
 
     >>> common_device({"source": 1, "destination": None})
     1
@@ -166,7 +167,7 @@ def common_device(ordinals: Mapping[str, int | None]) -> int | None:
     if len(found) > 1:
         (first, one), (second, other), *_ = sorted(found.items())
         raise DeviceError(
-            f"the {one} is on device {first}, the {other} on device {second}; a copy runs on one device",
+            f"the {one} is on device {first} and the {other} on device {second}; must be on one device",
             {f"device {number}": _name_of(number) for number in (first, second)},
             hint="move one of them first, with its own library",
         )
@@ -181,7 +182,7 @@ def _name_of(ordinal: int) -> str:
 
 
 def require_stream(device: Device, stream: int) -> None:
-    """Raise an error for a stream that was made on another device, because a kernel would run there.
+    """Refuse a stream of another device, because the kernel would run there.
 
     Raises:
         DeviceError: the stream belongs to another device.
@@ -191,7 +192,7 @@ def require_stream(device: Device, stream: int) -> None:
     api = driver()
     code, context = api.cuStreamGetCtx(stream)
     if int(code) or int(context) == int(device.context):
-        return  # the launch refuses a stream that the driver does not know
+        return  # if the driver does not know the stream, the launch refuses it
     with current_context(context):
         ordinal = _current_ordinal()
     if ordinal != device.ordinal:
@@ -202,7 +203,7 @@ def require_stream(device: Device, stream: int) -> None:
 
 
 def device_count() -> int:
-    """Number of devices that the driver shows."""
+    """The number of devices that the driver lists."""
     return int(call("counting devices", driver().cuDeviceGetCount))
 
 
@@ -212,12 +213,12 @@ def _open(ordinal: int) -> Device:
     version = int(call("asking for the driver's version", api.cuDriverGetVersion))
     if version < MIN_DRIVER:
         raise DeviceError(
-            f"driver supports CUDA {version // 1000}.{version % 1000 // 10}; TMA needs 12.0 or newer",
+            f"the driver supports CUDA {version // 1000}.{version % 1000 // 10}; TMA needs 12.0 or newer",
             hint="update the NVIDIA driver",
         )
     count = device_count()
     if not 0 <= ordinal < count:
-        raise DeviceError(f"device {ordinal} does not exist; the driver shows {count}", {"devices": count})
+        raise DeviceError(f"device {ordinal} does not exist; the driver lists {count}", {"devices": count})
     with reported("asking the device"):
         found = core().Device(ordinal)
         name, capability, facts = found.name, tuple(found.compute_capability), found.properties
@@ -260,7 +261,7 @@ def device_available() -> bool:
 
 
 def read_memory(device: Device, address: int, size: int, stream: int = 0) -> bytearray:
-    """Read bytes of device memory, after the work in the stream. Raises DeviceError if a kernel before it failed."""
+    """Read bytes of device memory, after the work in the stream. Raises DeviceError if an earlier kernel failed."""
     import ctypes
 
     content = bytearray(size)
@@ -276,9 +277,9 @@ def read_memory(device: Device, address: int, size: int, stream: int = 0) -> byt
 class DeviceBuffer:
     """Device memory that this library allocated; freed when it is closed or no longer referenced.
 
-    `address` is aligned to 256 bytes at least. Usable as a context manager. The memory is cuMemAlloc's: freeing it
-    waits for every stream, and a prepared copy may be dropped while it runs on any. cuda-core's pool gives memory back
-    in the order of the one stream that its Buffer names.
+    `address` is a multiple of at least 256 bytes. The object is a context manager. The memory comes from cuMemAlloc,
+    because freeing it waits for every stream, and a prepared copy may be dropped while it runs on any stream.
+    cuda-core's pool would free memory in the order of only one stream.
     """
 
     def __init__(self, device: Device, size: int) -> None:
@@ -289,7 +290,8 @@ class DeviceBuffer:
             self.address = int(call(f"allocating {size} bytes", driver().cuMemAlloc, max(size, 1)))
 
     def close(self) -> None:
-        """Free the memory now, also while this thread captures a stream: Python may collect a buffer at any time."""
+        """Free the memory now, even while this thread captures a stream, because Python may collect a buffer at any
+        time."""
         address, self.address = self.address, 0
         if address:
             with self.device.current(), during_capture():
@@ -302,12 +304,12 @@ class DeviceBuffer:
         self.close()
 
     def __del__(self) -> None:
-        # At interpreter exit the bindings may be gone; the driver frees everything anyway.
+        # At interpreter exit the bindings may be unloaded; the driver frees all memory anyway.
         with contextlib.suppress(Exception):
             self.close()
 
     def write(self, content: bytes | bytearray | memoryview, offset: int = 0, stream: int = 0) -> None:
-        """Copy bytes from the host; returns when the host bytes may be changed."""
+        """Copy bytes from the host. Returns when the host bytes may be changed."""
         import numpy as np
 
         size = memoryview(content).nbytes
@@ -322,14 +324,14 @@ class DeviceBuffer:
                 call("copying to the device", api.cuStreamSynchronize, stream)
 
     def read(self, size: int | None = None, offset: int = 0, stream: int = 0) -> bytearray:
-        """Copy bytes to the host, after the work in the stream. Raises DeviceError if a kernel before it failed."""
+        """Copy bytes to the host, after the work in the stream. Raises DeviceError if an earlier kernel failed."""
         length = self.size - offset if size is None else size
         if offset + length > self.size:
-            raise DeviceError(f"{length} bytes at {offset} are not in a buffer of {self.size} bytes")
+            raise DeviceError(f"{length} bytes at {offset} lie outside a buffer of {self.size} bytes")
         return read_memory(self.device, self.address + offset, length, stream)
 
     def fill(self, value: int, stream: int = 0) -> None:
-        """Set every byte to `value`, and return when they are set: kernels of other streams do not wait."""
+        """Set every byte to `value`. Returns when all are set, because kernels of other streams would not wait."""
         api = driver()
         with self.device.current():
             call("filling device memory", api.cuMemsetD8Async, self.address, value, self.size, stream)

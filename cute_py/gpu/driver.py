@@ -1,9 +1,9 @@
-"""The driver's own encoder, through cuda-python: the oracle for `cute_py.tma.descriptor.encode`.
+"""The driver's encoder, called through cuda-python: the reference for `cute_py.tma.descriptor.encode`.
 
-    request -> driver_encode -> 128 bytes that the driver wrote
-    sweep(20_000): both encoders on random requests; they must agree in every byte and in every refusal
+    request -> driver_encode -> 128 bytes that the driver wrote sweep(20_000): both encoders on random requests; they
+    must agree in every byte and in every refusal
 
-`as_cuda_python` converts a map for cuda-python's calls, `read_map` reads what they return. The TensorMapDescriptor of
+`as_cuda_python` converts a map for cuda-python's calls, and `read_map` reads their results. The TensorMapDescriptor of
 cuda.core 1.2 exposes no bytes and can't be read.
 """
 
@@ -28,11 +28,11 @@ from cute_py.tma.descriptor.violations import violations
 
 _MAP: Final = struct.Struct("<16Q")
 _REFUSED: Final = 1
-"""CUDA_ERROR_INVALID_VALUE, the driver's only report on a request that it refuses."""
+"""CUDA_ERROR_INVALID_VALUE, the driver's only answer to a request that it refuses."""
 
 
 def _arguments(request: TensorMap) -> tuple[Any, list[Any]]:
-    """The function of cuda.bindings.driver and its arguments.
+    """Return the function of cuda.bindings.driver and its arguments.
 
     Raises:
         ValueError, OverflowError, TypeError: a value does not fit the C type of its argument.
@@ -76,8 +76,8 @@ def driver_encode(request: TensorMap) -> bytes:
     Raises:
         MissingPackageError: cuda-python is not installed.
         DeviceError: no driver, no device with TMA, or an error other than a refusal.
-        TmaLimitError: the driver refuses; `.violations` has our reasons, since the driver gives none. Also if a value
-            does not fit the driver's argument, or a length the rank.
+        TmaLimitError: the driver refuses; `.violations` lists cute_py's reasons, because the driver gives none. Also
+            raised if a value does not fit the driver's argument, or a length does not fit the rank.
         InvalidTypeError: not a request.
     Source:
         CUDA 13.0 driver API, Tensor Map Object Management.
@@ -92,9 +92,11 @@ def driver_encode(request: TensorMap) -> bytes:
         raise InvalidTypeError(f"expected a tensor map request, got {type(request).__name__}")
     device = open_device()
     found = violations(request, arch=device.arch)
-    # The driver reads one entry for each mode of the rank: a shorter array would be read beyond its end.
+    # The driver reads one entry for each mode of the rank, so it would read past the end of a shorter array.
     if any(violation.rule in ("length", "rank", "rank_im2col") for violation in found):
-        raise _refusal(request, "the lengths of its tuples do not fit its rank, so the driver was not called", found)
+        raise _refusal(
+            request, ("the lengths of the request's tuples do not fit its rank, so the driver was not called"), found
+        )
     try:
         function, arguments = _arguments(request)
         with device.current():
@@ -112,7 +114,9 @@ def _refusal(request: TensorMap, why: str, found: list[Diagnostic]) -> TmaLimitE
     headline = f"{FUNCTIONS[request.KIND]} refuses: {why}"
     facts = {str(i + 1): violation.message for i, violation in enumerate(found)}
     found = found or [Diagnostic("driver refusal", text=headline, source="the driver of this machine")]
-    return TmaLimitError(headline, facts or {"reasons": "the request breaks none of our rules"}, violations=found)
+    return TmaLimitError(
+        headline, facts or {"reasons": ("the request breaks no rule that cute_py knows")}, violations=found
+    )
 
 
 def as_cuda_python(data: bytes) -> Any:
@@ -122,7 +126,7 @@ def as_cuda_python(data: bytes) -> Any:
     before a kernel reads them.
 
     Args:
-        data: 128 bytes, or any other argument of `read_map`; 64 bytes are filled up with zeros.
+        data: 128 bytes, or any other argument of `read_map`; 64 bytes are padded with zeros.
     Raises:
         MissingPackageError: cuda-python is not installed.
         As `read_map`.
@@ -136,7 +140,7 @@ def as_cuda_python(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A request on which the two encoders differ: bytes as hex, or the refusal."""
+    """A request on which the two encoders differ, with both results: bytes as hex, or the refusal."""
 
     request: TensorMap
     ours: str
@@ -170,7 +174,7 @@ def sweep(count: int = 2_000, seed: int = 0) -> Sweep:
 
     Args:
         count: requests.
-        seed: of Python's random.Random; the same seed gives the same requests.
+        seed: seed of Python's random.Random; the same seed gives the same requests.
     Raises:
         As `driver_encode`, if the driver can't be called.
         InvalidValueError: count below 1.
@@ -204,7 +208,8 @@ def _outcome(encoder: Callable[[TensorMap], bytes], request: TensorMap) -> str:
 
 
 def random_request(generator: random.Random) -> TensorMap:
-    """A request of any kind, about two in three legal; one in four has a value at or beyond the edge of its rule."""
+    """Make a request of any kind. About two in three are legal; one in four has a value at or beyond the limit of its
+    rule."""
     pick = generator.choice
     kind = pick((TensorMapTiled, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
     interleave = pick((0, 0, 0, 1, 2)) if kind is not TensorMapIm2colWide else pick((0, 0, 1))
@@ -250,7 +255,7 @@ def _size(generator: random.Random) -> int:
 
 
 def _corrupt(generator: random.Random, values: dict[str, int | tuple[int, ...]]) -> None:
-    """Replace one value by one at or beyond the edge of its rule, within the driver's argument."""
+    """Replace one value by a value at or beyond the limit of its rule that still fits the driver's argument."""
     name = generator.choice(sorted(values))
     edges = {
         "data_type": (13, 14, 15),

@@ -23,13 +23,13 @@ _MARK = b"cute_py result\n"
 
 
 def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: float = 60.0, **options: Any) -> Result:
-    """`function(*arguments, **options)` in a child process.
+    """Call `function(*arguments, **options)` in a child process.
 
     Args:
         function: importable by its module and name. arguments, options and the result must be picklable.
-        seconds: wall time after which the child is terminated.
+        seconds: wall-clock time after which the child is terminated.
     Raises:
-        the function's exception, if it is one of this library's errors; its facts say that it was isolated.
+        the function's exception, if it is an error of this library; its facts state that it was isolated.
         InvalidValueError: the function is defined in the main script, from which no other process can import it.
         DeviceError: the child took too long, or ended without a result.
     """
@@ -65,13 +65,14 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
         result: Result = value
         return result
     name, headline, facts, hint = value
-    raise _rebuilt(name, headline, {**facts, "process": "isolated; this one's context is untouched"}, hint)
+    raise _rebuilt(name, headline, {**facts, "process": "isolated; the context of this process is untouched"}, hint)
 
 
 def _rebuilt(name: str, headline: str, facts: dict[str, object], hint: str | None) -> CuteError:
     from cute_py import errors
 
-    with contextlib.suppress(AttributeError, TypeError):  # not of `errors`, or made of more than the parts of its text
+    # Either no error of `errors`, or an error with more fields than its message.
+    with contextlib.suppress(AttributeError, TypeError):
         error: CuteError = getattr(errors, name)(headline, facts, hint)
         return error
     return DeviceError(f"{name}: {headline}", facts, hint)
@@ -88,7 +89,7 @@ def _serve() -> None:
         outcome = ("error", (type(problem).__name__, problem.headline, facts, hint))
     sys.stdout.buffer.write(_MARK + pickle.dumps(outcome))
     sys.stdout.buffer.flush()
-    os._exit(0)  # After a trap the context may keep the interpreter from exiting cleanly.
+    os._exit(0)  # After a trap the context may prevent the interpreter from a clean exit.
 
 
 if __name__ == "__main__":

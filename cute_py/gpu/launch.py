@@ -1,9 +1,9 @@
 """Kernels on a device and their prepared launches.
 
-A launch is prepared once: the kernel is loaded, its parameters lie in one block of host memory (tensor maps at
-128-byte boundaries, as the copy engine's documentation asks since CUDA 13), and the launch configuration is made. Each
-launch is then one driver call, by cuda-bindings. cuda-core's `launch` takes only its own tensor maps, which can't be
-made from bytes, and converts its configuration to the driver's at each launch.
+A launch is prepared once: the kernel is loaded, its parameters are stored in one block of host memory (tensor maps at
+128-byte boundaries, as CUDA 13 requires), and the launch configuration is made. Each launch is then one driver call
+through cuda-bindings. cuda-core's `launch` takes only its own tensor maps, which can't be made from bytes, and converts
+its configuration to the driver's at each launch.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
 
 MAP_BYTES: Final = 128
 DEFAULT_SHARED: Final = 49_152
-"""Dynamic shared memory that a block gets by default, in bytes. CUDA programming guide."""
+"""The dynamic shared memory that a block may use by default, in bytes. CUDA programming guide."""
 PORTABLE_CLUSTER: Final = 8
-"""CTAs in a cluster that every device with clusters runs; up to 16 by opt-in. CUDA programming guide."""
+"""The largest cluster in CTAs that every device with clusters can run; up to 16 by opt-in. CUDA programming guide."""
 
 
 def target_arch(source: KernelSource, device: Device) -> str:
@@ -44,7 +44,8 @@ def target_arch(source: KernelSource, device: Device) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoadedKernel:
-    """A kernel on a device: cuda-core's `Kernel`, which keeps its library loaded, and the driver's figures of it."""
+    """A kernel on a device: cuda-core's `Kernel`, which keeps its library loaded, and its properties as the driver
+    reports them."""
 
     device: Device
     compiled: CompiledKernel
@@ -73,7 +74,7 @@ def _load(device: Device, compiled: CompiledKernel) -> LoadedKernel:
     with device.current():
         with reported(doing):
             kernel = core().ObjectCode.from_cubin(compiled.cubin, name=source.name).get_kernel(source.name)
-            facts = kernel.attributes  # of the current device
+            facts = kernel.attributes  # for the current device
             static = int(facts.shared_size_bytes)
             sizes = int(facts.num_regs), int(facts.local_size_bytes)
         number = call(doing, api.cuDeviceGet, device.ordinal)
@@ -114,8 +115,8 @@ ParameterValue: TypeAlias = bytes | int | ctypes.c_uint32 | Block
 class Parameters:
     """The parameters of a kernel in host memory, and the array of pointers to them that a launch takes.
 
-    bytes are a tensor map (128 of them, laid at a multiple of 128); an int is 64 bits, a ctypes number itself; an
-    array of characters is a structure, and is passed from where it is.
+    `bytes` is a tensor map (128 bytes, placed at a multiple of 128). An int has 64 bits, and a ctypes number its own
+    width. An array of characters is a structure, which is passed without a copy.
     """
 
     def __init__(self, values: Sequence[ParameterValue]) -> None:
@@ -144,12 +145,13 @@ class Parameters:
 class PreparedLaunch:
     """One launch of a kernel with its grid and parameters, repeatable: `launch()` is one driver call.
 
-    It goes to the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
-    default streams are those of the current device: with several devices the launch looks up which that is, and
-    makes the kernel's current.
+    It runs in the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
+    default streams are those for the current device: with several devices the launch looks up which that is, and makes
+    the kernel's current.
 
-    overlaps: a kernel that awaits the one before it may be launched while that runs (programmatic dependent launch),
-    which saves 0.3 to 0.8 us between small kernels (NVIDIA H200). A captured graph then has programmatic edges.
+    overlaps: the kernel waits for the one before it by itself, so it may be launched while that still runs
+    (programmatic dependent launch). This saves 0.3 to 0.8 us between small kernels (NVIDIA H200). A captured graph then
+    has programmatic edges.
     """
 
     def __init__(
@@ -210,8 +212,8 @@ class PreparedLaunch:
             self._again(code)
 
     def update_node(self, graph: int, node: int) -> None:
-        """Replace the grid and parameters of a kernel node of an instantiated graph by those of this launch, from the
-        graph's next launch on.
+        """Set the grid and parameters of a kernel node of an instantiated graph to those of this launch. The next
+        launch of the graph uses them.
 
         Args:
             graph: CUgraphExec as a number. node: CUgraphNode of the graph that it was instantiated from.
@@ -228,7 +230,7 @@ class PreparedLaunch:
         call("updating a node of a graph", api.cuGraphExecKernelNodeSetParams, *places, found)
 
     def _again(self, code: IntEnum) -> None:
-        """Retry a launch in a thread that never used the device: it has no context and gets one here."""
+        """Retry a launch in a thread that never used the device: such a thread has no context, so make one current."""
         if code.name in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED"):
             with self.kernel.device.current():
                 (code,) = self._launch(self._config, self._handle, self._pointers, 0)
@@ -238,9 +240,10 @@ class PreparedLaunch:
 
 @dataclass(frozen=True, slots=True)
 class WaitTimeout:
-    """The kernel's record of a wait that did not end within its limit.
+    """A kernel's record of a wait that did not end within its limit.
 
-    barrier: its shared address. phase: the parity that was waited for. expected: bytes. cycles: waited.
+    barrier: the shared address of the barrier. phase: the parity that the thread waited for. expected: the expected
+    bytes. cycles: the length of the wait.
     """
 
     barrier: int
@@ -252,7 +255,7 @@ class WaitTimeout:
     cycles: int
 
     def error(self, kernel: str, loads: Sequence[tuple[bytes, int]] = (), **facts: object) -> DeviceError:
-        """The error of a kernel of this name.
+        """The error for a kernel of this name.
 
         Args:
             loads: the maps of the kernel's loads, each with the number of loads per barrier; the emulator counts their
@@ -260,7 +263,7 @@ class WaitTimeout:
         """
         arrival: dict[str, object] = {}
         if loads:
-            from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but an error needs it.
+            from cute_py.gpu.barrier_timeout import emulated_arrival  # Only an error needs it.
 
             arrival["emulator"] = emulated_arrival(loads)
         return DeviceError(
@@ -279,7 +282,7 @@ class WaitRecord:
     """Memory in which a kernel records that a wait on a barrier timed out; `check` reads it.
 
     Args:
-        kinds: of waits, each with a record of its own.
+        kinds: the number of kinds of waits; each has a separate record.
     """
 
     def __init__(self, device: Device, kinds: int = 1) -> None:
@@ -291,7 +294,7 @@ class WaitRecord:
         return self._buffer.address
 
     def read(self, stream: int = 0) -> list[WaitTimeout | None]:
-        """Wait for the stream; of each kind the first wait that timed out, if one did. The records are cleared."""
+        """Wait for the stream. Return the first wait of each kind that timed out, and clear the records."""
         content = bytes(self._buffer.read(stream=stream))
         found: list[WaitTimeout | None] = []
         for at in range(0, len(content), ERROR_RECORD_BYTES):

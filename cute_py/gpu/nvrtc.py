@@ -1,10 +1,10 @@
-"""Compile the text of a kernel to a cubin with cuda-core's Program, and cache the cubin.
+"""Compile the source of a kernel to a cubin with cuda-core's Program, and cache the cubin.
 
-The key of a cubin contains everything that it depends on: the text, the architecture, the options and the version
-of the compiler. In memory by `KernelCompiler`; on disk by cuda-core's FileStreamProgramCache, where processes that
-compile the same kernel at the same time do not see halves. It checks no content: an entry starts with the digest of its
-cubin, and one that does not match is compiled again. The key is our own, because cuda-core's calls NVRTC for its
-version, which loads the compiler (100 MB) even if it is not needed.
+The key of a cubin contains everything that it depends on: the source, the architecture, the options and the version of
+the compiler. `KernelCompiler` caches in memory, and cuda-core's FileStreamProgramCache on disk, so that processes that
+compile the same kernel concurrently never read a partial file. That cache does not check contents, so an entry starts
+with the digest of its cubin; if it does not match, the kernel is compiled again. cute_py makes its own key, because
+cuda-core asks NVRTC for its version, which loads the compiler (100 MB) even if it is not needed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from cute_py.gpu.bindings import call, core, nvrtc
 from cute_py.gpu.kernels.source import KernelSource
 
 OPTIONS: Final = {"std": "c++17", "minimal": True, "no_cache": True, "diag_suppress": [177, 186]}
-"""Options for cuda-core's ProgramOptions. `minimal` leaves out texture and runtime declarations, which no kernel here
-uses, and saves compile time; `no_cache` turns off NVRTC's own cache, which would start the driver (0.2 s). 177 and 186
-are the warnings of unused constants and of comparisons that the constants decide."""
+"""Options for cuda-core's ProgramOptions. `minimal` omits texture and runtime declarations, which no kernel here uses,
+and saves compile time. `no_cache` turns off NVRTC's cache, which would start the driver (0.2 s). 177 and 186 are the
+warnings about unused constants and about comparisons that the constants decide."""
 
 FAST: Final = {"ofast_compile": "min", "ptxas_options": "-Ofc=0"}
-"""Beside them, for a kernel of `fast_compile`: fewer passes of the optimizer. ptxas keeps all of its own: it takes as
-long without some of them, and copies that stay in L2 up to 17 % longer."""
+"""Further options for `fast_compile`: fewer passes of the optimizer. ptxas keeps all of its passes: without some of
+them it is not faster, and copies that stay in L2 take up to 17 % longer."""
 
 DIGEST_BYTES: Final = 32
 
@@ -48,7 +48,8 @@ class CompiledKernel:
 
 
 def cache_directory() -> Path | None:
-    """Directory of cubins: `CUTE_PY_CACHE_DIR`, else below `XDG_CACHE_HOME` or ~/.cache; None if it is set empty."""
+    """The directory of cubins: `CUTE_PY_CACHE_DIR`, or a folder in `XDG_CACHE_HOME` or ~/.cache; None if
+    `CUTE_PY_CACHE_DIR` is empty."""
     chosen = os.environ.get("CUTE_PY_CACHE_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None
@@ -58,7 +59,7 @@ def cache_directory() -> Path | None:
 
 @functools.cache
 def compiler_version() -> str:
-    """The version of the NVRTC that compiles, without loading it where its package has the version."""
+    """The version of NVRTC. It is read from the package where possible, without loading NVRTC."""
     from importlib import metadata
 
     for package in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
@@ -71,11 +72,11 @@ def compiler_version() -> str:
 
 
 def run_nvrtc(text: str, name: str, arch: str, want: str, fast_compile: bool = False) -> bytes:
-    """Compile `text` for `arch` and return its "cubin" or its "ptx". fast_compile: with fewer passes.
+    """Compile `text` for `arch` and return its "cubin" or its "ptx". fast_compile: use fewer passes.
 
     Raises:
         MissingPackageError: cuda-python or cuda-core is not installed.
-        DeviceError: NVRTC is missing, or refuses the text; its log is in the error.
+        DeviceError: NVRTC is missing, or refuses the source; the error contains its log.
     """
     api = nvrtc()
     chosen = OPTIONS | FAST if fast_compile else OPTIONS
@@ -111,7 +112,7 @@ class KernelCompiler:
 
     @functools.cached_property
     def files(self) -> MutableMapping[str, bytes]:
-        """Bytes by key, on disk; without a directory, or with one that can't be written, in memory."""
+        """Cubins by key: on disk, or in memory if there is no directory or it can't be written."""
         if self.directory is not None:
             with contextlib.suppress(OSError):
                 cache: MutableMapping[str, bytes] = core().utils.FileStreamProgramCache(self.directory)
@@ -124,7 +125,7 @@ class KernelCompiler:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def compile(self, source: KernelSource, arch: str | None = None) -> CompiledKernel:
-        """The cubin of `source` for `arch` (by default the one that it names).
+        """The cubin of `source` for `arch` (by default the architecture of the source).
 
         Raises:
             MissingPackageError, DeviceError: as `run_nvrtc`.
@@ -134,7 +135,7 @@ class KernelCompiler:
         key = self.key(source, target)
         found = self._memory.get(key)
         if found is not None:
-            # One text may be launched in several ways (with more shared memory): the source is the caller's.
+            # One source may be launched in several ways (with more shared memory), so keep the caller's object.
             return replace(found, source=source, origin="memory", seconds=time.perf_counter() - started)
         cubin, origin = b"", "disk"
         with contextlib.suppress(OSError):
@@ -152,7 +153,7 @@ class KernelCompiler:
 
 @functools.cache
 def kernel_compiler(directory: Path | None = None) -> KernelCompiler:
-    """The compiler that keeps its cubins in `directory`; one for each directory."""
+    """The compiler that stores its cubins in `directory`; there is one for each directory."""
     return KernelCompiler(directory)
 
 

@@ -244,9 +244,8 @@ def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, f
     """
     found: dict[tuple[int, ...], tuple[int, Path]] = {}
     for device, shard in enumerate(shards):
-        for box in (
-            side._boxes_of(device) if shard.nbytes else ()
-        ):  # otherwise an empty tensor may have any other extent
+        # An empty tensor may have any other extent, so it has no boxes here.
+        for box in side._boxes_of(device) if shard.nbytes else ():
             weights = [
                 _weights(i, d.runs(part).indices() + (0 if i else first_row))
                 for i, (d, part) in enumerate(zip(side._dimensions, box, strict=True))

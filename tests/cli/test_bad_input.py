@@ -265,6 +265,15 @@ def test_large_layouts_are_told_not_drawn(capsys: pytest.CaptureFixture[str]) ->
     assert "at most 65536" in refused(capsys, "print", "ArithTuple(0,0) o (4000,5000):(_1@0,_1@1)")
 
 
+def test_a_layout_of_coordinates_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no cosize: its values are no offsets."""
+    assert main(["print", "(2,3):(_1@1,_2@0)"]) == 0
+    lines = ["(2,3):(_1@1,_2@0)", "  (0,0)  (2,0)  (4,0)", "  (0,1)  (2,1)  (4,1)", "size 6, coordinates below (5,2)"]
+    assert capsys.readouterr().out.splitlines() == lines
+    assert main(["print", "(1000,1000):(1@0,1@1)"]) == 0
+    assert capsys.readouterr().out == "(1000,1000):(1@0,1@1)\nsize 1000000, coordinates below (1000,1000)\n"
+
+
 @pytest.mark.parametrize(
     ("redirection", "status"),
     [("> /dev/full", 2), (">&-", 2), ("| true; exit ${PIPESTATUS[0]}", None)],

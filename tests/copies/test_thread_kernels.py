@@ -212,6 +212,18 @@ def test_tiles_of_whole_words_are_halved(element: int, filled: int, monkeypatch:
 
 
 @pytest.mark.parametrize(
+    ("shape", "axes", "element"),
+    [((300, 1491, 300), (2, 1, 0), 2), ((4, 32, 16, 13, 32, 19, 32), (5, 0, 6, 1, 2, 4, 3), 1)],
+)
+def test_tiles_that_share_sectors_have_long_rows(shape: tuple[int, ...], axes: tuple[int, ...], element: int) -> None:
+    """Rows of the destination that start at words of 8 bytes have at least 256 bytes."""
+    pair = permuted(shape, axes, element)
+    tile = cute.plan_copy(pair.source, pair.destination, DTYPES[element]).threads_tile
+    assert tile is not None
+    assert tile.shape.run(0, 1) * element >= 256
+
+
+@pytest.mark.parametrize(
     ("source", "destination", "element"),
     [
         (Layout((2, 128), (128, 0)), Layout((16, 8, 2), (2, 33, 1)), 2),

@@ -86,7 +86,7 @@ def test_values_of_all_planes_are_read(shape: tuple[int, ...], says: tuple[str, 
 )
 def test_an_operation_that_the_print_does_not_name_is_not_stated(text: str, names: list[str]) -> None:
     said = cute.explain(text)
-    assert said.startswith("The print does not name its operation. ")
+    assert said.startswith("The printed text does not name its operation. ")
     assert "operations of CuTe have these layouts, and the print does not name the operation" in said
     assert [name for name in names if name not in said] == []
     assert "SPARSE" not in said.split("\n\n")[1]
@@ -112,7 +112,7 @@ def test_layouts_of_one_operation_name_it() -> None:
             "of thread 5",
         ),
         ("(_128,_2:_3)", "a tiler, whose part i divides mode i"),
-        ("(_,1,_)", "a coordinate that keeps 2 modes whole"),
+        ("(_,1,_)", "a coordinate that keeps 2 modes and fixes the others"),
         ("(_128,64)", "8192 elements, compact (_128,64):(_1,_128)"),
         ("% LayoutA: (_2,_3):(_1,_2)", "A layout (LayoutA)"),
         ("<!--     A: (_2,_3):(_1,_2)  -->", "A layout (A)"),

@@ -96,7 +96,7 @@ def test_a_program_of_barriers_is_still_run() -> None:
 
 def test_a_wait_alone_is_not_judged() -> None:
     said = cute.explain("mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0;")
-    assert "how bar is initialised, and what arrives on it" in said and "Wrong" not in said
+    assert "the initialisation of bar, and the arrivals on it" in said and "Wrong" not in said
 
 
 def test_a_message_about_a_barrier_is_no_program() -> None:

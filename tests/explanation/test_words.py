@@ -145,6 +145,8 @@ def test_examples_of_words_run() -> None:
         ("what is a residue?", "residue"),
         ("basis stride", "basis element"),
         ("tx-count", "transaction count"),
+        ("what is a K-major layout?", "K-major"),
+        ("((8,8):(8,1)) o ((8,4):(1,16))", "composition(A, B) with A = (8,8):(8,1), B = (8,4):(1,16)"),
         ("explain(nullspace)", "nullspace(layout)"),
         ("right inverse", "right_inverse(layout)"),
         ("nullspace((_4,_8):(_0,_1))", "nullspace((_4,_8):(_0,_1))\nresult: _4:_1"),

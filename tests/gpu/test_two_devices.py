@@ -120,7 +120,7 @@ def test_groups_on_the_other_device(other: Device, torch: Any) -> None:
 def test_two_devices_in_one_call(other: Device, torch: Any) -> None:
     a, b = torch.zeros(SHAPE, device="cuda:0"), torch.zeros(SHAPE, device="cuda:1")
     for call in (lambda: cute.tma.copy(None, a, b, backend="cuda"), lambda: prepare_copy(b, a)):
-        with pytest.raises(DeviceError, match=r"on device 0, the .* on device 1; a copy runs on one device"):
+        with pytest.raises(DeviceError, match=r"on device 0 and the .* on device 1; must be on one device"):
             call()
 
 

@@ -439,7 +439,7 @@ EXPLAINED: dict[str, tuple[Any, str]] = {
         """\
 ArithTuple(0,_0,_0,_0) o ((_128,_64),2,3,1):((_1@0,_1@1),_64@1,_1@2,_1@3)
 
-A tensor of coordinates of 4 modes. Nothing is stored: an element is computed from its coordinate.
+A tensor of coordinates of 4 modes. No element is stored; each is computed from its coordinate.
 A TMA instruction takes an element as the position of its box; mode 0 is the contiguous one.
 
 The iterator ArithTuple(0,_0,_0,_0)
@@ -473,7 +473,7 @@ With cI the index in mode I
         """\
 ArithTuple(32,(_0,_0)) o (_16,(8,1),(8,7)):(_1@0,(_1@0@1,1@1@1),(_8@0@1,1@1@1))
 
-A tensor of coordinates of 3 modes. Nothing is stored: an element is computed from its coordinate.
+A tensor of coordinates of 3 modes. No element is stored; each is computed from its coordinate.
 A TMA instruction takes an element as the position of its box; mode 0 is the contiguous one.
 
 The iterator ArithTuple(32,(_0,_0))
@@ -507,7 +507,7 @@ With cI the index in mode I
         """\
 counting_iter(42) o (4,5):(_1,4)
 
-A tensor of implicit integers. Nothing is stored: an element is computed from its coordinate.
+A tensor of implicit integers. No element is stored; each is computed from its coordinate.
 
 The iterator counting_iter(42)
   counts from 42 on, in int32.
@@ -532,7 +532,7 @@ A layout whose values are coordinates: its strides are basis elements, `value@mo
 
 The strides (3@1,_0)
   mode 0 : size 4, stride 3@1: a step adds 3 to coordinate mode 1
-           only one in 3 is reached
+           only one position in 3 is reached
   mode 1 : size 5, stride _0: a step moves nowhere: every index gives the same element
 
 Logical coordinate -> value
@@ -546,7 +546,7 @@ Logical coordinate -> value
         """\
 ArithTuple_0 o 5:_1
 
-A tensor of implicit integers. Nothing is stored: an element is computed from its coordinate.
+A tensor of implicit integers. No element is stored; each is computed from its coordinate.
 
 The iterator ArithTuple_0
   starts at 0; an element is this plus the value of the layout at its coordinate.

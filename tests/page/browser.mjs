@@ -28,6 +28,12 @@ out.first = await page.textContent("#verdict");
 if (mode === "static") {
   await page.waitForFunction(() => document.body.dataset.python === "ready", null, { timeout: 240_000 });
   out.times = JSON.parse(await page.evaluate(() => document.body.dataset.times));
+  await page.waitForFunction(() => document.body.dataset.tabs === "loaded", null, { timeout: 240_000 });
+  const begin = Date.now();
+  await page.click("#tabs [data-tab=tma]");
+  await page.waitForFunction(() => !waiting && !queued);
+  out.opened = Date.now() - begin;
+  await page.click("#tabs [data-tab=layout]");
 }
 
 const shown = () => page.waitForFunction(() => document.body.dataset.state === "shown", null, { timeout: 120_000 });

@@ -1,1 +1,1 @@
-"""The known texts as data, the engine that finds them, and the calculators of their changes."""
+"""The known messages as data, the engine that finds them, and the calculators of their changes."""

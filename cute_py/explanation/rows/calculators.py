@@ -1,8 +1,8 @@
-"""Changes that need arithmetic: functions of the numbers in a message, by the name that a row has for them.
+"""Changes that need arithmetic: functions of the numbers in a message, by their name in a row.
 
 A calculator takes the groups of a row's pattern, as integers (0 for a group that is not a number), and returns an
-`Offer`: the text of the change, and what makes the changed object. `offers.passes_check` decides whether a row shows
-it. None means that there is nothing to offer.
+`Offer`: the text of the change, and what makes the changed object. `offers.passes_check` decides whether the change is
+shown. None means that there is no change to offer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _up(n: int, unit: int) -> int:
 
 
 def _where(holds: bool) -> Callable[[], object]:
-    """Type of the functions that compute a change from the numbers of a message."""
+    """The type of functions that compute a change from the numbers of a message."""
     return lambda: holds or None
 
 
@@ -41,10 +41,10 @@ def _where(holds: bool) -> Callable[[], object]:
 
 
 def _map(box: int, bits: int = 8, swizzle: int = 0, stride: int = 0, other: int = 1) -> Callable[[], object]:
-    """A tensor map with this innermost box, an outer box, and an outer stride in bytes; None of an unknown width."""
+    """A tensor map with this innermost box, an outer box, and an outer stride in bytes; None for an unknown width."""
 
     def make() -> object:
-        from cute_py.tma.descriptor.request import TensorMapTiled  # with its package, which the text does not need
+        from cute_py.tma.descriptor.request import TensorMapTiled  # imports its package, which the text does not need
 
         kind = {8: 0, 16: 1, 32: 2, 64: 4}.get(bits)
         if kind is None:
@@ -86,7 +86,7 @@ def span_of_elements(n: Numbers) -> Offer | None:
 
 
 _SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
-"""Bytes of a span -> the driver's number of the swizzle."""
+"""Bytes of a span -> the driver's code of the swizzle."""
 
 
 def box_part(n: Numbers) -> Offer:
@@ -129,7 +129,7 @@ def fewer_staged_bytes(n: Numbers) -> Offer:
 
 def fewer_stages(n: Numbers) -> Offer:
     """Number of bytes to save on the GPUs with the most and the least shared memory, from (requested bytes)."""
-    from cute_py.tma.descriptor.limits import GPUS  # with all of its package, which other rows do not need
+    from cute_py.tma.descriptor.limits import GPUS  # imports its whole package, which other rows do not need
 
     over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in (GPUS["sm_90"], GPUS["sm_120"])]
     parts = [f"{k} bytes less for {name}" for k, name in over if k > 0]
@@ -146,7 +146,7 @@ def own_target(n: Numbers) -> Offer:
 
 
 def _targets(*names: str) -> Callable[[], object]:
-    """The rows of architectures, which refuse an unknown name."""
+    """The table of architectures, which refuses an unknown name."""
 
     def make() -> object:
         from cute_py.targets import architecture
@@ -176,7 +176,7 @@ def _bytes_of(bits: int) -> int:
 
 
 def _are_copied(bits: int) -> Callable[[], object]:
-    """Whether one operation moves so many bits: 8 to 256, a power of two."""
+    """Whether one operation can move this many bits: 8 to 256, a power of two."""
     return _where(bits in (8, 16, 32, 64, 128, 256))
 
 
@@ -244,14 +244,14 @@ def divisibility(n: Numbers) -> Offer:
 
 
 def count_of_scales(n: Numbers) -> str:
-    """Name the padding that explains the difference between the expected and the actual number of scales."""
+    """Explain the difference between the expected and the actual number of scales by the padding."""
     want, have = n[:2]
     if have < want:
         return f"{want - have} scales are missing: pad rows to 128 and the scales of a row to 4"
     if have == 2 * want:
         return (
             "there are twice as many: either torch counts K of packed float4 in bytes (before #176357), or V is 16 "
-            "and not 32"
+            "instead of 32"
         )
     return f"{have - want} scales too many"
 

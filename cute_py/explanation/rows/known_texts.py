@@ -1,8 +1,8 @@
-"""The rows of known texts, and the one engine that finds them.
+"""The rows of known messages, and the engine that finds them.
 
 The TOML files beside this module hold the rows. A row has the pattern of a text (`pattern`), the program that prints
-it, its rule, its meaning (`text`) and a change that works (`change`); where the change needs arithmetic, `calculator`
-names the function of `calculators.py` that computes it, and `note` one that compares the numbers.
+it, its rule, its meaning (`text`) and a change that works (`change`); if the change needs arithmetic, `calculator`
+names the function of `calculators.py` that computes it, and `note` a function that compares the numbers.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from cute_py.diagnostics import Reason
 from cute_py.explanation.rows.calculators import CALCULATORS, NOTES
 
 MOST_MATCHES: Final = 8
-"""Matches of one row in a text that are answered."""
+"""The most matches of one row in a text that are answered."""
 LARGEST: Final = 1 << 60
-"""Numbers from here on are not computed with."""
+"""Numbers of this size or more are not used in computations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One known text.
+    """One known message.
 
     Attributes:
         pattern: a regular expression; a blank stands for any white space, because compilers and logs wrap lines.

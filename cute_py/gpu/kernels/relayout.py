@@ -273,26 +273,35 @@ __device__ __forceinline__ void store_shifted(
     const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
     // All words of a grain belong to the tile that holds its first element.
     const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
-    if ((u32)grain + before >= own) continue;
+    if ((u32)grain + before >= own || (u32)index >= whole) continue;
     const u32 x = r.place + misplaced;
-    if ((u32)index < whole) {
-      Stored out;
-      if constexpr (LISTED)
-        out = runs.vector(x, index, pitch);
-      else if constexpr (SKEW)
-        out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
-      else {
-        const u32 begin = x + index * pitch;
-        out = gather([=](u32 v) { return begin + v * pitch; });
-      }
-      *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
-    } else {
-      const int end = min(index + (int)PER_VECTOR, (int)c.own);
-#pragma unroll 1
-      for (int i = max(index, 0); i < end; ++i)
-        *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
-            *(const ELEMENT*)(shared + x + (LISTED ? runs.place(i, pitch) : place_along(i, pitch)));
+    Stored out;
+    if constexpr (LISTED)
+      out = runs.vector(x, index, pitch);
+    else if constexpr (SKEW)
+      out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
+    else {
+      const u32 begin = x + index * pitch;
+      out = gather([=](u32 v) { return begin + v * pitch; });
     }
+    *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
+  }
+  if (!first && c.held > c.own) return;
+  // The elements before the first whole word of a row and behind its last one, each by a thread of its own: those of a
+  // word are written at once.
+#pragma unroll 1
+  for (u32 n = threadIdx.x; n < c.destination.count * (2 * PER_VECTOR); n += blockDim.x) {
+    const u32 v = n % PER_VECTOR;
+    const Row r = read_row(
+        p.tables + c.destination.table, n / (2 * PER_VECTOR), p.destination_step, p.destination_pitch, p);
+    u8* const start = target + r.offset;
+    const u32 phase = (u32)(u64)start % GRAIN / ELEMENT_BYTES, head = (0 - phase) % PER_VECTOR;
+    const bool behind_words = n / PER_VECTOR % 2;
+    const u32 i = behind_words ? head + (c.held < head ? 0 : (c.held - head) / PER_VECTOR * PER_VECTOR) + v : v;
+    const u32 grain = (i + phase) / (GRAIN / ELEMENT_BYTES) * (GRAIN / ELEMENT_BYTES);
+    if (i < c.own && (behind_words || v < head) && (first || grain >= phase))
+      *(ELEMENT*)(start + i * ELEMENT_BYTES) =
+          *(const ELEMENT*)(shared + r.place + misplaced + (LISTED ? runs.place(i, pitch) : place_along(i, pitch)));
   }
 }
 

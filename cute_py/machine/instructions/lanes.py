@@ -249,7 +249,7 @@ _REDUCED: Final[Mapping[str, Callable[[Array], Any]]] = {
 
 
 def _float_extreme(smallest: bool, by_size: bool, keeps_nan: bool) -> Callable[[Array], Any]:
-    """The least or the largest float32 of words; -0 is below +0, and a NaN counts only with `.NaN` or alone."""
+    """The minimum or maximum of float32 as bits; -0 is below +0, and a NaN counts only with `.NaN` or alone."""
     sign, infinity, nan = np.uint32(1 << 31), np.uint32(0x7F800000), np.uint32(0x7FFFFFFF)
 
     def found(words: Array) -> Any:

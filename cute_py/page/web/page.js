@@ -159,6 +159,10 @@ function heard(data) {
     next();
     return;
   }
+  if (data.loaded) {
+    document.body.dataset.tabs = "loaded";
+    return;
+  }
   clearTimeout(clock);
   if (data.started !== undefined) {
     clock = setTimeout(ended, limitMs);

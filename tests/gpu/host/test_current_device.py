@@ -241,7 +241,7 @@ def test_arrays_of_two_devices_are_refused_by_name(api: TwoDevices, call: Callab
     with pytest.raises(DeviceError) as caught:
         call()
     assert str(caught.value) == (
-        "the source is on device 0, the destination on device 1; a copy runs on one device\n"
+        "the source is on device 0 and the destination on device 1; must be on one device\n"
         "  device 0 : Made Up 0\n"
         "  device 1 : Made Up 1\n"
         "  hint     : move one of them first, with its own library"
@@ -250,7 +250,8 @@ def test_arrays_of_two_devices_are_refused_by_name(api: TwoDevices, call: Callab
 
 
 def test_groups_name_the_pair(api: TwoDevices) -> None:
-    with pytest.raises(DeviceError, match="the source of pair 0 is on device 0, the destination of pair 1 on device 1"):
+    both = "the source of pair 0 is on device 0 and the destination of pair 1 on device 1"
+    with pytest.raises(DeviceError, match=both):
         prepare_groups([(A, view(0, 1 << 20)), (view(0, 1 << 21), B)])
 
 
@@ -263,7 +264,7 @@ def test_the_device_of_several_arrays() -> None:
 def test_what_is_no_device(api: TwoDevices, device: Any) -> None:
     with pytest.raises(InvalidTypeError, match="device must be a Device"):
         run.prepare_copy(view(1), B, device=device)
-    with pytest.raises(InvalidTypeError, match="the number of a device must be an integer"):
+    with pytest.raises(InvalidTypeError, match="the index of a device must be an integer"):
         open_device("0")  # type: ignore[arg-type]
 
 

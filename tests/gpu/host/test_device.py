@@ -86,10 +86,10 @@ def test_a_hopper_is_opened(machine: Any) -> None:
         (
             {"version": 11080},
             None,
-            "driver supports CUDA 11.8; TMA needs 12.0 or newer\n  hint : update the NVIDIA driver",
+            "the driver supports CUDA 11.8; TMA needs 12.0 or newer\n  hint : update the NVIDIA driver",
         ),
-        ({"count": 2}, 2, "device 2 does not exist; the driver shows 2\n  devices : 2"),
-        ({"count": 0}, None, "device 0 does not exist; the driver shows 0\n  devices : 0"),
+        ({"count": 2}, 2, "device 2 does not exist; the driver lists 2\n  devices : 2"),
+        ({"count": 0}, None, "device 0 does not exist; the driver lists 0\n  devices : 0"),
     ],
 )
 def test_machines_without_tma(machine: Any, kind: dict[str, Any], ordinal: int | None, text: str) -> None:
@@ -252,7 +252,7 @@ def test_a_call_in_a_child_process_gives_its_result() -> None:
 def test_errors_come_back_with_their_type() -> None:
     with pytest.raises(InvalidValueError) as caught:
         call_isolated(as_dtype, "no such type")
-    assert caught.value.facts["process"] == "isolated; this one's context is untouched"
+    assert caught.value.facts["process"] == "isolated; the context of this process is untouched"
     assert str(caught.value).startswith("unknown element type 'no such type'")
 
 

@@ -131,7 +131,7 @@ def test_a_sweep_can_fail(stand_in: Any) -> None:
     ("change", "message"),
     [
         ({"box_dim": (65, 8)}, "cuTensorMapEncodeTiled refuses: CUDA_ERROR_INVALID_VALUE"),
-        ({"box_dim": (64,)}, "the lengths of its tuples do not fit its rank"),
+        ({"box_dim": (64,)}, "the lengths of the request's tuples do not fit its rank"),
         ({"global_dim": (1 << 70, 1)}, "a value does not fit the driver's argument"),
         ({"swizzle": 9}, "a value does not fit the driver's argument"),
         ({"data_type": None}, "a value does not fit the driver's argument"),
@@ -149,7 +149,7 @@ def test_a_refusal_that_no_rule_explains(stand_in: Any) -> None:
     stand_in(code=1)
     with pytest.raises(TmaLimitError) as caught:
         driver_encode(TILED)
-    assert caught.value.facts == {"reasons": "the request breaks none of our rules"}
+    assert caught.value.facts == {"reasons": "the request breaks no rule that cute_py knows"}
     assert [found.rule for found in diagnostics_of(caught.value)] == ["driver refusal"]
 
 

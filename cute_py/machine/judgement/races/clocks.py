@@ -65,11 +65,12 @@ class Clocks:
         self.far: Array | None = None
         """(warp, agent of any cluster), without mbarriers; None: nothing synchronised clusters so far."""
         self.far_given_up = False
+        self.far_news = np.zeros(m.ctas, np.bool_)
+        """For each CTA: whether some of its warps may know more of other clusters than the others."""
         self.barriers: list[dict[int, int]] = [{} for _ in range(self.clusters)]
         """For each cluster: place of an mbarrier -> its column."""
         self.floor = np.zeros(m.ctas, np.int64)
         """For each CTA: the last time that all its warps know of each other; what is older is in order."""
-        self.lowest = 0
         self.met = np.zeros(m.count // LANES, np.int64)
         """For each warp: the last time at which its lanes met; what they did before is in order for all of them."""
 
@@ -80,6 +81,15 @@ class Clocks:
         found = f.cache.get("clock rows")
         if found is None:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
+        return found
+
+    def ctas_of(self, f: Frame) -> Any:
+        """Index of the CTAs of a frame: a slice, or an array of their numbers."""
+        found = f.cache.get("index of ctas")
+        if found is None:
+            ctas = [cta for cta, _ in f.parts]
+            whole = ctas[-1] - ctas[0] + 1 == len(ctas)
+            found = f.cache["index of ctas"] = slice(ctas[0], ctas[-1] + 1) if whole else np.array(ctas)
         return found
 
     def barrier_column(self, place: int) -> tuple[int, int]:
@@ -156,6 +166,7 @@ class Clocks:
             self.known[cluster, row, :, :width] = np.maximum(self.known[cluster, row, :, :width], held.near)
         if held.far is not None and self.far is not None:
             self.far[f.warps] = np.maximum(self.far[f.warps], held.far)
+            self.far_news[self.ctas_of(f)] = True
         self.lanes_met(f.warps)
 
     def learn(self, f: Frame, column: Any, time: int) -> None:
@@ -167,12 +178,12 @@ class Clocks:
         """All warps of the CTAs of a frame know what each of them knows."""
         self._know_themselves(f)
         each = self.known.reshape(self.m.ctas, self.per_cta, 2, self.columns)
-        ctas = [cta for cta, _ in f.parts]
-        chosen: Any = slice(ctas[0], ctas[-1] + 1) if ctas[-1] - ctas[0] + 1 == len(ctas) else ctas
+        chosen = self.ctas_of(f)
         each[chosen] = each[chosen].max(axis=1, keepdims=True)
-        if self.far is not None:
+        if self.far is not None and bool(self.far_news[chosen].any()):
             far = self.far.reshape(self.m.ctas, self.per_cta, -1)
             far[chosen] = far[chosen].max(axis=1, keepdims=True)
+            self.far_news[chosen] = False
         self.set_floor(chosen)
         self.met.reshape(self.m.ctas, self.per_cta)[chosen] = self.now
         self.tick()
@@ -180,7 +191,6 @@ class Clocks:
     def set_floor(self, ctas: Any, time: int | None = None) -> None:
         """All that the warps of these CTAs did up to now is in order."""
         self.floor[ctas] = self.now if time is None else time
-        self.lowest = int(self.floor.min())
 
     def fence(self, f: Frame) -> None:
         """A fence of the generic proxy: a later relaxed arrival releases the present knowledge."""
@@ -203,12 +213,12 @@ class Clocks:
         """(agents of all clusters,) what a frame's warps release through global memory."""
         width = self.clusters * self.fixed
         found = np.zeros(width, np.int32) if self.far is None else self.far[f.warps].max(axis=0)
-        cluster, _ = self.rows(f)
-        near = self.publish(f)[:, 0, : self.fixed]
+        cluster, row = self._know_themselves(f)
+        near = self.known[cluster, row, 0, : self.fixed]
         each = found.reshape(self.clusters, self.fixed)
         if len(cluster) == 1:
             np.maximum(each[cluster[0]], near[0], out=each[cluster[0]])
-        elif bool((cluster[1:] > cluster[:-1]).all()):
+        elif len(f.parts) == len(cluster) and self.warps == self.per_cta:  # a warp of each of several clusters
             each[cluster] = np.maximum(each[cluster], near)
         else:
             np.maximum.at(each, cluster, near)
@@ -223,6 +233,7 @@ class Clocks:
                 return
             self.far = np.zeros((self.m.count // LANES, len(clock)), np.int32)
         self.far[f.warps] = np.maximum(self.far[f.warps], clock)
+        self.far_news[self.ctas_of(f)] = True
         self.lanes_met(f.warps)
         cluster, row = self.rows(f)
         near = clock.reshape(self.clusters, self.fixed)[cluster]

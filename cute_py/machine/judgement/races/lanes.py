@@ -82,7 +82,7 @@ class LaneJudge:
         if not open_.any():
             return
         where = at[granule]
-        held = shadow.writers[where] if before.ndim == 1 else shadow.readers[where * slots + places % slots]
+        held = shadow.writers[where] if before.ndim == 1 else shadow.readers[places % slots, where]
         open_ &= held != (WHOLE_WARP if site.name in _TOGETHER else threads % LANES)
         if same is not None and open_.any():
             open_ &= ~same.equal(granule)

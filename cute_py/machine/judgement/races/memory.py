@@ -96,9 +96,9 @@ class MemoryJudge(Observer):
         self.known[id(m.local)] = None
         self.clustered = m.cluster_size > 1
         self.remote: dict[int, dict[int, int]] = {}
-        self._ordered: dict[tuple[int, int, int, str], set[int]] = {}
-        """Cluster, first warp and warps of who issues work, and whether it reads or writes -> keys that are in order
-        for it. Clocks only grow, so that they stay so."""
+        self._ordered: dict[tuple[bytes, str], set[int]] = {}
+        """Warps that issue work, and whether it reads or writes -> keys that are in order for it. Clocks only grow, so
+        that they stay so."""
         self.stores: dict[int, tuple[int, Site, Frame]] = {}
         """Warp -> time of the last bulk store that reads its CTA's shared memory, and who issued it."""
 
@@ -149,12 +149,14 @@ class MemoryJudge(Observer):
         return min(site.number, SITE_BITS)
 
     def _slots(self, f: Frame, shadow: Shadow, count: int) -> Array:
-        found = f.cache.get(("slots", count, shadow.slots))
+        """(n * count,) where the slots of a frame's warps begin in the reads of a shadow."""
+        granules = len(shadow.writes)
+        found = f.cache.get(("slots", count, shadow.slots, granules))
         if found is None:
             warp = f.threads // LANES % self.clocks.per_cta
             if shadow is not self.shared:
                 warp = warp + f.ctas
-            found = f.cache["slots", count, shadow.slots] = np.repeat(warp % shadow.slots, count)
+            found = f.cache["slots", count, shadow.slots, granules] = np.repeat(warp % shadow.slots * granules, count)
         return found
 
     def _limit(self, f: Frame, keys: Array) -> int:
@@ -162,14 +164,8 @@ class MemoryJudge(Observer):
         clocks = self.clocks
         if self.clustered and int(keys.max()) >= CAREFUL:
             return 1
-        ctas = f.cache.get("ctas of parts")
-        if ctas is None:
-            ctas = f.cache["ctas of parts"] = np.array([cta for cta, _ in f.parts])
-        if len(ctas) == 1:
-            floor = int(clocks.floor[ctas[0]])
-        else:
-            floor = clocks.lowest if len(ctas) == self.m.ctas else int(clocks.floor[ctas].min())
-        return floor + 1 << TIME
+        floor = clocks.floor[f.parts[0][0]] if len(f.parts) == 1 else clocks.floor[clocks.ctas_of(f)].min()
+        return int(floor) + 1 << TIME
 
     def _reach(self, f: Frame, offsets: Array, keys: Array, count: int) -> Array:
         """Keys of accesses to another CTA's shared memory are careful, and kept until that CTA exits."""
@@ -204,9 +200,9 @@ class MemoryJudge(Observer):
                 self._look(f, site, shadow, at, before, keys, "reads")
         elif before.any():
             self._look(f, site, shadow, at, before, keys, "reads")
-        slot = at * shadow.slots + self._slots(f, shadow, count)
-        shadow.reads[slot] = keys
-        shadow.readers[slot] = lanes_of(f, site, count)
+        slot = self._slots(f, shadow, count) + at
+        shadow.reads.reshape(-1)[slot] = keys
+        shadow.readers.reshape(-1)[slot] = lanes_of(f, site, count)
         if strong:
             self.keeper.meet(f, array, offsets, order, reads=True, writes=False)
 
@@ -248,8 +244,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, offsets: Array, count: int, same: Any
     ) -> None:
         before = shadow.writes[at]
-        slots = shadow.slots
-        readers = shadow.reads.reshape(-1, slots)[at]
+        readers = shadow.reads.take(at, axis=1).T
         if shadow is self.shared:
             if self.clustered:
                 keys = self._reach(f, offsets, keys, count)
@@ -492,7 +487,7 @@ class MemoryJudge(Observer):
         self._look_async(f, site, shadow, at, before, found, who, (key, kind), "reads")
         if key:
             slot = int(f.warps[0]) % self.clocks.per_cta % shadow.slots
-            shadow.reads.reshape(-1, shadow.slots)[at, slot] = key
+            shadow.reads[slot, at] = key
 
     def _async_write(self, f: Frame, site: Site, one: Touched, who: tuple[int, Array], key: int, kind: str) -> None:
         shadow = self.shadow_of(one.array)
@@ -500,7 +495,7 @@ class MemoryJudge(Observer):
             return
         self.stored |= shadow is not self.shared
         at = self._touched(shadow, one)
-        for before in (shadow.writes[at], shadow.reads.reshape(-1, shadow.slots)[at]):
+        for before in (shadow.writes[at], shadow.reads[:, at].T):
             self._look_async(f, site, shadow, at, before, distinct(before), who, (key, kind), "writes")
         shadow.writes[at] = key
 
@@ -510,7 +505,7 @@ class MemoryJudge(Observer):
     ) -> None:  # fmt: skip
         """Distinct keys are few: each is looked at once. found: those of `before`."""
         cluster, rows = who
-        ordered = self._ordered.setdefault((cluster, int(rows[0]), len(rows), what), {0})
+        ordered = self._ordered.setdefault((f.warps.tobytes(), what), {0})
         if ordered.issuperset(found.tolist()):
             return
         found = found[found != 0]
@@ -591,7 +586,7 @@ class MemoryJudge(Observer):
         at = slice(place >> shadow.shift, place + 8 >> shadow.shift)
         who = (int(cluster[0]), rows)
         key = self._key(who[0], int(rows[0]), self.clocks.now, site)
-        for before in (shadow.writes[at], shadow.reads.reshape(-1, shadow.slots)[at]):
+        for before in (shadow.writes[at], shadow.reads[:, at].T):
             found = distinct(before)
             if before.ndim > 1 or not any(self._is_init(value) for value in found.tolist()):
                 self._look_async(f, site, shadow, at, before, found, who, (key, "mbarrier.init"), "writes")
