@@ -340,7 +340,7 @@ def test_a_message_has_its_reason_and_its_fix(message: str, begins: str) -> None
     assert f"why : {row.why} to do : {row.fix}" in answer
 
 
-@pytest.mark.parametrize("form", one_in(2, FORMS))
+@pytest.mark.parametrize("form", one_in(4, FORMS))
 def test_each_compiler_is_read(form: str) -> None:
     for begins, (message, *_) in GROUPS.items():
         assert f"why : {begins}" in said(form, message), (form, message)
