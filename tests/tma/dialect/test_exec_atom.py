@@ -207,11 +207,11 @@ BOUND = make_exec_tma(LOAD, Barrier())
         (lambda: lower_tma_load(BOUND, object(), (0, 0)), "the tile of a TMA copy must be in shared memory"),
         (
             lambda: lower_tma_load(BOUND, TILE_IN_SMEM, (0,)),
-            "coordinate of 1 numbers; must be the descriptor's rank 2",
+            "the coordinate has 1 numbers; must have 2, the descriptor's rank",
         ),
         (
             lambda: lower_tma_store(make_exec_tma(STORE, Barrier()), TILE_IN_SMEM, (0, 0, 0)),
-            "coordinate of 3 numbers; must be the descriptor's rank 2",
+            "the coordinate has 3 numbers; must have 2, the descriptor's rank",
         ),
     ],
 )
