@@ -18,7 +18,7 @@ test: $(VENV)/installed
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
 # What `make test` leaves out: type checkers, sweeps, and whole tables against other programs; and every property on
-# three times as many examples.
+# six times as many examples.
 slow: $(VENV)/installed-dev
 	HYPOTHESIS_PROFILE=ci $(BIN)/python -m pytest -q -n auto --dist load -m "slow or hypothesis"
 

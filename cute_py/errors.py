@@ -141,7 +141,7 @@ def _likely(name: str, names: list[str]) -> list[str]:
     if len(names) <= MOST_COMPARED:
         return names
     pieces = {name[i : i + 3] for i in range(len(name) - 2)}
-    return sorted(names, key=lambda one: -sum([piece in one for piece in pieces]))[:MOST_COMPARED]
+    return sorted(names, key=lambda one: -sum(map(one.__contains__, pieces)))[:MOST_COMPARED]
 
 
 def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) -> dict[str, str]:

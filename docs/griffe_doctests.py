@@ -75,6 +75,32 @@ def one_row_each(text: str, names: set[str]) -> str:
     return SECTION.sub(split, text)
 
 
+RAISES = re.compile(r"^( *)Raises:\n((?:\1 +\S.*(?:\n|$))+)", re.M)
+ERROR = re.compile(r"\w+(?:, \w+)*: ")
+
+
+def errors_in_rows(text: str) -> str:
+    """Each error of Raises on a line of its own, and a blank line above, without which griffe sees no section.
+
+    A section with other lines stays text.
+    """
+
+    def split(found: re.Match[str]) -> str:
+        indent, body = found.groups()
+        own = re.match(r" *", body)[0]  # type: ignore[index]
+        rows = []
+        for row in re.sub(rf"\n{own} +", " ", body).splitlines():
+            rows += re.split(
+                r"(?<=[.;]) (?=\w+(?:Error|Trap)(?:, \w+)*: )", row.strip()
+            )
+        if not all(map(ERROR.match, rows)):
+            return found[0]
+        lines = "".join(f"{own}{row.rstrip(';')}\n" for row in rows)
+        return f"\n{indent}Raises:\n{lines}"
+
+    return RAISES.sub(split, text)
+
+
 class FenceDoctests(griffe.Extension):
     """Rewrites the docstring of every object."""
 
@@ -85,7 +111,10 @@ class FenceDoctests(griffe.Extension):
             func.docstring.value = one_row_each(func.docstring.value, names)
 
     def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
-        """Called for every class, when its members are known: its attributes get a row each."""
+        """Called for every class, when its members are known: its attributes get a row each, and its parameters the
+        types and defaults of `__new__`, where it has no `__init__`."""
+        if "__new__" in cls.members:
+            cls.members.setdefault("__init__", cls.members["__new__"])
         if cls.docstring is not None:
             cls.docstring.value = one_row_each(
                 cls.docstring.value, set(cls.members)
@@ -94,7 +123,7 @@ class FenceDoctests(griffe.Extension):
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Called for every module, class, function and attribute."""
         if obj.docstring is not None:
-            obj.docstring.value = fenced(obj.docstring.value)
+            obj.docstring.value = fenced(errors_in_rows(obj.docstring.value))
 
     def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
         """Called for every module: a package gives what it imports under its own name, or with a star."""

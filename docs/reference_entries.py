@@ -25,6 +25,10 @@ MODULES = ("errors", "dtypes", "targets", "testing.strategies")
 """Modules whose own names are public."""
 DIRECTIVE = re.compile(r"^<!-- entries: ([\w. ]+) -->$", re.MULTILINE)
 
+ASSIGNED = re.compile(r"^(\w+(?:, ?\w+)*)(?: =|:) ", re.MULTILINE)
+"""Targets at the start of a line. A line of a text may look like it, so what a
+module has under the name decides."""
+
 
 @dataclass(frozen=True)
 class PublicName:
@@ -60,18 +64,9 @@ def _assigned() -> dict[str, tuple[str, ...]]:
     for path in sorted(root.rglob("*.py")):
         parts = path.relative_to(root.parent).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            targets = (
-                node.targets
-                if isinstance(node, ast.Assign)
-                else [getattr(node, "target", None)]
-            )
-            inside = [
-                t.elts if isinstance(t, ast.Tuple) else [t] for t in targets
-            ]
-            for target in (target for some in inside for target in some):
-                if isinstance(target, ast.Name):
-                    found.setdefault(target.id, []).append(module)
+        for targets in ASSIGNED.findall(path.read_text(encoding="utf-8")):
+            for target in targets.split(","):
+                found.setdefault(target.strip(), []).append(module)
     return {name: tuple(modules) for name, modules in found.items()}
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis profiles: `few` (the default: 20 examples, always the same), `ci` (60, `make slow`), `deep` (2,000)."""
+"""Hypothesis profiles: `few` (the default: 10 examples, always the same), `ci` (60, `make slow`), `deep` (2,000)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, settings
 
-for name, examples in (("few", 20), ("ci", 60)):
+for name, examples in (("few", 10), ("ci", 60)):
     settings.register_profile(
         name, max_examples=examples, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
     )

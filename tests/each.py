@@ -14,11 +14,16 @@ Check = Callable[..., None]
 Ids = Callable[[Any], Any] | Iterable[Any] | None
 
 
-def each_of(names: str | tuple[str, ...], rows: Iterable[Any], ids: Ids = None) -> Callable[[Check], Check]:
+def each_of(
+    names: str | tuple[str, ...], rows: Iterable[Any], ids: Ids = None, every: int = 1
+) -> Callable[[Check], Check]:
     """Takes what `pytest.mark.parametrize` takes, and makes one test where that makes one for each row.
 
     A test by itself costs some milliseconds, which is more than most rows of a long table take. Fixtures are made once
     for all rows, so that it does not serve a test that changes one.
+
+    Args:
+        every: the test runs the first row and each `every`th after it by default, and all rows with the mark `slow`.
     """
     wanted = tuple(part.strip() for part in names.split(",")) if isinstance(names, str) else names
     rows = list(rows)
@@ -30,19 +35,25 @@ def each_of(names: str | tuple[str, ...], rows: Iterable[Any], ids: Ids = None) 
     def decorate(check: Check) -> Check:
         signature = inspect.signature(check)
         others = [parameter for name, parameter in signature.parameters.items() if name not in wanted]
+        if every > 1:
+            others.append(inspect.Parameter("every", inspect.Parameter.KEYWORD_ONLY))
 
         @functools.wraps(check)
         def test(**fixtures: Any) -> None:
             failed = []
-            for name, row in zip(names_of_rows, given, strict=True):
+            step = fixtures.pop("every") if every > 1 else 1
+            part = given[::step]
+            for name, row in zip(names_of_rows[::step], part, strict=True):
                 try:
                     check(**fixtures, **dict(zip(wanted, row, strict=True)))
                 except (Exception, pytest.fail.Exception) as error:
                     failed.append(f"[{name}]\n{_said(error)}")
             if failed:
-                pytest.fail(f"{len(failed)} of {len(given)} rows failed\n\n" + "\n\n".join(failed), pytrace=False)
+                pytest.fail(f"{len(failed)} of {len(part)} rows failed\n\n" + "\n\n".join(failed), pytrace=False)
 
         test.__signature__ = signature.replace(parameters=others)  # type: ignore[attr-defined]
+        if every > 1:
+            return pytest.mark.parametrize("every", [every, pytest.param(1, marks=pytest.mark.slow)])(test)
         return test
 
     return decorate

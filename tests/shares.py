@@ -20,6 +20,15 @@ def one_in(every: int, values: Iterable[Any]) -> list[Any]:
     ]
 
 
+def in_part(every: int) -> pytest.MarkDecorator:
+    """The parameter `every` of a test: each `every`th row of a table by default, and with the mark `slow` all of them.
+
+    >>> [value.values if hasattr(value, "marks") else value for value in in_part(3).args[1]]
+    [3, (1,)]
+    """
+    return pytest.mark.parametrize("every", [every, pytest.param(1, marks=pytest.mark.slow)])
+
+
 def _arguments(value: Any) -> tuple[Any, ...]:
     """A row of several parameters is given as a tuple, as to `parametrize`."""
     return value if isinstance(value, tuple) else (value,)

@@ -35,6 +35,7 @@ if (plan.shots) {
       const page = await browser.newPage({ viewport: { width, height: width < 500 ? 844 : 900 }, colorScheme: theme });
       for (const [name, path] of Object.entries(plan.pages)) {
         await page.goto(url + path, { waitUntil: "load" });
+        await page.addStyleTag({ content: "* { transition: none !important }" }); // tabs fade when a page is long
         await page.waitForTimeout(name === "playground" ? 3000 : 300);
         await page.screenshot({ path: `${plan.shots}/${name}-${width}-${theme}.png`, fullPage: name !== "reference" });
       }

@@ -29,6 +29,25 @@ def test_every_row_runs_and_those_that_fail_are_named() -> None:
     assert f"{__file__}:" in said and "assert a == b" in said
 
 
+def test_a_part_of_the_rows_runs_by_default_and_all_of_them_are_slow() -> None:
+    seen = []
+
+    @each_of("x", range(5), every=2)
+    def check(x: int) -> None:
+        seen.append(x)
+        assert x < 2
+
+    (mark,) = check.pytestmark  # type: ignore[attr-defined]
+    part, whole = mark.args[1]
+    assert part == 2 and whole.values == (1,) and [one.name for one in whole.marks] == ["slow"]
+    assert list(inspect.signature(check).parameters) == ["every"]
+    with pytest.raises(pytest.fail.Exception, match="2 of 3 rows failed"):
+        check(every=part)
+    with pytest.raises(pytest.fail.Exception, match="3 of 5 rows failed"):
+        check(every=1)
+    assert seen == [0, 2, 4, 0, 1, 2, 3, 4]
+
+
 def test_errors_and_failures_count() -> None:
     @each_of("x", ["fail", "raise", "pass"])
     def check(x: str) -> None:

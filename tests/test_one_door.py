@@ -192,7 +192,7 @@ def home(name: str) -> str:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_wrong_argument_of_a_function_is_refused_or_taken(
     room: str, every: int, capsys: pytest.CaptureFixture[str]

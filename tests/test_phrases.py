@@ -113,6 +113,11 @@ def test_a_pattern_finds_its_phrase_alone(pattern: str, found: str, fine: str) -
     assert not re.search(pattern, fine)
 
 
+def may_match(pattern: str, text: str) -> bool:
+    """Whether a pattern matches without its word boundaries, which `re` finds by the first letters."""
+    return re.search(pattern.replace(r"\b", ""), text) is not None
+
+
 def test_no_phrase_is_left() -> None:
     found = []
     for path in texts():
@@ -120,7 +125,12 @@ def test_no_phrase_is_left() -> None:
         if path.suffix == ".ipynb":
             text = "\n".join("".join(cell["source"]) for cell in json.loads(text)["cells"])
         text = joined(text)
-        left = [text[max(m.start() - 40, 0) : m.end() + 30] for row in PHRASES for m in re.finditer(row[0], text)]
+        left = [
+            text[max(m.start() - 40, 0) : m.end() + 30]
+            for pattern, *_ in PHRASES
+            if may_match(pattern, text)
+            for m in re.finditer(pattern, text)
+        ]
         if path.suffix == ".py":
             left += re.findall(rf"\b(?!{WORDS_OF_64_BITS})(?:{NAMES})\b(?!\": \")", text)
         found += [f"{path.relative_to(ROOT)}: {words}" for words in left]

@@ -201,15 +201,16 @@ def counted(kernel: Kernel, text: str) -> dict[str, int]:
     arguments, _ = kernel.arguments()
     run = cute.run_ptx(text, args=arguments, schedule="eager", judge=False, traffic=True, **kernel.launch)
     run.raise_for_diagnostics()
-    found = dict.fromkeys((*HARDWARE, "copied sectors"), 0)
+    found = dict.fromkeys((*HARDWARE, "copied conflicts"), 0)
     for instruction in run.counts:
         words = instruction.instruction.split()
         opcode = words[1] if words[0].startswith("@") else words[0]
         way = "load" if opcode.startswith(("ld.", "ldmatrix", "ldu.")) else "store"
         if opcode.startswith(("atom", "red")):
             continue
-        if opcode.startswith("cp.async"):
-            found["copied sectors"] += instruction.sectors
+        if opcode.startswith("cp.async"):  # ncu counts its sectors with those of loads
+            found["global load sectors"] += instruction.sectors
+            found["copied conflicts"] += instruction.bank_conflicts
             continue
         found[f"shared {way} conflicts"] += instruction.bank_conflicts
         found[f"shared {way} wavefronts"] += instruction.wavefronts

@@ -84,7 +84,7 @@ class CheckpointDescription:
                 kinds = Counter(text.split()[0] for text in list(self.others.values())[SHOWN:])
                 lines.append(f"  and {', '.join(f'{count} of {kind}' for kind, count in kinds.items())}")
             lines.append("")
-        lines += [f"wrong: {one.message}" for one in self.problems]
+        lines += [f"{'wrong' if one.severity == 'error' else one.severity}: {one.message}" for one in self.problems]
         return "\n".join([*lines, str(self.scope)])
 
 

@@ -184,6 +184,9 @@ def run(options: argparse.Namespace) -> int:
         **({} if ran is None else {"run": run_record(ran)}),
     }
     lines = [result.summary, *([] if ran is None else ["", ran.explain()]), str(result.scope)]
-    report(options, lambda: found, lambda: "\n".join(lines))
     broken = bool(result.errors) or (ran is not None and not ran.ok)
+    if not broken and not result.scope.complete:
+        left = counted(len(result.scope.not_judged), "line")
+        lines.append(f"this is not an approval: {left} above for what was not judged; --strict then exits with 1")
+    report(options, lambda: found, lambda: "\n".join(lines))
     return int(broken or (options.strict and not result.scope.complete))

@@ -47,7 +47,8 @@ IN_FILES = ("convert", "reshard", "skill")
 
 EPILOG = """\
 exit status:
-  0    success: the copy is equal, the maps do not differ, no rule is broken
+  0    success: the copy is equal, the maps do not differ, no rule is broken in
+       what was judged
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
        is broken (desc check, tma check, tmem descriptor, check), a kernel ran
        into an error (run), a tensor of a checkpoint is wrong (explain),
@@ -154,9 +155,13 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     )
     top.add_argument("--version", action="version", version=f"cute-py {cute_py.__version__}")
     choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    unused = OneLineParser(add_help=False)  # argparse takes a third of a millisecond for a parser
     for name, what in COMMANDS.items():
-        command = choices.add_parser(name, help=what)
-        if name in commands:
+        if name not in commands:
+            choices._choices_actions.append(choices._ChoicesPseudoAction(name, [], what))
+            choices._name_parser_map[name] = unused
+        else:
+            command = choices.add_parser(name, help=what)
             folder = "cute_py.cli.files" if name in IN_FILES else "cute_py.cli"
             importlib.import_module(f"{folder}.{name}_command").register(command)
     return top

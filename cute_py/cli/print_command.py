@@ -36,13 +36,20 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def _print_layout(layout: Layout | ComposedLayout) -> None:
-    """Print the table of a matrix of numbers, or the text and the sizes of another layout."""
+    """Print the table of a matrix of numbers, or the text, the coordinates and the sizes of another layout."""
     size = _number(cute.size(layout))
     if isinstance(size, int) and size <= SHOWN_ELEMENTS and len(modes(layout.shape)) == 2 and _has_numbers(layout):
         cute.print_layout(layout)
         return
     print(layout)
-    print(f"size {size}, cosize {_number(cute.cosize(layout))}")
+    start = cute.coprofile(layout)
+    if not isinstance(start, tuple):
+        print(f"size {size}, cosize {_number(cute.cosize(layout))}")
+        return
+    if isinstance(size, int) and size <= SHOWN_ELEMENTS:
+        tensor = cute.make_tensor(cute.make_inttuple_iter(start), layout)
+        print(format_tensor(tensor, header=False).rstrip("\n"))
+    print(f"size {size}, coordinates below {cute.text(cute.coshape(layout))}")
 
 
 def _number(number: Any) -> int | str:

@@ -137,7 +137,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         if reason:
             self._json(status, plain_error("InvalidValueError", reason))
         elif path in ("/", "/index.html"):
-            self._send(HTTPStatus.OK, "text/html; charset=utf-8", _page())
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", _page().encode())
         elif path == "/answer":
             self._answer(query)
         else:
@@ -190,10 +190,12 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         try:
             status, data = self.server.workers.ask(query())
         except CuteError as error:
-            status, data = HTTPStatus.BAD_REQUEST, refusal(error)
+            self._json(HTTPStatus.BAD_REQUEST, refusal(error))
         except NoAnswer as error:
-            status, data = error.status, plain_error("TimeoutError" if error.status == 504 else "NoAnswer", str(error))
-        self._json(HTTPStatus(status), data)
+            kind = "TimeoutError" if error.status == 504 else "NoAnswer"
+            self._json(HTTPStatus(error.status), plain_error(kind, str(error)))
+        else:
+            self._send(HTTPStatus(status), "application/json", data)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Send the errors of http.server itself, such as an unknown method, in the form of all other refusals."""
@@ -201,10 +203,9 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         self._json(HTTPStatus(code), plain_error("InvalidValueError", message or HTTPStatus(code).phrase))
 
     def _json(self, status: HTTPStatus, data: Json) -> None:
-        self._send(status, "application/json", json.dumps(data))
+        self._send(status, "application/json", json.dumps(data).encode())
 
-    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
-        body = text.encode()
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))

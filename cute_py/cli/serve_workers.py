@@ -75,13 +75,13 @@ def _texts(facts: Mapping[str, object]) -> dict[str, Json]:
 
 
 def answered(answer: Answer, query: Mapping[str, Any]) -> str:
-    """[HTTP status, JSON data]: 200 with the answer, 400 with a refusal, 500 if the library failed."""
+    """HTTP status, a space, JSON: 200 with the answer, 400 with a refusal, 500 if the library failed."""
     try:
-        return json.dumps([200, answer(query)])
+        return f"200 {json.dumps(answer(query))}"
     except CuteError as error:
-        return json.dumps([400, refusal(error)])
+        return f"400 {json.dumps(refusal(error))}"
     except Exception as error:  # the page shows it
-        return json.dumps([500, plain_error(type(error).__name__, f"the library failed: {error}")])
+        return f"500 {json.dumps(plain_error(type(error).__name__, f'the library failed: {error}'))}"
 
 
 def _limit_memory() -> None:
@@ -139,8 +139,8 @@ class Worker:
         self.ended = False
         self._send({"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds})
 
-    def ask(self, query: Mapping[str, Any]) -> tuple[int, Json]:
-        """HTTP status and JSON data of the answer.
+    def ask(self, query: Mapping[str, Any]) -> tuple[int, bytes]:
+        """HTTP status and the answer as JSON, which the server sends as it is.
 
         Raises:
             NoAnswer: it took too long, or the process ended; either way the worker has ended.
@@ -149,8 +149,8 @@ class Worker:
             self._line(START_SECONDS)
             self._ready = True
         self._send(query)
-        status, data = json.loads(self._line(self._seconds))
-        return status, data
+        status, _, data = self._line(self._seconds).rstrip().partition(b" ")
+        return int(status), data
 
     def _send(self, data: Mapping[str, object]) -> None:
         with contextlib.suppress(OSError):  # the process has ended; reading the next line will report it
@@ -209,8 +209,8 @@ class Workers:
         self._all.add(worker)
         return worker
 
-    def ask(self, query: Mapping[str, Any]) -> tuple[int, Json]:
-        """HTTP status and JSON data of the answer, from a free worker.
+    def ask(self, query: Mapping[str, Any]) -> tuple[int, bytes]:
+        """HTTP status and the answer as JSON, from a worker that is free.
 
         Raises:
             NoAnswer: no worker became free in time; or as in `Worker.ask`.

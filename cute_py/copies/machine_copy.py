@@ -50,7 +50,9 @@ class _Memory:
         """The bytes from an address on; None for a null pointer."""
         if address == 0:
             return None
-        return self.bytes[address - self.low :]
+        offset = address - self.low
+        # No slice: an empty one has the address of the array's start.
+        return np.ndarray(len(self.bytes) - offset, np.uint8, self.bytes, offset)
 
 
 def machine_launches(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from cute_py.copies.modes import CopyMode, Refinement
-from cute_py.copies.tile import NO_PITCH, BlockTile, spread_of
+from cute_py.copies.tile import BlockTile, spread_of
 from cute_py.gpu.kernels.relayout import (
     CLASS,
     DIGIT,
@@ -103,7 +103,11 @@ def tile_tables(tile: BlockTile) -> tuple[bytes, list[tuple[int, int, int]]]:
             rows["offset"], rows["place"] = offsets, tile.swizzled(at)
             found.append(add(rows.tobytes()))
         along = tile.swizzled(tile.along(combination))
-        found.append(add((along if tile.listed else along[::per]).astype("<u2").tobytes()))
+        if tile.run_size:  # one more than there are: a vector looks at the run after its own
+            starts = along[:: tile.run_size].astype("<i4")
+            found.append(add(np.append(starts, starts[-1:]).tobytes()))
+        else:
+            found.append(add((along if tile.listed else along[::per]).astype("<u2").tobytes()))
         places.append((found[0], found[1], found[2]))
     return bytes(content), places
 
@@ -133,7 +137,8 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         mode, t = shape.modes[i], shape.extents[i]
         digits.append(_digit(shape.counts[i], mode.source * t * element, mode.destination * t * element, bits[i]))
     classes = [_class(tile, combination, places[combination]) for combination in shape.classes]
-    spread = [] if tile.listed else list(spread_of(tile) or ())
+    runs = [tile.run_size, (1 << 32) // tile.run_size + 1] if tile.run_size else []
+    spread = runs if tile.listed else list(spread_of(tile) or ())
     pieces = [int(x) for x in tile.swizzled(np.arange(shape.vectors[0] // tile.piece) * tile.piece)]
     steps = [shape.modes[m].source * (shape.extents[m] + shape.halo) * element for m in shape.orders[0]]
     reach = sum(steps) if min(steps) > 0 else 1 << 62  # of a source that is walked backwards every word is looked at
@@ -147,7 +152,7 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         *(tile.row_pitch(side) for side in (0, 1)),
         *(len(live), live.index(shape.run_mode) if shape.run_mode in live else MAX_DIGITS),
         *(swizzle.zzz_mask if swizzle.bits else 0, swizzle.shift if swizzle.bits else 0),
-        *(tile.vector_pitch, 0),
+        *(tile.pitches[shape.orders[1][0]], 0),
         *(spread + [0] * (16 - len(spread))),
         *(pieces + [0] * (16 - len(pieces))),
     )
@@ -164,10 +169,11 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         swizzled=swizzle.bits > 0,
         global_swizzled=_swizzled(refinement),
         listed=tile.listed,
+        short_runs=0 < tile.run_size * element < shape.vectors[1],
         steady=tile.steady,
         affine=affine,
         columns=shape.columns,
-        pitch=tile.folded_pitch if tile.vector_pitch != NO_PITCH else 0,
+        pitch=tile.folded_pitch,
         skew=tile.skew if shape.shifts[1] else 0,
     )
     return ThreadLaunch(kernel, math.prod(shape.counts), tables, head, body, source_reach(refinement, element))

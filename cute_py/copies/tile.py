@@ -37,8 +37,6 @@ LOOKUP: Final = 10
 """Instructions that look a row up."""
 IDLE: Final = 1 / 8
 """Largest fraction of a block's threads that may be idle so that each thread stays in its column."""
-NO_PITCH: Final = 2 * MAX_SHARED
-"""An impossible distance of two elements in shared memory, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -124,20 +122,11 @@ class BlockTile:
             return pitch
         return pitch if not self.listed and spread_of(self) == tuple([pitch * v for v in range(per)]) else 0
 
-    @functools.cached_property
-    def vector_pitch(self) -> int:
-        """Bytes between the elements of a destination's vector, where they are evenly spaced. Of rows that start
-        between two words the kernel takes them for that where the first and the last listed place are as far apart;
-        where that would be wrong, as of 0, 2, 2, 0 with a pitch of 0, `NO_PITCH`."""
-        pitch, per = self.pitches[self.shape.orders[1][0]], self.shape.vectors[1] // self.unit
-        if self.listed and self.shape.shifts[1]:
-            for places in map(self.along, self.shape.classes):
-                uneven = np.cumsum(np.diff(places, prepend=places[:1]) != pitch)  # steps up to each place
-                begin, last = slice(max(len(places) - per + 1, 0)), slice(per - 1, None)
-                taken = places[last] - places[begin] == (per - 1) * pitch
-                if (taken & (uneven[last] != uneven[begin])).any():
-                    return NO_PITCH
-        return pitch
+    @property
+    def run_size(self) -> int:
+        """Elements of the runs that a listed row of the destination consists of, where rows start between two words;
+        else 0."""
+        return self.shape.extents[self.shape.orders[1][0]] if self.listed and self.shape.shifts[1] else 0
 
     def rows(self, combination: int, side: int) -> tuple[Places, Places]:
         """(byte offsets, places in shared memory) of the rows of a tile: of the source (side 0) or destination."""
@@ -337,8 +326,8 @@ def _overlapped(issued: float, wavefronts: float) -> float:
 def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, ends: bool) -> float:
     """Cycles in which the instructions of a tile are issued.
 
-    lookup: of each row. more: for each unit of a vector of the destination. ends: words at both ends of a row of the
-    destination are moved by the element.
+    lookup: of each row. more: for each unit of a vector of the destination. ends: the elements outside whole words at
+    both ends of a row of the destination have a thread each.
     """
     element, per = shape.element, shape.vectors[1] // unit
     (held, across), (rows, along) = shape.whole
@@ -351,7 +340,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, end
         taken = per * (1 + {1: 0.75, 2: 0.5}.get(unit, 0) + more) + 4
     stores = groups * (26 + lookup + taken)
     if ends:
-        stores += min(groups, 2 * rows) * 6 * per
+        stores += 2.5 * rows * per
     return (loads + stores) / 4
 
 
@@ -375,7 +364,9 @@ def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
     """
     shape = tile.shape
     apart = int(shape.vectors[1] > tile.unit and not tile.folded_pitch)
-    apart += tile.listed + 2 * bool(tile.skew and shape.shifts[1])
+    if tile.run_size:  # of the vector's elements, each asks for its run
+        apart += 2 if tile.run_size * shape.element >= shape.vectors[1] else 5
+    apart += (tile.listed and not tile.run_size) + 2 * bool(tile.skew and shape.shifts[1])
     ends = shape.shifts[1] and shape.run_mode < 0
     issued = _issued(shape, tile.piece, tile.unit, 0 if tile.affine else LOOKUP, apart, ends)
     lines, most = shape.elements * shape.element / LINE_BYTES, bound * shape.elements

@@ -383,6 +383,13 @@ def _may_halve(tile: _Filled, element: int) -> bool:
     return exact and _in_steps(tile.orders, tile.runs)
 
 
+def _shares_sectors(tile: _Filled, element: int) -> bool:
+    """Whether the destination's rows are short, and start at words of 4 or 8 bytes: neighbouring tiles then write parts
+    of the same sectors. Larger tiles have 1.0 to 1.5 times the speed there (NVIDIA H200, seven permutations)."""
+    run = math.prod(tile.extents[m] for m in tile.orders[1][: tile.runs[1]]) * element
+    return tile.vectors[1] in (4, 8) and run < LINES[0]
+
+
 def tile_shapes(
     refinement: Refinement, element: int, limits: tuple[int, int], least: int
 ) -> Iterator[tuple[TileShape, int]]:
@@ -396,6 +403,8 @@ def tile_shapes(
     chosen = halved if halved and _may_halve(halved, element) else _filled(modes, element, limits, least, FILLED)
     if chosen is None or not all(chosen.orders):  # one element, or one for all
         return
+    if _shares_sectors(chosen, element):
+        chosen = _filled(modes, element, limits, least, TILE_BYTES) or chosen
     extents, orders, runs, found = chosen
     plain = [not s.bits for s in refinement.swizzles]
     run_bytes = [math.prod(extents[m] for m in order[:run]) * element for order, run in zip(orders, runs, strict=True)]

@@ -1,9 +1,10 @@
-"""The library's answer to a form of the explorer, as plain data; the reference for the page's own engine."""
+"""The library's answer to a form for one copy, as plain data: for the tab TMA, `GET /answer`, and Python."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
@@ -262,15 +263,33 @@ def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
     >>> [p["message"] for p in found["problems"]], found["fixes"][0]
     (['globalStrides[0] = 200 bytes; must be a multiple of 16'], 'pad the row to 104 elements')
     """
-    found, arguments, fix = examined_query(query)
-    if fix:
-        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"], pairs=False)]
+    examined = examined_query(query)
+    found = examined.found
+    if examined.helps:
+        fixes = find_fixes(make_tma_atom, examined.arguments, LIMITS["most_fixes"], pairs=False)
+        found["fixes"] = [fix.words for fix in fixes]
     return found
 
 
-def examined_query(query: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], bool]:
-    """The answer without fixes, the arguments of `make_tma_atom` (empty if a field can't be read), and whether a change
-    of these may help.
+@dataclass(frozen=True, slots=True)
+class ExaminedQuery:
+    """The answer to a form, and what it was made from.
+
+    Attributes:
+        found: the answer without fixes.
+        arguments: of `make_tma_atom`; empty if a field can't be read.
+        helps: whether a change of the arguments may help.
+        atom: None if none can be made.
+    """
+
+    found: dict[str, Any]
+    arguments: dict[str, Any]
+    helps: bool
+    atom: TmaAtom | None
+
+
+def examined_query(query: Mapping[str, str]) -> ExaminedQuery:
+    """Read a form, make its atom, and examine it.
 
     Raises:
         InvalidValueError: as `checked_query`.
@@ -286,6 +305,7 @@ def examined_query(query: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
     empty = dict.fromkeys(("gbasis", "stages", "notes", "plan", "work", "samples", "descriptor", "warnings"))
     found: dict[str, Any] = {"not_covered": [], "problems": problems, **empty, "fixes": []}
     arguments: dict[str, Any] = {}
+    atom: TmaAtom | None = None
     if not problems and form["op"].row.mode == "im2col":
         found["not_covered"] = [f"im2col ({form['op']}), which the explorer does not cover"]
     elif not problems:
@@ -300,14 +320,17 @@ def examined_query(query: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, 
             "split_oversize": fields["split"] == "1",
             "suggest": False,
         }
-        found.update(_examined(arguments, fields["at"], problems))
+        basis, atom = _examined(arguments, problems)
+        found.update(basis)
+        if atom is not None:
+            found.update(_of_atom(atom, fields["at"], problems))
     refused = any(p["rule"] != "work" for p in problems)
     helps = bool(arguments) and refused and all(map(has_numbers, (form["gmem"], domain_of(form["smem"]))))
-    return found, arguments, helps
+    return ExaminedQuery(found, arguments, helps, atom)
 
 
-def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> dict[str, Any]:
-    """The parts that can be computed; obstacles go to `problems`."""
+def _examined(arguments: dict[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], TmaAtom | None]:
+    """The basis of a copy, and its atom; obstacles go to `problems`."""
     op, tensor, smem = arguments["op"], arguments["gtensor"], arguments["smem_layout"]
     dtype = tensor.element_type
     internal = as_dtype(arguments["internal_dtype"] or dtype)
@@ -337,10 +360,7 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
     if basis is not None:
         steps = [[name, str(value), reason] for name, value, reason in basis.trace.steps()]
         found.update(gbasis=str(basis), stages=steps, notes=list(basis.trace.notes))
-    if problems:
-        return found
-    atom = _attempt(lambda: make_tma_atom(**arguments, check=False), problems)
-    return found if atom is None else {**found, **_of_atom(atom, at, problems)}
+    return found, None if problems else _attempt(lambda: make_tma_atom(**arguments, check=False), problems)
 
 
 def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:

@@ -26,10 +26,12 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
-from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.layout import Layout, domain_of, has_numbers
 from cute_py.layout.leaf import leaf_text, tree_text, value_of
 from cute_py.layout.modes import group_modes
+from cute_py.layout.offset_table import MOST_LISTED, offset_table
 from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
+from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, map_leaves, modes
 from cute_py.targets import BANK_BYTES, BANKS
 from cute_py.tensor.tensor import Tensor
@@ -130,10 +132,28 @@ class Plane:
     down: PlaneAxis
     across: PlaneAxis
 
-    def value(self, i: int, j: int) -> Value:
-        """In row i and column j."""
-        found: Value = self.thing(i, j) if self.rank == 2 else self.thing(j) if self.rank else self.thing(())
-        return found
+    @cached_property
+    def value(self) -> Callable[[int, int], Value]:
+        """(row, column) -> value. An offset of numbers is the sum of what the two axes give, each computed once."""
+        thing: Any = self.thing
+        if isinstance(thing, ComposedLayout) and isinstance(thing.outer, Swizzle) and isinstance(thing.inner, Layout):
+            start = value_of(thing.offset)
+            inner, outer = self._sum(thing.inner), thing.outer
+            if inner is not None and type(start) is int:
+                return lambda i, j: outer.of(start + inner(i, j))
+        added = self._sum(thing) if isinstance(thing, Layout) else None
+        if added is not None:
+            return added
+        if self.rank == 2:
+            return lambda i, j: thing(i, j)
+        return lambda i, j: thing(j) if self.rank else thing(())
+
+    def _sum(self, layout: Layout) -> Callable[[int, int], int] | None:
+        """(row, column) -> offset; None if the strides are not numbers or an axis is long."""
+        if max(self.down.size, self.across.size) > MOST_LISTED or not has_numbers(layout):
+            return None
+        down, across = (offset_table(Layout(axis.shape, axis.stride)) for axis in (self.down, self.across))
+        return lambda i, j: down[i] + across[j]
 
     def coordinate(self, i: int, j: int) -> str:
         """The natural coordinate of row i and column j."""
@@ -326,12 +346,13 @@ def _checked_tile(tile: Sizes | None) -> tuple[int, int] | None:
     return (1, sizes[0]) if len(sizes) == 1 else (sizes[0], sizes[1])
 
 
-def _before(layout: AnyLayout) -> Callable[[int], str]:
-    """Colexicographic index -> the steps of a composed layout between the sum of the strides and the value."""
+def _before(layout: AnyLayout) -> Callable[[int, int], str]:
+    """(row, column) -> the steps of a composed layout between the sum of the strides and the value."""
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Layout):
-        return lambda index: ""
-    offset = "" if layout.offset == 0 else f"{plain(layout.offset)} + "
-    return lambda index: f" -> {layout.outer}({offset}{plain(layout.inner(index))})"
+        return lambda i, j: ""
+    begin = f" -> {layout.outer}(" + ("" if layout.offset == 0 else f"{plain(layout.offset)} + ")
+    inside = plane_of(layout.inner).value
+    return lambda i, j: f"{begin}{plain(inside(i, j))})"
 
 
 def layout_table(
@@ -352,10 +373,11 @@ def layout_table(
     """
     drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
-    before, plane = _before(drawn), plane_of(drawn)
+    before = _before(drawn)
 
     def cell(i: int, j: int, path: str, value: Value) -> Cell:
-        text, story = plain(value), equals(f"{path}{before(i + plane.down.size * j)}", plain(value))
+        text = plain(value)
+        story = equals(path + before(i, j), text)
         if bits is not None and isinstance(value, int):
             bank = bank_of(int(value), bits)
             story += f", {byte_text(int(value), bits)}, bank {bank}"
@@ -364,7 +386,7 @@ def layout_table(
         story += f", tile ({i // tile[0]},{j // tile[1]})" if tile is not None else ""
         return Cell(text, story + elsewhere(value), tone(i, j, value))
 
-    return table_of(title, plane, cell, tables, legends)
+    return table_of(title, plane_of(drawn), cell, tables, legends)
 
 
 def _what(thing: Drawn) -> str:

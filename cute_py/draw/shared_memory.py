@@ -145,7 +145,8 @@ def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int])
 
 
 def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:
-    """Number of passes of a read of the first 8 rows, along each mode that has 8."""
+    """Number of passes of a read of the first 8 rows, along each mode that has 8; of rows that share 16-byte units,
+    or whose elements a swizzle takes out of them, there is none."""
     if len(modes(layout.shape)) != 2:
         return ()
     plane = plane_of(layout)
@@ -154,11 +155,20 @@ def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str,
         if axis.size < ROWS:
             continue
         offsets = [int(layout(i, 0) if mode == 0 else layout(0, i)) for i in range(ROWS)]
-        before, after = (passes({f(offset) * bits // 8 // UNIT for offset in offsets}) for f in (int, move))
+        units, moved = ({f(offset) * bits // 8 // UNIT for offset in offsets} for f in (int, move))
+        if len(units) < ROWS or not _keeps_units(move, offsets, 8 * UNIT // bits):
+            continue
+        before, after = passes(units), passes(moved)
         if before > 1 or after > 1 or mode == 0:
             what = "rows of column 0" if mode == 0 else "columns of row 0"
             out.append(f"16-byte reads of 8 {what} take {counted(before, 'pass')} before, {after} after")
     return tuple(out)
+
+
+def _keeps_units(move: Callable[[int], int], offsets: Iterable[int], count: int) -> bool:
+    """Whether the elements of each 16-byte unit, `count` of them, stay together and in their order."""
+    starts = [offset - offset % max(count, 1) for offset in offsets]
+    return all(move(start + i) == move(start) + i for start in starts for i in range(count))
 
 
 def passes(units: Iterable[int]) -> int:

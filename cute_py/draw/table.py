@@ -30,6 +30,8 @@ OUTSIDE = "outside"
 """The swatch of hatched cells."""
 GAP = "…"
 """The label of omitted cells, and its text."""
+WHOLE = (1.0, 1.0)
+"""A cell that is not hatched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +49,14 @@ class Cell:
     text: str = ""
     title: str = ""
     tone: int | None = None
-    inside: tuple[float, float] = (1.0, 1.0)
+    inside: tuple[float, float] = WHOLE
     span: int = 1
     blank: bool = field(default=False, repr=False)
 
     @property
     def hatched(self) -> bool:
         """Some of the cell lies outside."""
-        return self.inside != (1.0, 1.0)
+        return self.inside != WHOLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +127,9 @@ class Table:
     @property
     def used_legends(self) -> tuple[Legend, ...]:
         """The legends with those swatches that some cell has, in the order given."""
-        used: set[int | str | None] = {cell.tone for cell in self.cells}
-        if any(cell.hatched for cell in self.cells):
+        cells = self.cells
+        used: set[int | str | None] = {cell.tone for cell in cells}
+        if {cell.inside for cell in cells} - {WHOLE}:
             used.add(OUTSIDE)
         kept = [replace(e, swatches=tuple(s for s in e.swatches if s[0] in used)) for e in self.legends]
         return tuple(new for new, old in zip(kept, self.legends, strict=True) if new.swatches or not old.swatches)

@@ -27,7 +27,7 @@ def _cell_text(cell: Cell | None) -> str:
     """
     if cell is None:
         return GAP
-    return " ".join(cell.text.split("\n")) + (HATCHED if cell.hatched else "")
+    return cell.text.replace("\n", " ") + (HATCHED if cell.hatched else "")
 
 
 def table_text(table: Table) -> str:
@@ -35,11 +35,12 @@ def table_text(table: Table) -> str:
     lines = wrapped([table.title], WIDTH) if table.title else []
     if table.plain_text is not None:
         return "\n".join([*lines, table.plain_text])
-    outside = [name for legend in table.used_legends for tone, name in legend.swatches if tone == OUTSIDE]
+    legends = table.used_legends
+    outside = [name for legend in legends for tone, name in legend.swatches if tone == OUTSIDE]
     lines += [*_grid(table), *wrapped(table.notes, WIDTH)]
     listed_legends = [
         "; ".join(part for part in (", ".join(name for _, name in legend.swatches), legend.text) if part)
-        for legend in table.used_legends
+        for legend in legends
         if legend.in_text
     ]
     return "\n".join([*lines, *(f"{HATCHED} {name}" for name in outside), *listed_legends])
@@ -92,8 +93,9 @@ def _part(
     names = "  ".join(table.column_labels[i].rjust(width[i]) for i in part)
     lines.append(" " * margin + " | " + names)
     lines.append("-" * margin + "-+-" + "-" * (sum(width[i] for i in part) + 2 * max(len(part) - 1, 0)))
+    own = slice(part.start, part.stop)
     for head, line in zip(heads, texts, strict=True):
-        cells = [text.rjust(width[i]) for i, text in enumerate(line) if i in part]
+        cells = map(str.rjust, line[own], width[own])
         lines.append(f"{head:>{margin}} | " + "  ".join(cells))
     return lines
 

@@ -20,7 +20,7 @@ from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.atom.tiled_mma import TiledMma, make_tiled_mma
 from cute_py.draw.element_path import tuple_text
-from cute_py.draw.layouts import Sizes, Value, equals, expect_element_bits, plain, plane_of
+from cute_py.draw.layouts import Sizes, equals, expect_element_bits, plain, plane_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import UNIT, UNITS, line_grid, passes
 from cute_py.draw.table import (
@@ -42,8 +42,7 @@ from cute_py.draw.tones import DISTINCT
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout import Layout, cosize, product_each, size, static
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import coprofile, domain_of, has_numbers
-from cute_py.layout.offset_table import MOST_LISTED, offset_table
+from cute_py.layout.layout import coprofile, domain_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import modes
 from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES
@@ -159,21 +158,10 @@ def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
     return replace(table, legends=_legends(plane_of(layout).down.size, table.cells))
 
 
-def _elements(layout: Layout | Tensor) -> Callable[[int, int], Value]:
-    """(thread, value) -> the element. A layout with integer strides is the sum of what its two modes give, so that
-    each thread and each value is computed once."""
-    plane = plane_of(layout)
-    listed = max(plane.down.size, plane.across.size) <= MOST_LISTED
-    if not (listed and isinstance(layout, Layout) and has_numbers(layout)):
-        return plane.value
-    own = zip(modes(layout.shape), modes(layout.stride), strict=True)
-    threads, values = (offset_table(Layout(shape, stride)) for shape, stride in own)
-    return lambda thread, value: threads[thread] + values[value]
-
-
 def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
     """(thread, value) -> how its element is computed."""
-    plane, element = plane_of(layout), _elements(layout)
+    plane = plane_of(layout)
+    element = plane.value
     what = "its index in the tile" if coprofile(domain_of(layout)) == 0 else "its coordinate"
     return lambda thread, value: (
         f"layout -> {equals(plane.sum_of(thread, value), plain(element(thread, value)))}, {what}"
@@ -187,7 +175,7 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
         raise InvalidValueError(f"{threads.size} threads x {values.size} values; must be at most {MOST_PAIRS} pairs")
     holders: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    of = _elements(layout)
+    of = plane.value
     for value in range(values.size):
         for thread in range(threads.size):
             row, column = element_cell(of(thread, value), thread, value, rows, layout)

@@ -73,14 +73,14 @@ _OF_MLIR: Final = re.compile(r"'!?(?:cute|nvgpu|nvvm|llvm|ttg|tt)\w{0,80}\.[\w.]
 _OTHER: Final = re.compile(r"(?<!CUDA )(?<!cuda )(?<!cutlass )\berror:\s{0,80}(?P<what>[^\n]{1,300})")
 
 # A condition of make_tma_copy_desc -> the rule of tensor maps that it checks.
-_MAP_CONDITIONS: Final[tuple[tuple[str, str, str], ...]] = (
-    (r"gmem_address.*(0b1111|% *16|& *15)", "address_alignment", "globalAddress"),
-    (r"gmem_prob_shape\[([0-9])\].*(>=|<=|<|>)", "size", "globalDim"),
-    (r"gmem_prob_stride\[([0-9])\].*(0b1111|% *16|& *15)", "stride_alignment", "globalStrides"),
-    (r"gmem_prob_stride\[([0-9])\].*<", "stride_range", "globalStrides"),
-    (r"smem_box_shape\[([0-9])\]", "box", "boxDim"),
-    (r"smem_box_stride\[([0-9])\]", "element_stride", "elementStrides"),
-    (r"(tma_dim|rank|R\b).*5", "rank", "tensorRank"),
+_MAP_CONDITIONS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (
+    (re.compile(r"gmem_address.{0,200}(0b1111|% *16|& *15)"), "address_alignment", "globalAddress"),
+    (re.compile(r"gmem_prob_shape\[([0-9])\].{0,200}(>=|<=|<|>)"), "size", "globalDim"),
+    (re.compile(r"gmem_prob_stride\[([0-9])\].{0,200}(0b1111|% *16|& *15)"), "stride_alignment", "globalStrides"),
+    (re.compile(r"gmem_prob_stride\[([0-9])\].{0,200}<"), "stride_range", "globalStrides"),
+    (re.compile(r"smem_box_shape\[([0-9])\]"), "box", "boxDim"),
+    (re.compile(r"smem_box_stride\[([0-9])\]"), "element_stride", "elementStrides"),
+    (re.compile(r"(tma_dim|rank|R\b).{0,200}5"), "rank", "tensorRank"),
 )
 
 
@@ -509,7 +509,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     lines += [f"asserted in {place}, when the program ran" for place in _place(text, match)]
     broken: Diagnostic | None = None
     for pattern, rule, argument in _MAP_CONDITIONS:
-        if found := re.search(pattern, condition):
+        if found := pattern.search(condition):
             mode = int(found[1]) if found.groups() and (found[1] or "").isdecimal() else None
             broken = _map_rule(rule, argument, mode, named)
             break

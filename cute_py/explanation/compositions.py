@@ -7,17 +7,19 @@ comparison.
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from cute_py.errors import CompositionMismatchError, CuteError, unless_refused
 from cute_py.layout.arguments import LayoutLike, Tiler
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition, tiler_text
-from cute_py.layout.int_tuple import is_static
-from cute_py.layout.layout import Layout, has_numbers, static
+from cute_py.layout.int_tuple import depth, is_static, rank, size
+from cute_py.layout.layout import Layout, cosize, has_numbers, static
 from cute_py.layout.leaf import Int
-from cute_py.layout.steps import steps
+from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
 from cute_py.notation.parse import parse
 
@@ -70,7 +72,8 @@ def spelled_composition(text: str) -> str | None:
     parts = [part.strip() for part in text.split(" o ")]
     if len(parts) != 2 or "\n" in text.strip():
         return None
-    left, right = (unless_refused(parse, part) for part in parts)
+    found = [unless_refused(parse, part) for part in parts]  # (layout,) for `((4,8):(8,1))`
+    left, right = (one[0] if isinstance(one, tuple) and len(one) == 1 else one for one in found)
     if isinstance(left, Swizzle) and isinstance(right, (Layout, ComposedLayout)):
         whole = ComposedLayout(left, Int(0), right)
         return (
@@ -82,5 +85,46 @@ def spelled_composition(text: str) -> str | None:
     head = f"composition(A, B) with A = {left}, B = {tiler_text(right)}"
     try:
         return f"{head}\n{composition_text(left, right)}"
+    except CuteError as error:
+        return f"{head}\nis refused: {error}"
+
+
+_CALL: Final = re.compile(r"\s*(?:explain\(\s*(?=\w+\s*,))?(?:cute(?:_py)?(?:\.|::))?(\w{1,40})\s*[(,](.{1,4000})\)\s*")
+"""A call such as `nullspace((4,8):(0,1))` or `explain(nullspace, (4,8):(0,1))`."""
+
+
+def spelled_call(text: str) -> str | None:
+    """The steps and the result of a call of the layout algebra that a text spells; None of any other text.
+
+    >>> print(spelled_call("max_common_vector((_4,_8):(_1,_4), (_4,_8):(_1,_8))"))
+    max_common_vector((_4,_8):(_1,_4), (_4,_8):(_1,_8))
+    result: _4
+    """
+    found = _CALL.fullmatch(text)
+    if found is None:
+        return None
+    from cute_py.arith_tuple.cells import text as printed
+    from cute_py.layout.coalesce import filter_zeros
+    from cute_py.layout.inverse import max_common_layout, max_common_vector, nullspace
+    from cute_py.layout.modes import flatten
+    from cute_py.notation.argument_lists import split_operands
+
+    plain: tuple[Callable[..., object], ...]
+    plain = (nullspace, max_common_layout, max_common_vector, size, cosize, rank, depth, flatten, filter_zeros)
+    stepped = next((one for one in explained() if one.__name__ == found[1]), None)
+    operation: Callable[..., object] | None = stepped or next((one for one in plain if one.__name__ == found[1]), None)
+    operands = [unless_refused(parse, part) for part in split_operands(found[2])]
+    if operation is None or any(one is None for one in operands):
+        return None
+    head = f"{found[1]}({', '.join(map(printed, operands))})"
+    try:
+        inspect.signature(operation).bind(*operands)
+    except TypeError as error:
+        return f"{head}\nis refused: {error}"
+    try:
+        if stepped is composition and len(operands) == 2:
+            return f"{head}\n{composition_text(*operands)}"  # type: ignore[arg-type]
+        made = map(str, steps(stepped, *operands)) if stepped else [f"result: {printed(operation(*operands))}"]
+        return "\n".join([head, *made, *static_lines(operation, *operands)])
     except CuteError as error:
         return f"{head}\nis refused: {error}"

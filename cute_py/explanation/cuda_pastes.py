@@ -42,11 +42,12 @@ class CudaError:
 
     def find(self, text: str) -> re.Match[str] | None:
         """The first match of the error in a text."""
-        return _pattern(self).search(text)
+        return error_pattern(self).search(text)
 
 
 @functools.cache
-def _pattern(error: CudaError) -> re.Pattern[str]:
+def error_pattern(error: CudaError) -> re.Pattern[str]:
+    """Its rule, names, message and number, as programs print them."""
     names = f"{error.rule}|{error.runtime}\\b|{re.escape(error.message)}(?! on | happened)"
     names += f"|{error.logged}" if error.logged else ""
     for exception, _, title in (one.partition(" ") for one in error.exceptions):
@@ -85,12 +86,12 @@ _ADDRESS: Final = re.compile(
 """Matches a printed address of a map or a barrier."""
 _NO_ADDRESS: Final = 1 << 48
 """From this number on, numbers are descriptors of wgmma or tcgen05, not addresses."""
-_ALIGNMENTS: Final[tuple[tuple[str, int, str], ...]] = (
-    ("mbar|bar", 8, "an mbarrier must be aligned to 8 bytes"),
-    ("map|desc", 64, "a tensor map must be aligned to 64 bytes (128 since CUDA 13)"),
-    ("global|gmem", 16, "a global address of a bulk copy must be a multiple of 16 bytes"),
+_ALIGNMENTS: Final[tuple[tuple[re.Pattern[str], int, str], ...]] = (
+    (re.compile("mbar|bar"), 8, "an mbarrier must be aligned to 8 bytes"),
+    (re.compile("map|desc"), 64, "a tensor map must be aligned to 64 bytes (128 since CUDA 13)"),
+    (re.compile("global|gmem"), 16, "a global address of a bulk copy must be a multiple of 16 bytes"),
     (
-        "",
+        re.compile(""),
         128,
         "the shared-memory address of a tensor copy must be a multiple of 128 bytes; with the 32B, 64B or 128B "
         "swizzle it must be a multiple of 256, 512 or 1024, or TMA writes a different pattern without a trap",
@@ -262,7 +263,7 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
     """Check addresses that a text gives as a base and an offset against the alignment that their object needs."""
     for match in some(_OFFSET.finditer(text), 8):
         what, offset = match["what"].lower(), int(match["offset"], 16 if "x" in match["offset"].lower() else 10)
-        alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if re.search(name, what))
+        alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if name.search(what))
         swizzled = _SWIZZLED.search(text) if alignment == _ALIGNMENTS[-1][1] else None
         if swizzled is not None:
             alignment = 8 * int(swizzled[1] or swizzled[2])
@@ -275,7 +276,7 @@ def _addresses(text: str) -> Iterator[Diagnostic]:
     """Check printed addresses of maps and barriers against their alignment."""
     for match in some(_ADDRESS.finditer(text), 8):
         what, address = match["what"].lower(), int(match["hex"] or match["address"], 16)
-        alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if re.search(name, what))
+        alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if name.search(what))
         if address % alignment and address < _NO_ADDRESS:
             found = f"{match[0].strip()}: {address % alignment} bytes past a multiple of {alignment}; {rule}"
             yield _misplaced(match["what"], found, alignment)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given, unless_refused
-from cute_py.explanation.compositions import composition_text, spelled_composition, static_lines
+from cute_py.explanation.compositions import composition_text, spelled_call, spelled_composition, static_lines
 from cute_py.explanation.definitions import (
     Thing,
     class_text,
@@ -162,18 +162,22 @@ def _of_other_text(text: str) -> Explanation:
 
         if (term := term_text(text)) is not None:
             return Explanation(term)
+    if (named := found_by_name("_".join(text.split()))) is not None and " " in text.strip():  # "right inverse"
+        return explain(named[1])
     if "\n" not in text and _ATOM_NAME.match(text.strip()):
         from cute_py.explanation.atoms import atom_of, atom_text
 
         return Explanation(atom_text(atom_of(text)))
-    if (composed := spelled_composition(text)) is not None:
+    if (composed := spelled_composition(text) or spelled_call(text)) is not None:
         return Explanation(composed)
     return Explanation(_text_explained(as_printed(text)))
 
 
 _OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|<cute::C<32>|Sm1xx|SfAtom", re.IGNORECASE)
 """Names, types and layouts of scales each contain at least one of these parts."""
-_ORDER_NAME: Final = re.compile(r"(?:\w*_\w*|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?")
+_ORDER_NAME: Final = re.compile(
+    r"(?:[^\W_]*+_\w*+|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?"
+)
 """Matches the form of a name of an order of scales."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that occur in no term and in no name of an element type."""
@@ -294,6 +298,9 @@ def _text_explained(text: str) -> str:
             return whole + (f"\n\nIn short\n{more}" if more else "")
         except ParseError as error:
             facts["parse"] = error.headline
+            if error.position or error.__cause__ is not None:  # a part of it was read
+                facts |= {name: str(value) for name, value in error.facts.items()}
+            facts |= _reason_facts(error.__cause__)
         except CuteError:
             pass
     readings = _readings(text) if readings is None else readings
@@ -308,6 +315,16 @@ def _text_explained(text: str) -> str:
 
         return "\n\n".join([*_printed_atom(text), answer(readings)])
     return modes or _named_terms(text, facts)
+
+
+def _reason_facts(error: BaseException | None) -> dict[str, str]:
+    """The reason of the rule that an object breaks which `parse` reads, if it has one."""
+    if not isinstance(error, CuteError):
+        return {}
+    from cute_py.explanation.readings import reason_of
+
+    reason = reason_of(error.headline)
+    return {} if reason is None else {"why": reason.why, "to do": reason.fix}
 
 
 def _in_short(thing: Any, of_dsl: bool) -> list[str]:
@@ -331,8 +348,11 @@ def _named_terms(text: str, facts: dict[str, str]) -> str:
 
     if near := nearest(text) if len(text) < _LONGEST_NAME else []:
         facts = {"takes": facts["takes"], "nearest": ", ".join(near), **facts}
-    said = {name: HANG.pattern if name == "hang" else rf"\b{re.escape(name)}\b" for name in TERMS}
-    known = [name for name, words in said.items() if re.search(words, text, re.IGNORECASE)]
+    known = [
+        name
+        for name in TERMS
+        if (HANG.search(text) if name == "hang" else re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE))
+    ]
     sentence = len(text.split()) > 1
     if (refused := bytes_refused(text)) is not None:
         of_map = {name: str(value) for name, value in refused.facts.items()}

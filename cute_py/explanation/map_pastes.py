@@ -208,7 +208,7 @@ def _map_of(piece: str) -> bytes | None:
     tokens = some(_TOKEN.finditer(piece), 200)
     bare = piece[tokens[0].start() : tokens[-1].end()] if tokens else ""
     forms = (piece, _NOT_NUMBERS.sub(" ", piece), bare, re.sub(r"[|/\\;&]", " ", bare), _ON_ONE_LINE.sub(" ", bare))
-    for form in forms:
+    for form in dict.fromkeys(forms):
         if raw := unless_refused(read_map, form):
             return raw
     return None
@@ -407,17 +407,17 @@ def _by_name(text: str) -> Iterator[Reading]:
         yield from _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes)
 
 
-_SHORT_NAMES: Final[tuple[tuple[str, str], ...]] = (
-    (r"\b(?:g?dims?|sizes?|shape|gmem_shape)(?=\W{1,6}[0-9])", "globalDim"),
-    (r"\b(?:g?strides?)(?=\W{1,6}[0-9])", "globalStrides"),
-    (r"\b(?:box|smem_shape)(?=\W{1,6}[0-9])", "boxDim"),
-    (r"\bestrides?\b", "elementStrides"),
-    (r"\b(?:ptr|gaddr)\b", "gmem_address"),
-    (r"\bswz\b", "swizzle"),
-    (r"\btype(?=\W{1,3}\w)", "format"),
-    (r"\belem_?size\W{1,3}1\b", "format=UINT8"),
-    (r"\belem_?size\W{1,3}2\b", "format=FLOAT16"),
-    (r"\belem_?size\W{1,3}4\b", "format=FLOAT32"),
+_SHORT_NAMES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (re.compile(r"\b(?:g?dims?|sizes?|shape|gmem_shape)(?=\W{1,6}[0-9])"), "globalDim"),
+    (re.compile(r"\b(?:g?strides?)(?=\W{1,6}[0-9])"), "globalStrides"),
+    (re.compile(r"\b(?:box|smem_shape)(?=\W{1,6}[0-9])"), "boxDim"),
+    (re.compile(r"\bestrides?\b"), "elementStrides"),
+    (re.compile(r"\b(?:ptr|gaddr)\b"), "gmem_address"),
+    (re.compile(r"\bswz\b"), "swizzle"),
+    (re.compile(r"\btype(?=\W{1,3}\w)"), "format"),
+    (re.compile(r"\belem_?size\W{1,3}1\b"), "format=UINT8"),
+    (re.compile(r"\belem_?size\W{1,3}2\b"), "format=FLOAT16"),
+    (re.compile(r"\belem_?size\W{1,3}4\b"), "format=FLOAT32"),
 )
 """Short names in a program's own output, next to a box -> the names that are read."""
 _SHORT_BOX: Final = re.compile(r"\b(?:box|smem_shape)\W{0,6}[\[({]\s{0,80}[0-9]")
@@ -428,7 +428,7 @@ def _by_short_name(text: str) -> Iterator[Reading]:
         return
     spelled = text
     for pattern, name in _SHORT_NAMES:
-        spelled = re.sub(pattern, name, spelled)
+        spelled = pattern.sub(name, spelled)
     for reading in _by_name(spelled):
         yield replace(reading, begin=0, end=len(text))
 

@@ -115,10 +115,10 @@ _FEW_REGISTERS: Final = re.compile(
     r"(?:[^\n]{0,400}?target of (?P<needs>[0-9]{1,3}))?"
 )
 _NO_TARGET: Final = re.compile(r"PTX \.version [0-9.]{1,100} does not support \.target (?P<arch>sm_\w{1,80})")
-_FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
-    ("wgmma", range(90, 91)),
-    ("tensormap.replace|setmaxnreg", range(90, 122)),
-    (r"tcgen05|cta_group|gather4|scatter4|im2col::w|'\.[0-9]+x[0-9]+b'", range(100, 111)),
+_FAMILY_FEATURES: Final[tuple[tuple[re.Pattern[str], range], ...]] = (
+    (re.compile("wgmma"), range(90, 91)),
+    (re.compile("tensormap.replace|setmaxnreg"), range(90, 122)),
+    (re.compile(r"tcgen05|cta_group|gather4|scatter4|im2col::w|'\.[0-9]+x[0-9]+b'"), range(100, 111)),
 )
 """(words for a feature, the architectures whose specific targets, such as sm_90a or sm_100a, have it). A feature that
 is neither listed nor on sm_90 is not on sm_90a; from sm_100 on, the specific target may have it."""
@@ -240,7 +240,7 @@ def _message(what: str) -> tuple[str, str]:
         meaning = first_of("ptxas_errors", what)
         return "" if meaning is None else meaning.text, ""
     number, named = int(target["number"]), target["arch"]
-    known = next((numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), None)
+    known = next((numbers for words, numbers in _FAMILY_FEATURES if words.search(what)), None)
     if known is not None and number >= known.stop:
         last = known.stop - 1
         have = f"sm_{known.start}" + (f" to sm_{last}" if last > known.start else "")

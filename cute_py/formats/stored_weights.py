@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given, known_names, shortened
+from cute_py.formats.array_shapes import array_shapes
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4, parse_format
 from cute_py.formats.numbers import codes, of_codes, to_float32
 from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_elements, stored_shape
@@ -331,6 +332,11 @@ def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWei
         text = f"{weight.tensors['scales']} has {have} scales of shape {scales.shape}; must have {need} in the order "
         text += f"{form.order}{_fitting(weight, have)}"
         found.append(Diagnostic("weight-scales", weight.name, text=text, source=row.source))
+    elif need is not None and form.order.name == "linear":
+        grid = array_shapes(form, weight.shape)[1]
+        if len(scales.shape) == len(grid) and scales.shape != grid:
+            text = f"{weight.tensors['scales']} has the shape {scales.shape}; must be {grid} in the order linear"
+            found.append(Diagnostic("weight-scales", weight.name, text=text, source=row.source))
     if "total" in weight.tensors:
         total = tensors[weight.tensors["total"]]
         if math.prod(total.shape) != 1 or total.dtype.name != "float32":
@@ -369,18 +375,21 @@ def _fitting(weight: StoredWeight, count: int) -> str:
 
 def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
     """Describe a scale without its data, or data without its scale."""
-    for suffix in ("_global_scale", "_scale_inv", "_scale_2", "_scale"):
+    for suffix in ("_global_scale", "_scale_inv", "_scale_2", "_scale", "_scales"):
         weight = name.removesuffix(suffix)
-        if weight == name or not weight.endswith("weight"):
+        if weight == name:
             continue
-        data = next((one for one in (f"{weight}_packed", weight) if one in tensors), None)
+        data = next((one for one in (f"{weight}_packed", f"{weight}_blocks", weight) if one in tensors), None)
+        if data is None and not weight.endswith("weight"):
+            continue
         if data is None:
             return [Diagnostic("weight-tensor", name, text=f"{name} is a scale, but the file lacks {weight}")]
         have, scale = tensors[data], tensors[name]
         text = (
             f"{name} ({scale.dtype}, {scale.shape}) and {data} ({have.dtype}, {have.shape}) match no known convention"
         )
-        return [Diagnostic("weight-tensor", name, text=text)]
+        known = weight.endswith("weight")  # of other pairs it is not sure that one scales the other
+        return [Diagnostic("weight-tensor", name, text=text, severity="error" if known else "warning")]
     if name.endswith("_packed"):
         text = f"{name} has packed elements, but the file lacks {name.removesuffix('_packed')}_scale"
         return [Diagnostic("weight-tensor", name, text=text)]

@@ -236,7 +236,7 @@ def _checked_swizzle(bits: SupportsIndex, base: SupportsIndex, shift: SupportsIn
     if b < 0:
         raise StaticAssertError("BBits must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "BBits": b})
     if abs(s) < b:
-        facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b}
+        facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b, "must be": "abs(SShift) >= BBits"}
         raise StaticAssertError("abs(SShift) must be more than BBits.", facts)
     return b, m, s
 

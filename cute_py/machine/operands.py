@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, SmemSwizzle, swizzled
-from cute_py.errors import InvalidValueError
+from cute_py.errors import InvalidValueError, TmemError
 from cute_py.layout import Layout, offsets, static
 
 if TYPE_CHECKING:
@@ -90,12 +90,30 @@ def operand_layout(
     return static(Layout(shape, steps))
 
 
+def expect_fixed_bits(descriptor: SmemDescriptor) -> None:
+    """Refuse a descriptor whose version or reserved bits have other values than the PTX ISA names.
+
+    Raises:
+        TmemError: they have.
+    """
+    broken = [found.text for found in descriptor.check() if found.rule != "leading"]
+    if broken:
+        facts = {f"and {n}": text for n, text in enumerate(broken[1:], 2)}
+        raise TmemError(f"matrix descriptor {descriptor.encode():#018x}: {broken[0]}", facts)
+
+
 @functools.lru_cache(maxsize=4096)
 def operand_places(
     descriptor: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind
 ) -> tuple[Array, int, int]:
-    """(extent, depth): address of each element in units of its size; the least and the greatest address."""
+    """(extent, depth): address of each element in units of its size; the least and the greatest address.
+
+    Raises:
+        TmemError, InvalidValueError: a field has a value that no product takes, or that is not emulated.
+    """
     fields = SmemDescriptor.decode(descriptor, kind)
+    if kind is DescriptorKind.TCGEN05:
+        expect_fixed_bits(fields)
     if fields.base_offset:
         raise InvalidValueError(f"the descriptor has the base offset {fields.base_offset}; only 0 is emulated")
     if fields.leading_is_address:

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 
-def rounded(x: Array, digits: int, least: int, mode: str) -> Array:
+def rounded(x: Array, digits: int, least: int, mode: str, random: Array | None = None) -> Array:
     """float64 rounded to `digits` significant bits, without bits below 2**(least - digits + 1).
 
     Args:
-        mode: rn, rz, rm, rp, or rna (ties away from zero).
+        mode: rn, rz, rm, rp, rna (ties away from zero), or rs: away from zero where the bits that are lost, as a
+            fraction of the last bit that stays, and `random`, from 0 to below 1, have a sum of at least 1.
 
     >>> rounded(np.array([1.0 + 2**-9, -(1 + 3 * 2**-9)]), 8, -126, "rn").tolist()
     [1.0, -1.0078125]
@@ -33,7 +34,7 @@ def rounded(x: Array, digits: int, least: int, mode: str) -> Array:
     safe = np.where(finite, x, 0.0)
     exponent = np.maximum(np.frexp(safe)[1] - 1, least)
     scaled = np.ldexp(safe, digits - 1 - exponent)
-    whole = _WHOLE[mode](scaled)
+    whole = np.floor(np.abs(scaled) + random) if mode == "rs" else _WHOLE[mode](scaled)
     return np.where(finite, np.copysign(np.ldexp(whole, exponent - digits + 1), safe), x)
 
 
@@ -68,13 +69,13 @@ def single_of(x: Array, mode: str) -> Array:
     return limited(rounded(x, digits, least, mode), largest, mode).astype(np.float32)
 
 
-def half_bits(x: Array, name: str, mode: str = "rn") -> Array:
-    """float64, exact or rounded to odd, as the bits of f16 or bf16; a NaN is 0x7FFF."""
+def half_bits(x: Array, name: str, mode: str = "rn", random: Array | None = None) -> Array:
+    """float64, exact or rounded to odd, as the bits of f16 or bf16; a NaN is 0x7FFF. random: of the mode rs."""
     if name == "f16" and mode == "rn":
         raw = x.astype(np.float16).view(np.uint16)
     else:
         digits, least, largest = _FORMS[name]
-        fitted = limited(rounded(x, digits, least, mode), largest, mode)
+        fitted = limited(rounded(x, digits, least, mode, random), largest, mode)
         if name == "f16":
             raw = fitted.astype(np.float16).view(np.uint16)
         else:

@@ -341,18 +341,20 @@ def run_launches(
     """
     if not launches:
         raise InvalidValueError("launches is empty; must have at least one launch")
-    found: list[Diagnostic] = []
-    run = None
+    runs: list[PtxRun] = []
     for one in launches:
         kernel = one.kernel
         cluster = kernel.cluster if kernel.cluster > 1 else None
         text = ptx_of(kernel)
         launch = _Launch(text, one.grid, kernel.threads, cluster, one.args, None, kernel.shared_bytes, None, one.memory)
-        run = _run(launch, schedule, limit, judge, traffic)
-        found += run.diagnostics
-        if not run.ok:
+        runs.append(_run(launch, schedule, limit, judge, traffic))
+        if not runs[-1].ok:
             break
-    return run if run is None else replace(run, diagnostics=tuple(found))  # type: ignore[return-value]
+    *before, last = runs
+    left = [f"{run.kernel}: {text}" for run in before for text in run.scope.not_judged[:-1]]
+    left += ["the launches after this one, because of its errors"] if len(runs) < len(launches) else []
+    found = [one for run in runs for one in run.diagnostics]
+    return replace(last, diagnostics=tuple(found), _left=(*left, *last._left))
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,6 +402,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
     left = [] if judge else ["races, fences and barriers, because of judge=False"]
+    left += first.totals.unjudged
     left += ["the rest of the run, which an error ended"] if first.failed else []
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
     left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]

@@ -101,6 +101,8 @@ class Totals:
     findings: list[Diagnostic] = field(default_factory=list)
     trace: list[tuple[int, int, Array]] = field(default_factory=list)
     clock: int = 0
+    unjudged: dict[str, None] = field(default_factory=dict)
+    """Texts on what the judges left out, each once, in the order of the run."""
 
 
 class Machine:

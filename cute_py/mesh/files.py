@@ -76,15 +76,16 @@ class ReshardReport:
     @property
     def scope(self) -> Scope:
         """Scope of the judgement, counted over the tensors."""
-        judged: dict[str, list[str]] = {}
-        not_judged: dict[str, list[str]] = {}
-        for one in self.tensors:
-            for texts, found in ((one.scope.judged, judged), (one.scope.not_judged, not_judged)):
-                for text in texts:
-                    found.setdefault(text.partition(":")[0] if found is judged else text, []).append(one.name)
+        judged: dict[str, dict[str, None]] = {}
+        not_judged: dict[str, dict[str, None]] = {}
+        for one in self.tensors:  # the sections of a fused weight each have a text
+            for text in one.scope.judged:
+                judged.setdefault(text.partition(":")[0], {})[one.name] = None
+            for text in one.scope.not_judged:
+                not_judged.setdefault(text, {})[one.name] = None
         return Scope(
             tuple([f"{text} ({counted(len(names), 'tensor')})" for text, names in judged.items()]),
-            tuple([f"{text} ({_listed(names)})" for text, names in not_judged.items()]),
+            tuple([f"{text} ({_listed(list(names))})" for text, names in not_judged.items()]),
         )
 
     def __str__(self) -> str:
@@ -112,14 +113,16 @@ def reshard(
     Args:
         memory: the most bytes of files that are mapped at once.
         progress: a function that is called with the bytes done and the total bytes.
-        force: accept byte-identical shards of different parts, with a warning.
+        force: replace destination files that exist, and accept byte-identical shards of different parts, with a
+            warning.
     Returns:
         one row for each tensor, and warnings about placements that names or shapes contradict. The files are written
         despite warnings.
     Raises:
-        FileFormatError: a file can't be read or written, a destination file is also a source file, or replicas differ;
-            LayoutError: a shard has the wrong shape, shards of different parts are byte-identical, or
-            a cut lies inside a block; InvalidValueError: a tensor has no placement. After an error nothing is written.
+        FileFormatError: a file can't be read or written, a destination file exists or is also a source file, or
+            replicas differ; LayoutError: a shard does not have the shape of its place, shards of different parts are
+            byte-identical, or a cut lies inside a block; InvalidValueError: a tensor has no placement. After an error
+            nothing is written.
     """
     expect_integer(memory, "memory", 1 << 20, unit="bytes")
     expect(force, bool, "force")
@@ -133,6 +136,8 @@ def reshard(
     works = [_work(plan, name, [one.tensors[name] for one in stored]) for name in names]
     cuts = check_scaled(weights, {work.name: (work.ours, work.theirs) for work in works})
     refuse(LayoutError, cuts, "a cut falls inside a block of a block-scaled weight, so nothing is written")
+    if not force:
+        refuse(FileFormatError, _existing(plan), "destination files exist already; nothing is written")
     judged = judge([_weight(plan, work) for work in works])
     alike = [found for work, one in zip(works, judged, strict=True) for found in _check_alike(work, one)]
     if alike and not force:
@@ -183,6 +188,15 @@ def _overwritten(plan: ReshardPlan) -> list[Diagnostic]:
         Diagnostic("reshard-overwrites", str(path), text=text.format(path))
         for path in plan.destination.files
         if Path(path).resolve() in sources
+    ]
+
+
+def _existing(plan: ReshardPlan) -> list[Diagnostic]:
+    """Files of the destination that exist."""
+    return [
+        Diagnostic("reshard-exists", str(path), text=f"{path}: the file exists already; --force replaces it")
+        for path in plan.destination.files
+        if path.exists()
     ]
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fnmatch
 import math
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect_integers, expect_items
 from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, counted, given, shortened
@@ -203,10 +204,11 @@ class ReshardPlan:
 def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     """Read a plan in TOML.
 
-    `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a string with `{device}`;
-    `[placements]` has lines `pattern = placements` for both sides, or each side has its own lines. Placements are one
-    string, or a list with one string for each mode of the mesh: a row of `NAMED_PLACEMENTS`, or a placement in Python's
-    notation: "Shard(0)", "BlockCyclic(0, 64)", "Replicate()", "SectionedShard(0, (4096, 1024, 1024))".
+    `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a text with `{device}`, or
+    `{device:05d}` for five digits; `[placements]` has lines `pattern = placements`, for both sides, or each side has
+    its own. Placements are one text, or a list with one text for each mode of the mesh: a row of `NAMED_PLACEMENTS`, or
+    a placement in Python's notation: "Shard(0)", "BlockCyclic(0, 64)", "Replicate()",
+    "SectionedShard(0, (4096, 1024, 1024))".
 
     Raises:
         FileFormatError: the file is not TOML, or a key is missing or unknown.
@@ -249,11 +251,20 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> MeshSide
     return MeshSide(shape, tuple([folder / file for file in files]), _rules(rules, len(shape), what))
 
 
+_DEVICE: Final = re.compile(r"\{device(?::(0?[0-9]{0,2}d?))?\}")
+"""The number of a device in a file name, with a width as in Python's format specifications."""
+
+
+def _file_of(pattern: str, device: int) -> str:
+    return _DEVICE.sub(lambda found: format(device, found[1] or ""), pattern)
+
+
 def _files(files: Any, count: int, what: str) -> tuple[str, ...]:
     if isinstance(files, str):
-        if count > 1 and "{device}" not in files:
-            raise FileFormatError(f"{what} files = {given(files)} for {count} devices; must contain {{device}}")
-        files = [files.replace("{device}", str(device)) for device in range(count)]
+        if count > 1 and not _DEVICE.search(files):
+            text = "must contain {device}, or {device:05d} for five digits"
+            raise FileFormatError(f"{what} files = {given(files)} for {count} devices; {text}")
+        files = [_file_of(files, device) for device in range(count)]
     found = expect_items(files, f"{what} files")
     if len(found) != count or not all(isinstance(file, str) for file in found):
         raise FileFormatError(f"{what} has {len(found)} files for {count} devices; must have one path for each")

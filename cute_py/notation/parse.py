@@ -76,13 +76,28 @@ def check_length(text: str) -> None:
         raise InvalidValueError(f"the text has {len(text)} characters; must have at most {MOST_TEXT}")
 
 
-def failure(text: str, position: int, expected: str) -> ParseError:
-    """Make the error at a position of a text, with the expected form and a mark below the position."""
+def failure(text: str, position: int, expected: str, cause: CuteError | None = None) -> ParseError:
+    """Make the error at a position of a text: the expected form, a mark below the position, and the facts of the
+    cause."""
     begin, end = max(0, position - 30), position + 30
     before, after = "..." if begin else "", "..." if end < len(text) else ""
     window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
-    facts = {"text": window, "here": " " * (len(before) + position - begin) + "^"}
+    facts = {"text": window, "here": " " * (len(before) + position - begin) + "^", **(cause.facts if cause else {})}
     return ParseError(f"at position {position}: {expected}", facts, position=position)
+
+
+def surplus_bracket(text: str) -> int | None:
+    """Position of the first `)` that closes no `(`, or None.
+
+    >>> surplus_bracket("((2,2),3):(24,2),8)"), surplus_bracket("(4,8):(8,1)")
+    (18, None)
+    """
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if depth < 0:
+            return i
+    return None
 
 
 def read_integer(text: str, position: int, digits: str) -> int:
@@ -281,11 +296,20 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
 
         return parse_operation(text, kind, parse, dsl_type, lambda bits: reader.type_of(bits, 0))  # type: ignore[return-value]
     reader.blanks()
-    result = reader.expression()
+    surplus = surplus_bracket(text)
+    try:
+        result = reader.expression()
+    except ParseError as error:
+        if error.__cause__ is None or surplus is None:
+            raise
+        raise failure(text, surplus, _SURPLUS) from None  # the parts before it are read, but do not fit
     reader.blanks()
     if reader.at < len(text):
-        raise failure(text, reader.at, "expected the end of the text")
+        raise failure(text, reader.at, _SURPLUS if reader.at == surplus else "expected the end of the text")
     return result
+
+
+_SURPLUS: Final = "this ')' closes no '('"
 
 
 class _Reader:
@@ -370,7 +394,7 @@ class _Reader:
         except ParseError:
             raise
         except CuteError as error:
-            raise failure(self.text, begin, error.headline) from error
+            raise failure(self.text, begin, error.headline, error) from error
 
     def layout_call(self, opening: str, begin: int) -> Layout:
         """make_layout(...) or Layout<...>, after the opening bracket."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import cute_py as cute
 from cute_py.draw.layouts import draw_layout
 from cute_py.draw.shared_memory import draw_swizzle
@@ -20,7 +22,8 @@ def fill_explain(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     text = inputs["text"]
     if not text:
         raise FieldError("text", InvalidValueError("is empty; paste a layout, an atom, PTX or an error"))
-    thing = unless_refused(cute.parse, text) if len(text) <= 2000 and "\n" not in text else None
+    drawable = len(text) <= 2000 and "\n" not in text and re.search("[:<]", text)
+    thing = unless_refused(cute.parse, text) if drawable else None
     if isinstance(thing, (Layout, ComposedLayout)):
         try:
             bounded(thing)

@@ -9,7 +9,7 @@ import cute_py as cute
 from cute_py.atom import COPY_ATOMS, MMA_ATOMS
 from cute_py.draw.threads import draw_copy, draw_mma, draw_tv
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given, nearest_names
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.offsets import domain_size
@@ -32,15 +32,15 @@ def fill_threads(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     kinds[inputs["kind"]](out, inputs)
 
 
-def _atom(out: Answer, inputs: dict[str, str], make: Any, known: Any) -> Any:
-    """The atom; if there is none of this name, the nearest ones as buttons."""
+def _atom(out: Answer, inputs: dict[str, str], make: Any) -> Any:
+    """The atom; if there is none of this name, the nearest ones, which the error names, as buttons."""
     try:
         return make(inputs["atom"])
     except CuteError as error:
-        near = nearest_names(inputs["atom"], known)
+        near = str(error.facts.get("nearest", ""))
         other = "copy" if inputs["kind"] == "mma" else "mma"
         there = COPY_ATOMS if other == "copy" else MMA_ATOMS
-        buttons = [{"words": name, "inputs": {"atom": name}} for name in near]
+        buttons = [{"words": name, "inputs": {"atom": name}} for name in near.split(", ") if name]
         if any(name.partition("<")[0] == inputs["atom"].partition("<")[0] for name in there):
             buttons.insert(0, {"words": f"it is an atom of {other}", "inputs": {"kind": other}})
         out.verdict = ("bad", error.headline)
@@ -63,7 +63,7 @@ def _tiler(text: str) -> Any:
 
 
 def _mma(out: Answer, inputs: dict[str, str]) -> None:
-    atom = _atom(out, inputs, cute.mma_atom, MMA_ATOMS)
+    atom = _atom(out, inputs, cute.mma_atom)
     if atom is None:
         return
     atoms = read(inputs, "atoms", _tree) if inputs["atoms"] else None
@@ -117,7 +117,7 @@ def _dsl_mma(name: str, atoms: Any, tiler: Any) -> str | None:
 
 def _copy(out: Answer, inputs: dict[str, str]) -> None:
     dtype = read(inputs, "dtype", as_dtype)
-    atom = _atom(out, inputs, lambda name: cute.copy_atom(name, dtype.name), COPY_ATOMS)
+    atom = _atom(out, inputs, lambda name: cute.copy_atom(name, dtype.name))
     if atom is None:
         return
     thing: Any = atom

@@ -22,7 +22,7 @@ from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.trees import leaves
 from cute_py.page.answer import Answer, closed
 from cute_py.page.html import Html, code, drawn, html_table, join_html, list_html, pairs, pre, tag
-from cute_py.tma.atom.make import fix_candidates, make_tma_atom
+from cute_py.tma.atom.make import fix_candidates
 from cute_py.tma.atom.op import FORMAT_OF, OPS, SAME_WIDTH
 from cute_py.tma.exports.export import export
 
@@ -52,7 +52,8 @@ def form_of_copy(inputs: dict[str, str]) -> dict[str, str]:
 def fill_tma(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     """Answer the tab."""
     query = form_of_copy(inputs)
-    found, arguments, _ = examined_query(query)
+    examined = examined_query(query)
+    found, atom = examined.found, examined.atom
     out.verdict = _verdict(found)
     for one in found["problems"]:
         facts = [f"{name}: {value}" for name, value in one["facts"] or []]
@@ -61,7 +62,6 @@ def fill_tma(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
         _offer(out, query, found)
     out.more = bool(out.problems) and not fixes
     if found["plan"] is not None:
-        atom = unless_refused(lambda: make_tma_atom(**arguments, check=False))
         _sections(out, found, atom, query)
         if atom is not None and not out.problems:
             _code(out, query, atom)
@@ -205,7 +205,7 @@ def _code(out: Answer, query: dict[str, str], atom: Any) -> None:
 def _messages(query: dict[str, str]) -> list[str] | None:
     """Return the problems of a form; None if the form can't be read."""
     try:
-        return [problem["message"] for problem in examined_query(query)[0]["problems"]]
+        return [problem["message"] for problem in examined_query(query).found["problems"]]
     except CuteError:
         return None
 
@@ -257,12 +257,12 @@ def _chain(query: dict[str, str], before: list[str]) -> tuple[list[str], dict[st
 
 
 def _candidates(query: dict[str, str]) -> Iterator[Change]:
-    found, arguments, _ = examined_query(query)
-    for problem in found["problems"]:
+    examined = examined_query(query)
+    for problem in examined.found["problems"]:
         if problem["field"]:
             yield from _of_field(query, problem["field"])
-    if arguments:
-        yield from _of_arguments(arguments, query)
+    if examined.arguments:
+        yield from _of_arguments(examined.arguments, query)
     smem = _static_text(query["smem"])
     yield f"sizes that are known at compile time are written with _: {smem}", {"smem": smem}
     if query["tile"]:

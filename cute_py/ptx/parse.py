@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+import string
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ _BARE = re.compile(rf"((?:{_NAME})(?:\.\w+)?)(\s*[-+]\s*\w+)?", re.ASCII)
 """A register, also a special one (`%tid.x`), or a symbol, and an offset."""
 _HEAD = re.compile(rf"(?:@ ?(!? ?)((?:{_NAME})) )?([A-Za-z_][\w:]*(?: ?\.[\w:]+)*)(?=[ \[{{(%]|$)", re.ASCII)
 """Predicate, and a name with its modifiers, which blanks may separate."""
+_LETTERS: Final = string.ascii_letters + string.digits + "_$"
+_SIZE = re.compile(r"\[([^\[\]]*+)\]\s*+")
 _EXPRESSION = re.compile(r"[-+~( ]{0,40}+(?:[0-9]\w{0,20}+[-+*/()~<>&|^ ]{0,40}+){1,20}+", re.ASCII)
 _OPERATORS: Final[dict[type[ast.AST], Callable[..., int]]] = {
     ast.Add: operator.add,
@@ -159,6 +162,21 @@ def float_immediate(text: str) -> float | None:
         return float(struct.unpack(">d", bytes.fromhex(text[2:]))[0])
     plain = re.fullmatch(r"[-+]?[0-9]{1,400}\.[0-9]{0,400}(?:[eE][-+]?[0-9]{1,4})?", text)
     return None if plain is None else float(text)
+
+
+def declared_name(text: str) -> tuple[str, str, list[str]]:
+    """Split a declaration into the words before its name, the name (empty if it has none), and the sizes.
+
+    >>> declared_name(".global .align 4 .b8 table[16][2]")
+    ('.global .align 4 .b8 ', 'table', ['16', '2'])
+    """
+    head, bracket, rest = text.partition("[")
+    head = head.rstrip()
+    begin = len(head.rstrip(_LETTERS))
+    name = head[begin - head[:begin].endswith("%") :].lstrip(string.digits)
+    if _SIZE.sub("", bracket + rest):
+        name = ""
+    return head.removesuffix(name), name, _SIZE.findall(bracket + rest)
 
 
 def split_head(text: str) -> tuple[str, str, str]:

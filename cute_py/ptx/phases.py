@@ -204,9 +204,7 @@ def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
         return
     for (total, real, _), ones in whole.items():
         first, places = ones[0], [one.expects[0] for one in ones]
-        count = len(first.loads)
-        bring = "its 1 load delivers" if count == 1 else f"its {counted(count, 'load')} deliver"
-        text = f"the barrier expects {total} bytes, but {bring} {real}; it {_verb(total - real)}{also_at(places)}"
+        text = bytes_text("the barrier", total, len(first.loads), real) + also_at(places)
         edits = {one.expects[0].line: _bytes_edit(one, real) for one in ones if len(one.expects) == 1}
         facts = {**line_facts(places), **({EDITS: edits} if len(edits) == len(ones) else {})}
         yield flow.broken("expect_tx", places[0], text, _SOURCE, fix=f"expect {real} bytes", facts=facts)
@@ -224,8 +222,8 @@ def _imbalance(flow: Flow, sums: dict[_Key, _Sum], more: bool, bound: str, numbe
     expects = sorted((one for held in sums.values() for one in held.expects), key=lambda one: one.line)
     text = (
         f"on every path the loads at {places_text(loads)} deliver {bound} {number:.0f} "
-        f"bytes {'fewer' if more else 'more'} than the barrier expects; it {_verb(1 if more else -1)}"
-    ).replace("bring  ", "bring ")
+        f"bytes {'fewer' if more else 'more'} than the barrier expects; {consequence(1 if more else -1)}"
+    )
     balance = int(number) if more else -int(number)
     real = (expects[0].constant("bytes") or 0) - balance if not bound and len(expects) == 1 else 0
     fix = f"expect {real} bytes" if real > 0 else ""
@@ -239,8 +237,26 @@ def _together(ones: list[_Sum]) -> _Sum:
     return _Sum(expects, loads, sum(one.total for one in ones), sum(one.brought for one in ones))
 
 
-def _verb(balance: int) -> str:
-    return "never completes its phase" if balance > 0 else "completes its phase too early or underflows"
+def consequence(balance: int) -> str:
+    """Say what becomes of a barrier that expects `balance` bytes more than its loads deliver; fewer if negative."""
+    return "it never completes its phase" if balance > 0 else "it completes its phase too early or underflows"
+
+
+def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: int | None = None) -> str:
+    """Return the sentence on a barrier and its loads.
+
+    Args:
+        barrier: its name. expected, delivered: bytes. loads: how many deliver them. phase: of the barrier, if known.
+
+    >>> bytes_text("the barrier", 1024, 1, 2048)
+    'the barrier expects 1024 bytes, but its 1 load delivers 2048; it completes its phase too early or underflows'
+    >>> bytes_text("full", 4096, 2, 1024, phase=3)
+    'full expects 4096 bytes in phase 3, but its 2 loads deliver 1024; it never completes its phase'
+    """
+    when = "" if phase is None else f" in phase {phase}"
+    verb = "delivers" if loads == 1 else "deliver"
+    bring = f"its {counted(loads, 'load')} {verb} {delivered}"
+    return f"{barrier} expects {counted(expected, 'byte')}{when}, but {bring}; {consequence(expected - delivered)}"
 
 
 class _Bounds(NamedTuple):

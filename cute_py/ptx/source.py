@@ -29,7 +29,7 @@ from cute_py.argument_checks import expect
 from cute_py.errors import ParseError, given, shortened
 from cute_py.notation.argument_lists import split_operands
 from cute_py.notation.source_lines import Location, Locations
-from cute_py.ptx.parse import OperandKind, WrittenOperand, immediate, read_operand, split_head
+from cute_py.ptx.parse import OperandKind, WrittenOperand, declared_name, immediate, read_operand, split_head
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20
@@ -63,7 +63,7 @@ _HEADER = re.compile(r'[^;{"]*(?:"[^"]*"[^;{"]*)*')
 _PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*\Z')
 _NAMED = re.compile(r"\s*+(?:\(([^)]*)\))?\s*+([A-Za-z_$%][\w$]*)\s*+(?:\(([^)]*)\))?\s*", re.DOTALL)
 _DIRECTIVE = re.compile(r'\.(\w+)\s*("[^"]*"|[^."]*)')
-_DECLARED = re.compile(r"([A-Za-z_$%][\w$]*)\s*((?:\[[^\]]*\]\s*)*)$")
+_WORD = re.compile(r"[A-Za-z_$%][\w$]*+")
 _RANGE = re.compile(r"([A-Za-z_$%][\w$]*?)<(\w{1,24})>")
 _NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
 _SYMBOLIC = re.compile(r"(?:(generic)\s*+\(\s*+)?([A-Za-z_$%][\w$]*)\s*+\)?\s*+(?:\+\s*(\d{1,18}))?")
@@ -309,7 +309,7 @@ class _Body:
             name = written.strip()
             many = _RANGE.fullmatch(name)
             if many is None:
-                if _DECLARED.fullmatch(name) is None:
+                if _WORD.fullmatch(name) is None:
                     raise ParseError(f"line {line}: {given(name)} is not the name of a register")
                 self.registers[self.named(name, kind)] = kind
                 continue
@@ -389,7 +389,7 @@ def operand_of(text: str) -> WrittenOperand:
     if text.startswith("(") and text.endswith(")"):
         names = tuple(split_operands(text[1:-1])) if text[1:-1].strip() else ()
         return WrittenOperand(text, OperandKind.VECTOR, elements=names)
-    if text.startswith("!") and _DECLARED.fullmatch(text[1:].strip()):
+    if text.startswith("!") and _WORD.fullmatch(text[1:].strip()):
         return WrittenOperand(text, OperandKind.NEGATED, text[1:].strip())
     return read_operand(text)
 
@@ -606,24 +606,22 @@ class _Reader:
             except ParseError:
                 if not self.tolerant:
                     raise
-                named = _DECLARED.search(part)
-                made.append(Variable("" if named is None else named[1], "param", "b8", 1, 0, line))
+                made.append(Variable(declared_name(part)[1], "param", "b8", 1, 0, line))
         return tuple(made)
 
     def variable(self, said: str, start: int) -> None:
         line = self.line(start)
-        head, equals, value = said.partition("=")
-        pieces = split_operands(" ".join(head.split()))
-        try:
-            first = _variable(pieces[0], line, value if equals else None)
-        except ParseError:
-            if self.tolerant:
-                return
-            raise
-        more = [
-            Variable(name.strip(), first.space, first.kind, first.align, 1, line, first.linkage) for name in pieces[1:]
-        ]
-        for made in (first, *more):
+        before, declared = "", []
+        for piece in split_operands(" ".join(said.split())):
+            head, equals, value = piece.partition("=")
+            try:
+                declared.append(_variable(before + head, line, value if equals else None))
+            except ParseError:
+                if self.tolerant:
+                    return
+                raise
+            before = before or declared_name(head)[0]
+        for made in declared:
             if self.body is None:
                 self.variables[made.name] = made
             else:
@@ -639,8 +637,8 @@ def _blanked(found: re.Match[str]) -> str:
 
 def _variable(text: str, line: int, value: str | None = None) -> Variable:
     """A declaration: `.global .align 4 .b8 table[16]`."""
-    found = _DECLARED.search(text)
-    words = text[: found.start()].split() if found is not None else []
+    before, name, sizes = declared_name(text)
+    words = before.split()
     kind, space, align, vector, linkage = "", "", 0, 1, ""
     skip = False
     for place, word in enumerate(words):
@@ -659,10 +657,10 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
             linkage = plain
         elif plain in (*SPACES, "reg") and not space:
             space = plain
-    if found is None or not kind or not space:
+    if not name or not kind or not space:
         raise ParseError(f"line {line}: {given(shortened(text, 80))} is not a known declaration of a variable")
     count = vector
-    for size in re.findall(r"\[([^\]]*)\]", found[2]):
+    for size in sizes:
         number = immediate(size) if size.strip() else 0
         if number is None or number < 0:
             raise ParseError(f"line {line}: {given(size)} is not the size of an array")
@@ -677,7 +675,7 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
     initial = () if value is None else _initial(value, line)
     if initial and count == 0:
         count = len(initial)
-    return Variable(found[1], space, kind, align or natural, count, line, linkage, initial)
+    return Variable(name, space, kind, align or natural, count, line, linkage, initial)
 
 
 def _initial(text: str, line: int) -> tuple[int | str | tuple[str, int, bool], ...]:

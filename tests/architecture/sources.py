@@ -39,6 +39,31 @@ class Source:
     """Names of the classes and functions that stand in no class and no function."""
 
 
+_LEAVES: Final = frozenset(
+    [
+        *(ast.Name, ast.Constant, ast.alias),
+        *(
+            kind
+            for group in (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+            for kind in group.__subclasses__()
+        ),
+    ]
+)
+
+
+def walked(tree: ast.AST) -> list[ast.AST]:
+    """The nodes of a tree in the order of `ast.walk`, without names, literals and operators, which are most of them."""
+    nodes = [tree]
+    for node in nodes:
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if type(value) is list:
+                nodes += [part for part in value if isinstance(part, ast.AST) and type(part) not in _LEAVES]
+            elif isinstance(value, ast.AST) and type(value) not in _LEAVES:
+                nodes.append(value)
+    return nodes
+
+
 def _is_constant(node: ast.AST) -> bool:
     return isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, (ast.Constant, ast.BinOp))
 
@@ -74,7 +99,7 @@ def source(text: str) -> Source:
     ((('f', 3),), ['1 < x'])
     """
     tree = ast.parse(text)
-    nodes = list(ast.walk(tree))
+    nodes = walked(tree)
     imports = tuple(node for node in nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
     sides = [(node, (node.left, *node.comparators)) for node in nodes if isinstance(node, ast.Compare)]
     return Source(

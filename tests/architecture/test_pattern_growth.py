@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
+import functools
 import importlib
 import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
 from types import ModuleType
 from typing import Final
 
 import pytest
 
-from cute_py.explanation.rows.known_texts import compiled, rows
+from cute_py.explanation.cuda_pastes import ERRORS, error_pattern
+from cute_py.explanation.rows.known_texts import compiled, tables
 from tests.architecture.pumps import STEEPEST, pieces, steepness
 from tests.architecture.test_layers import PACKAGE, modules
 
@@ -53,8 +57,21 @@ def _modules(begins: tuple[str, ...]) -> Iterator[ModuleType]:
             assert (error.name or "").split(".")[0] in NEEDS_PACKAGE, name
 
 
+@functools.cache
+def _tree(module: ModuleType) -> ast.Module:
+    return ast.parse(inspect.getsource(module))
+
+
+@functools.cache
+def _nodes(tree: ast.Module) -> list[ast.Attribute | ast.Call | ast.FunctionDef | ast.ImportFrom]:
+    kinds = ast.Attribute | ast.Call | ast.FunctionDef | ast.ImportFrom
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
 def _literal(module: ModuleType, argument: ast.expr) -> str | None:
-    """The pattern of a call, where a name of the function stands for a word."""
+    """The pattern of a call, where a name of the function stands for a word of the pattern."""
+    if isinstance(argument, ast.Name) and argument.id not in vars(module):
+        return None
     try:
         made = eval(  # the package's own source
             compile(ast.Expression(argument), "pattern", "eval"), vars(module), _Unknown(vars(module))
@@ -73,42 +90,71 @@ def _compiled(value: object, depth: int = 3) -> Iterator[re.Pattern[str]]:
     elif depth and isinstance(value, dict):
         for item in (*value, *value.values()):
             yield from _compiled(item, depth - 1)
+    elif depth and dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield from _compiled(getattr(value, field.name, None), depth - 1)
 
 
-def _uses(trees: list[ast.Module]) -> dict[str, set[str]]:
-    """Name of a compiled pattern -> the methods that the package calls of it."""
+@functools.cache
+def _uses(tree: ast.Module) -> dict[str, set[str]]:
+    """Name of a compiled pattern -> the methods that a file calls of it."""
     found: dict[str, set[str]] = {}
-    for tree in trees:
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr in _METHODS:
-                owner = node.value
-                name = (
-                    owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
-                )
-                found.setdefault(name, set()).add(node.attr)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "found":
-                for name in [one.id for one in node.args if isinstance(one, ast.Name)]:
-                    found.setdefault(name, set()).add("match")  # a parser that reads from its place on
+    for node in _nodes(tree):
+        if isinstance(node, ast.Attribute) and node.attr in _METHODS:
+            owner = node.value
+            name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+            found.setdefault(name, set()).add(node.attr)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "found":
+            for name in [one.id for one in node.args if isinstance(one, ast.Name)]:
+                found.setdefault(name, set()).add("match")  # a parser that reads from its place on
+    for name, parameter in _handed_over(tree):
+        found.setdefault(name, set()).update(found.get(parameter, ()))
     return found
+
+
+def _handed_over(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """(name, parameter) of what is a default of a function or method of this file, or an argument of its calls."""
+    functions = {
+        node.name: [*node.args.posonlyargs, *node.args.args]
+        for node in _nodes(tree)
+        if isinstance(node, ast.FunctionDef)
+    }
+    for node in _nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            parameters = [*node.args.posonlyargs, *node.args.args]
+            pairs = zip(reversed(node.args.defaults), reversed(parameters), strict=False)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
+            parameters = functions.get(called, [])
+            bound = isinstance(node.func, ast.Attribute) and bool(parameters) and parameters[0].arg == "self"
+            pairs = zip(node.args, parameters[bound:], strict=False)
+        else:
+            continue
+        for given, parameter in pairs:
+            if isinstance(given, ast.Name):
+                yield given.id, parameter.arg
 
 
 def patterns(*begins: str) -> dict[tuple[str, int, str], str]:
     """(pattern, flags, method) -> where it stands, of the modules whose names begin so."""
     found: dict[tuple[str, int, str], str] = {}
     loaded = list(_modules(begins or ("",)))
-    trees = [ast.parse(inspect.getsource(module)) for module in loaded]
-    everywhere = _uses(trees)
-    for module, tree in zip(loaded, trees, strict=True):
-        here = _uses([tree])
+    everywhere: dict[str, set[str]] = {}
+    for module in loaded:
+        for name, methods in _uses(_tree(module)).items():
+            everywhere.setdefault(name, set()).update(methods)
+    for module in loaded:
+        tree = _tree(module)
+        here = _uses(tree)
         for name, value in vars(module).items():
             if not name.startswith("__"):
                 for one in _compiled(value):
                     for method in (here if name.startswith("_") else everywhere).get(name) or {"finditer"}:
                         found.setdefault((one.pattern, one.flags, method), f"{module.__name__}.{name}")
-        for node in ast.walk(tree):
+        for node in _nodes(tree):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
                 continue
-            if node.func.attr in _METHODS and isinstance(node.func.value, ast.Name) and node.func.value.id == "re":
+            if _is_of_re(node.func):
                 literal = _literal(module, node.args[0])
                 if literal is not None and node.func.attr != "compile":
                     flags = re.IGNORECASE if "IGNORECASE" in ast.unparse(node) else 0
@@ -117,6 +163,36 @@ def patterns(*begins: str) -> dict[tuple[str, int, str], str]:
                     place = f"{module.__name__}:{node.lineno}"
                     found.setdefault((literal, flags, node.func.attr), place)
     return found
+
+
+def _is_of_re(called: ast.expr) -> bool:
+    """Whether this is `re.search` or another function of `re` that takes a pattern."""
+    if not (isinstance(called, ast.Attribute) and called.attr in _METHODS):
+        return False
+    return isinstance(called.value, ast.Name) and called.value.id == "re"
+
+
+def _left_out() -> Iterator[str]:
+    """Calls of `re` in the package whose pattern is none of those that are pumped."""
+    pumped = {pattern for pattern, _, _ in patterns()}
+    for module in _modules(("",)):
+        tree = _tree(module)
+        held = {name for name, value in vars(module).items() if next(_compiled(value), None) is not None}
+        kept = {
+            id(node)
+            for statement in tree.body
+            if isinstance(statement, ast.Assign | ast.AnnAssign)
+            and {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)} & held
+            for node in ast.walk(statement)
+        }
+        for node in _nodes(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "re":
+                yield f"{module.__name__}: {ast.unparse(node)}"
+            if not (isinstance(node, ast.Call) and _is_of_re(node.func)):
+                continue
+            known = isinstance(node.args[0], ast.Name) and node.args[0].id in held
+            if not known and id(node) not in kept and _literal(module, node.args[0]) not in pumped:
+                yield f"{module.__name__}: {ast.unparse(node)}"
 
 
 def _work(pattern: str, flags: int, method: str) -> Callable[[str], object]:
@@ -183,11 +259,37 @@ def test_no_pattern_is_steep(package: str, part: int) -> None:
     assert steep(dict(found), LENGTH, FLOOR) == []
 
 
+def test_every_pattern_is_pumped() -> None:
+    """Also those that functions compile: for the recognisers, the rows of known texts, and the errors of CUDA."""
+    read_by_value = {
+        "cute_py.explanation.dispatch: re.compile(cue, re.IGNORECASE)",
+        "cute_py.explanation.cuda_pastes: re.compile(f'{names}|{counted}', re.IGNORECASE)",
+        "cute_py.explanation.rows.known_texts: re.compile(_BLANK.sub(lambda part: _WHITE.get(part[0], part[0]), "
+        "pattern), re.IGNORECASE)",
+    }
+    assert set(_left_out()) == read_by_value
+
+
+def _of_rows(name: str) -> Iterator[re.Pattern[str]]:
+    """The patterns of a file of rows."""
+    if name == "cuda_errors":
+        yield from map(error_pattern, ERRORS)
+    for table in tables(name).values():
+        for row in table:
+            if "pattern" in row:
+                yield compiled(row["pattern"])
+
+
+FILES: Final = sorted(
+    file.name.removesuffix(".toml")
+    for file in resources.files("cute_py.explanation.rows").iterdir()
+    if file.name.endswith(".toml")
+)
+
+
 @PUMPED
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["programs", "messages", "cute_dsl", "cute_dsl_operands", "demands", "marks", "scale_errors"]
-)
+@pytest.mark.parametrize("name", FILES)
 def test_no_row_is_steep(name: str) -> None:
-    found = {(one.pattern, one.flags, "finditer"): f"rows/{name}" for one in (compiled(r.pattern) for r in rows(name))}
+    found = {(one.pattern, one.flags, "finditer"): f"rows/{name}" for one in _of_rows(name)}
     assert steep(found, LENGTH, FLOOR) == []

@@ -75,15 +75,18 @@ def traced(call: Callable[[], object], prefix: str) -> tuple[set[str], list[obje
     return files, seen
 
 
-def classes_made(call: Callable[[], object], prefix: str, package: str) -> set[str]:
+def classes_made(call: Callable[[], object], prefix: str, package: str, alive: list[object] | None = None) -> set[str]:
     """Names of the classes of a package of which a call makes an instance.
 
     Not counted: enums, closed sets of names without a state of their own; exceptions, which are not on the road of a
     call that succeeds; classes with a leading underscore, which a reader of their one module meets.
+
+    `alive` are the objects from before; they are kept, so that no new object gets the identity of one that has gone.
     """
-    alive = gc.get_objects()  # kept, so that no new object gets the identity of one that has gone
-    old = set(map(id, alive))
+    alive = gc.get_objects() if alive is None else alive
     _, seen = traced(call, prefix)
+    wanted = {id(thing) for thing in seen}
+    old = {id(thing) for thing in alive if id(thing) in wanted}
     kinds = {type(thing) for thing in seen if id(thing) not in old}
     return {
         kind.__name__
@@ -119,10 +122,10 @@ def test_files_passed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_classes_are_concepts() -> None:
-    made: set[str] = set()
     for name in (MAKE, COPY):
         CALLS[name]()
-        made |= classes_made(CALLS[name], PACKAGE, "cute_py")
+    alive = gc.get_objects()
+    made = {kind for name in (MAKE, COPY) for kind in classes_made(CALLS[name], PACKAGE, "cute_py", alive)}
     listed = concepts(PAGE.read_text(encoding="utf-8"))
     assert unlisted(made, listed) == set(), sorted(made)
 
@@ -160,8 +163,10 @@ def given_back(thing: object) -> object:
 
 
 def test_the_class_rule_can_fail() -> None:
+    alive = gc.get_objects()
+
     def calls(thing: Callable[[], object]) -> set[str]:
-        return classes_made(lambda: given_back(thing()), PACKAGE, "tests")
+        return classes_made(lambda: given_back(thing()), PACKAGE, "tests", alive)
 
     assert calls(lambda: object.__new__(Made)) == {"Made"}
     assert calls(lambda: KEPT) == calls(_Private) == calls(lambda: Kind.ONE) == calls(ValueError) == set()

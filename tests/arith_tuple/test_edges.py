@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import ArithTuple, E, Int, Layout, ScaledBasis, ratio
-from cute_py.arith_tuple.cells import c_float, int32
+from cute_py.arith_tuple.cells import c_float, element_text, int32
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError
 
@@ -239,3 +239,66 @@ def test_a_number_without_a_mode_is_added_to_no_tuple() -> None:
     with pytest.raises(LayoutError, match=r"^ScaledBasis op\+ error!") as caught:
         _ = ScaledBasis(2) + (1, 2)  # noqa: RUF005
     assert caught.value.facts["tuple"] == (1, 2)
+
+
+@pytest.mark.parametrize("compare", [cute.lex_less, cute.colex_less, cute.elem_less])
+@pytest.mark.parametrize(("a", "b"), [((1, 2), 3), (3, (1, 2)), (((1, 2), 3), (1, 3)), ((1, 3), ((1, 2), 3))])
+def test_a_tuple_is_compared_only_with_a_tuple(compare: Any, a: Any, b: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="tuple"):
+        compare(a, b)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(np.bool_(True), "1"), (False, "0"), (np.int8(-3), "-3"), (np.float32(2), "2.000000")]
+)
+def test_elements_of_numpy_are_printed_as_those_of_cpp(value: Any, text: str) -> None:
+    assert element_text(value) == text
+
+
+@pytest.mark.parametrize("three", [3, np.int64(3), np.uint8(3), Int(3)])
+def test_any_integer_scales_a_coordinate(three: Any) -> None:
+    assert ArithTuple(1, (2, -4)) * three == ArithTuple(3, (6, -12))
+
+
+def test_a_coordinate_is_subtracted_from_a_tuple() -> None:
+    assert (5, 6) - ArithTuple(1, 2) == ArithTuple(4, 4)
+    assert (5, (6, 7)) - ArithTuple(1, (2, 3)) == ArithTuple(4, (4, 4))
+
+
+def test_a_value_without_a_mode_has_no_position_in_a_coordinate() -> None:
+    with pytest.raises(LayoutError):
+        ArithTuple(1, 2) + ScaledBasis(3)
+
+
+@given(*[st.integers(-20, 20)] * 2, *[st.integers(1, 20)] * 2)
+def test_ratios_multiply_as_fractions(n: int, m: int, d: int, e: int) -> None:
+    product = ratio(n, d) * ratio(m, e)
+    assert product == ratio(n * m, d * e)
+    assert isinstance(product, (Ratio, Int))
+
+
+@pytest.mark.parametrize("combine", [lambda r: r - "x", lambda r: "x" - r, lambda r: r + None, lambda r: r * "x"])
+def test_a_ratio_is_combined_only_with_integers(combine: Any) -> None:
+    with pytest.raises((InvalidTypeError, TypeError), match=r"ratio|unsupported"):
+        combine(Ratio(1, 2))
+
+
+def test_iterators_are_equal_at_one_coordinate() -> None:
+    here = cute.make_inttuple_iter((1, 2))
+    assert here == cute.make_inttuple_iter((0, 2)) + ArithTuple(1, 0)
+    assert here != cute.make_inttuple_iter((1, 3))
+    assert type(cute.make_inttuple_iter(np.int64(3)).deref()) is int
+    with pytest.raises(InvalidTypeError):
+        cute.make_inttuple_iter("three")
+
+
+@pytest.mark.parametrize("start", [1 << 200, -(10**400)])
+def test_a_counting_iterator_over_floats_starts_within_their_range(start: int) -> None:
+    with pytest.raises(InvalidValueError, match="must be"):
+        cute.counting_iterator(start, "float32")
+
+
+@pytest.mark.parametrize("things", [(5,), ((2, 3), 5), (Layout((2, 3)), "x")])
+def test_transform_layout_takes_layouts_or_tuples(things: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="takes layouts or tuples"):
+        cute.transform_layout(*things, lambda *modes: modes[0])

@@ -29,7 +29,7 @@ def places(tensor: Any) -> list[int]:
     return [int(tensor.engine.swizzle(int(x))) for x in linear]
 
 
-@pytest.mark.parametrize("stage", one_in(2, range(STAGES)))
+@pytest.mark.parametrize("stage", one_in(STAGES, range(STAGES)))
 def test_a_stage_is_partitioned_alike_on_both_sides(stage: int) -> None:
     """(coordinate in the tile -> shared byte) by tma_partition, and by partition_A of all threads."""
     smem = make_tensor(make_smem_ptr(1024, "bfloat16"), PIPE)

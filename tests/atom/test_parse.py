@@ -92,3 +92,18 @@ def test_errors_are_at_their_place(text: str, begin: str, expected: str) -> None
     with pytest.raises(ParseError, match=expected) as caught:
         cute.parse(text)
     assert caught.value.position == text.index(begin)
+
+
+@pytest.mark.parametrize("n", [64, 256])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SM100_MMA_TF32_TS_INTERLEAVED_CF32CTF32CTF32CF32_TN<128,{},",
+        "SM100_MMA_TF32_2x1SM_TS_INTERLEAVED_CF32CTF32CTF32CF32_TN<256,{},",
+    ],
+)
+def test_operations_of_other_extents_come_back(name: str, n: int) -> None:
+    """Also those whose M and N come first among the template arguments."""
+    typical = next(one.name for one in MMA_ATOMS.values() if one.name.startswith(name.format(128)))
+    atom = mma_atom(typical.replace(name.format(128), name.format(n)))
+    assert cute.parse(str(atom)).name == atom.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import io
 import itertools
 import operator
@@ -37,6 +38,11 @@ def round_trip(value: Any) -> Any:
 
 def names() -> dict[str, Any]:
     """A fresh namespace; every name of `cute_py` by itself, the other packages by theirs."""
+    return dict(_looked_up())
+
+
+@functools.cache
+def _looked_up() -> dict[str, Any]:
     import numpy
     import sympy
 

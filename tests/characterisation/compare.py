@@ -28,9 +28,9 @@ def differing(name: str) -> list[str]:
     return _differing(name, TEXTS[name](), blocks((RECORDED / f"{name}.txt").read_text(encoding="utf-8")))
 
 
-def differing_refusals(most: int) -> list[str]:
-    """The same for the first so many calls of each name alone."""
-    tasks = wrong_calls(most)
+def differing_refusals(most: int, every: int = 1) -> list[str]:
+    """The same for the first so many calls of each name alone, or of each `every`th name."""
+    tasks = wrong_calls(most, every)
     texts = {_encoded(text).partition("\n")[0] for text in texts_of(tasks)}
     recorded = blocks((RECORDED / "refusals.txt").read_text(encoding="utf-8"))
     return _differing("refusals", refusals(tasks), {text: said for text, said in recorded.items() if text in texts})

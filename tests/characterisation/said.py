@@ -50,9 +50,9 @@ def _refusal(call: Call, namespace: dict[str, Any]) -> Record:
     return {"name": call.name}
 
 
-def wrong_calls(most: int = CALLS_OF_A_NAME) -> list[Task]:
-    """The first so many calls with a wrong argument, of each name. Odd calls have one."""
-    return [Task(name, 2 * i + 1) for name in _steady() for i in range(most)]
+def wrong_calls(most: int = CALLS_OF_A_NAME, every: int = 1) -> list[Task]:
+    """The first so many calls with a wrong argument, of each name or of each `every`th one. Odd calls have one."""
+    return [Task(name, 2 * i + 1) for name in list(_steady())[::every] for i in range(most)]
 
 
 def texts_of(tasks: list[Task]) -> set[str]:

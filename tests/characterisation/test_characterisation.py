@@ -19,9 +19,9 @@ def test_users_see_what_was_recorded(name: str) -> None:
 
 
 @pytest.mark.skipif(not SAME, reason="recorded with other versions of Python, numpy or sympy")
-def test_the_first_refusal_of_each_name_is_what_was_recorded() -> None:
-    assert len(texts_of(wrong_calls(1))) > 1000
-    assert "\n".join(differing_refusals(1)) == ""
+def test_the_first_refusal_of_a_name_is_what_was_recorded() -> None:
+    assert len(texts_of(wrong_calls(1, every=4))) > 250
+    assert "\n".join(differing_refusals(1, every=4)) == ""
 
 
 def test_a_file_is_read_as_it_is_written() -> None:

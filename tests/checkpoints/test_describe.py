@@ -51,6 +51,10 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
         "a.weight_scale is a scale, but the file lacks a.weight": {"a.weight_scale": good["a.weight_scale"]},
         ") match no known convention": {n: a for n, a in good.items() if n != "a.weight_scale_2"},
         "has the shape (2,) of float32; must be one float32": {**good, "a.weight_scale_2": np.ones(2, np.float32)},
+        "has the shape (4, 100); must be (100, 4) in the order linear": {
+            **good,
+            "a.weight_scale": np.ascontiguousarray(good["a.weight_scale"].T),
+        },
     }
     for text, tensors in broken.items():
         made = describe_checkpoint(save(path, tensors))
@@ -59,6 +63,20 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     nan.view(np.uint8)[3, 2] = 0x7F
     made = describe_checkpoint(save(path, {**good, "a.weight_scale": nan}))
     assert any("NaN" in one.message for one in made.weights[0].found)
+
+
+@pytest.mark.parametrize(
+    ("data", "scales"), [("mlp.gate_up_proj_blocks", "mlp.gate_up_proj_scales"), ("mlp.w13", "mlp.w13_scale")]
+)
+def test_scales_that_no_convention_names_are_not_other_tensors(tmp_path: Path, data: str, scales: str) -> None:
+    """The order and the rule of such scales are not known: the answer says so."""
+    tensors = {data: np.zeros((2, 64, 32), np.uint8), scales: np.ones((2, 64, 4), np.uint8), "t_scale": np.ones(1)}
+    made = describe_checkpoint(save(tmp_path / "m.safetensors", tensors))
+    (warning,) = made.problems
+    assert made.errors == ()
+    assert warning.message.startswith(f"{scales} (uint8, (2, 64, 4)) and {data} ")
+    assert f"warning: {warning.message}" in str(made)
+    assert "match no known convention" in warning.message
 
 
 def test_a_changed_byte_is_found_by_its_checksum(tmp_path: Path) -> None:

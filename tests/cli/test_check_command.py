@@ -45,8 +45,9 @@ def test_a_launch_shows_what_the_text_does_not(capsys: pytest.CaptureFixture[str
 def test_a_kernel_without_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "load.ptx", *LAUNCH]) == 0
     assert np.load("out.npy").tolist() == [0] * 32, "check writes no array"
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "not judged: other launches: other sizes, arguments and contents of memory"
+    *_, scope, last = capsys.readouterr().out.splitlines()
+    assert scope == "not judged: other launches: other sizes, arguments and contents of memory"
+    assert last == "this is not an approval: 1 line above for what was not judged; --strict then exits with 1"
     assert main(["check", "load.ptx", *LAUNCH, "--strict"]) == 1
 
 

@@ -214,7 +214,7 @@ def test_demo_ends_with_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (5, 1), (2, 1), (1, 1, 1), (3, 1, 1), (1,), (3,)], ids=str)
-@pytest.mark.parametrize("dtype", one_in(2, [np.int8, np.float16, np.float32, np.float64]))
+@pytest.mark.parametrize("dtype", one_in(4, [np.int8, np.float16, np.float32, np.float64]))
 def test_thin_arrays_are_copied_or_told_how(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], shape: tuple[int, ...], dtype: type
 ) -> None:

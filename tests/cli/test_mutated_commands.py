@@ -217,7 +217,7 @@ def no_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
 
 
-@pytest.mark.parametrize("each", [2, pytest.param(6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [1, pytest.param(6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda words: "-".join(words[:2])[:20])
 def test_one_argument_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], command: list[str], each: int) -> None:
     lines = one_wrong(command, random.Random(len(command)), each)

@@ -30,6 +30,7 @@ from cute_py.page.forms import TABS
 from tests.cli.test_commands import shell
 from tests.draw.explorer_browser import dumped
 from tests.refusals import is_refusal
+from tests.shares import one_in
 
 TIMEOUT = 60
 FORM = {"gmem": "(256,100):(100,_1)", "smem": "(_64,_32):(_32,_1)"}
@@ -399,7 +400,7 @@ def test_no_such_port(number: Any) -> None:
         make_server(port=number)
 
 
-@pytest.mark.parametrize("json_", [False, True])
+@pytest.mark.parametrize("json_", one_in(2, [False, True]))
 def test_ctrl_c_ends_it(json_: bool) -> None:
     command = [sys.executable, "-m", "cute_py", "serve", "--port", "0", *(["--json"] if json_ else [])]
     with subprocess.Popen(

@@ -10,6 +10,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout
+from cute_py.copies import plan as plan_module
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.machine_copy import machine_launches, run_on_machine
 from cute_py.copies.operands import paired, side
@@ -63,6 +64,30 @@ def test_a_copy_of_arrays(name: str) -> None:
     assert run is not None
     assert run.ok, run.explain()
     assert np.array_equal(source, destination)
+
+
+ROWS_OF_RUNS = {
+    "runs longer than a vector": ((7, 33, 57, 15), (1, 3, 0, 2), np.uint8),
+    "runs shorter than a vector": ((3, 5, 7, 9, 11, 3), (3, 4, 1, 0, 5, 2), np.uint8),
+    "whole source rows": ((3, 83, 24, 20), (3, 0, 2, 1), np.uint8),
+    "two bytes, a source that ends at a multiple of 16 bytes": ((11, 51, 16, 5), (3, 0, 2, 1), np.uint16),
+    "two bytes, a destination alone": ((6, 13, 37, 5), (3, 1, 0, 2), np.uint16),
+    "four bytes": ((3, 13, 25, 15), (1, 2, 3, 0), np.uint32),
+}
+
+
+@pytest.mark.parametrize("name", one_in(3, ROWS_OF_RUNS))
+def test_rows_between_words(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Destination rows that start between two words, and consist of several runs of the tile."""
+    shape, axes, dtype = ROWS_OF_RUNS[name]
+    monkeypatch.setattr(plan_module, "FEW", 0)
+    plan_module._planned.cache_clear()
+    source = numbers(shape, dtype).transpose(axes)
+    target = np.zeros(source.shape, dtype)
+    run = run_on_machine(source, target, schedule="eager")
+    plan_module._planned.cache_clear()
+    assert run is not None and run.ok
+    assert (target == source).all()
 
 
 def prepared(source: Any, destination: Any, tuning: Tuning | None) -> PreparedCopy:

@@ -172,10 +172,13 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             assert not (y % width).any()
             return shared[y[..., None] + np.arange(width)].reshape(*y.shape[:-1], y.shape[-1] * width)
 
-        size = held if facts["DESTINATION_SHIFT"] else writes[1] * (per if facts["LISTED"] else 1)
-        numbers = np.frombuffer(
-            launch.tables, "<u2", size if facts["LISTED"] or not facts["DESTINATION_SHIFT"] else 0, listed
-        )
+        if not facts["DESTINATION_SHIFT"]:
+            numbers = np.frombuffer(launch.tables, "<u2", writes[1] * (per if facts["LISTED"] else 1), listed)
+        elif facts["LISTED"]:
+            numbers = np.frombuffer(launch.tables, "<i4", -(-held // spread[0]) + 1, listed)
+            assert facts["SHORT_RUNS"] == (spread[0] < per)
+        else:
+            numbers = np.zeros(0)
         numbers = numbers.astype(np.int64)
         if facts["DESTINATION_SHIFT"]:
             start = p["destination"] + b + offsets
@@ -187,16 +190,14 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             x, index, start = x[keep], index[keep], start[keep]
 
             def at(which: Any, number: Any, x: Any = x, numbers: Any = numbers) -> Any:
-                along_row = number * p["pitch"] + number // per * facts["SKEW"]
-                return x[which, None] + (numbers[number] if facts["LISTED"] else along_row)
+                run = number * spread[1] >> 32 if facts["LISTED"] else 0 * number
+                own = number - run * spread[0]
+                along_run = own * p["pitch"] + own // per * facts["SKEW"]
+                return x[which, None] + (numbers[run] if facts["LISTED"] else 0) + along_run
 
             whole = (index >= 0) & (index + per <= held)
             number = index[whole, None] + np.arange(per)
-            places = at(whole, number)
-            if facts["LISTED"]:  # evenly spaced ones are told by the first and the last of them
-                even = places[:, -1] - places[:, 0] == (per - 1) * p["pitch"]
-                places[even] = places[even, :1] + np.arange(per) * p["pitch"]
-            destination.write(start[whole] + index[whole] * unit, taken(places))
+            destination.write(start[whole] + index[whole] * unit, taken(at(whole, number)))
             for i in np.flatnonzero(~whole):
                 for v in range(per):
                     if 0 <= index[i] + v < own:

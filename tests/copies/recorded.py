@@ -56,7 +56,7 @@ def tile_row(tile: BlockTile) -> Row:
         "pitches": tile.pitches,
         "access": (tile.piece, tile.unit, tile.skew, tile.listed, str(tile.swizzle)),
         "block": (tile.threads, tile.shared_bytes, tile.steady, tile.affine),
-        "pitch": (tile.folded_pitch, tile.vector_pitch),
+        "pitch": (tile.folded_pitch, tile.run_size),
         "wavefronts": tile.wavefronts,
         "cost": f"{tile_cost(tile):.9g}",
     }

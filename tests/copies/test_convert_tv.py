@@ -44,7 +44,7 @@ def test_random_pairs(pairs: int) -> None:
     assert min(counts["moves"], counts["shuffles"], counts["shared memory"]) >= 0.03 * pairs, counts
 
 
-@pytest.mark.parametrize("pairs", [10, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pairs", [4, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("by", ["shuffles", "shared memory"])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
 def test_either_way_gives_the_same(by: str, dtype: str, pairs: int) -> None:
@@ -131,8 +131,9 @@ def test_wavefronts_are_those_of_find_smem_layout() -> None:
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
-def test_ptxas_takes_the_texts() -> None:
-    for source, destination, dtype in random_pairs(60, 78):
+@pytest.mark.parametrize("pairs", [20, pytest.param(60, marks=pytest.mark.slow)])
+def test_ptxas_takes_the_texts(pairs: int) -> None:
+    for source, destination, dtype in random_pairs(pairs, 78):
         found = cute.convert_layout_tv(source, destination, dtype)
         body = found.ptx
         names = sorted(set(re.findall(r"%[a-z]+\d*\b(?!\.)", body)))

@@ -14,7 +14,7 @@ import pytest
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.copies.modes import refine
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError, LayoutError
 from tests.copies.pairs import DTYPES, random_pair
 from tests.each import each_of
 from tests.pace import within
@@ -216,3 +216,24 @@ def test_tensor_maps_serve_what_they_can(name: str) -> None:
     }
     plan = cute.plan_copy(*rows[name], "bfloat16")
     assert (plan.kernel, plan.launches) == ("boxes", 1)
+
+
+class _OfAnotherLibrary:
+    """An array in host memory that numpy does not own."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.held.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.held.__dlpack_device__()
+
+
+def test_a_gpu_copy_moves_only_arrays_of_numpy_to_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An array of another library is on the device that its user chose: it is refused before anything is moved."""
+    monkeypatch.setattr("cute_py.gpu.device.open_device", lambda ordinal: object())
+    x = _OfAnotherLibrary(np.zeros((3, 4), np.float32))
+    with pytest.raises(DeviceError, match="the source is in host memory"):
+        cute.copy(x, np.zeros((3, 4), np.float32), backend="cuda")

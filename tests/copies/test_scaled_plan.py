@@ -11,7 +11,7 @@ import pytest
 import cute_py as cute
 from cute_py import Layout, formats
 from cute_py.copies.scaled.operands import scaled_work
-from cute_py.copies.scaled.plan import scales_of
+from cute_py.copies.scaled.plan import digits_of, scales_of
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.formats import Format, ScaledTensor
 from tests.each import each_of
@@ -155,3 +155,19 @@ def test_what_the_device_does_not_make_is_refused_with_what_it_does(number: int)
     text, call, kind = _refusals()[number]
     with pytest.raises(kind, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    ("layout", "digits"),
+    [
+        (Layout((4, 8), (1, 4)), ((32, 1),)),
+        (Layout((4, 8, 2), (0, 0, 1)), ((32, 0), (2, 1))),
+        (Layout((4, 8), (0, -1)), ((4, 0), (8, -1))),
+        (Layout((4, 8), (-1, 0)), ((4, -1),)),
+        (Layout((1, 4, (1, 2)), (9, 3, (5, 24))), ((4, 3), (2, 24))),
+    ],
+)
+def test_digits_are_joined_only_where_they_follow_each_other(
+    layout: Layout, digits: tuple[tuple[int, int], ...]
+) -> None:
+    assert digits_of(layout) == digits

@@ -15,6 +15,7 @@ from tests.draw.colour_vision import contrast
 from tests.draw.explorer_browser import dumped
 from tests.draw.structure import SVG
 from tests.draw.test_scopes import pictures
+from tests.shares import one_in
 
 READ = """
 const seen = (node, name) => getComputedStyle(node)[name];
@@ -57,7 +58,7 @@ def hexadecimal(colour: str) -> str:
     return "#" + "".join(f"{int(part):02x}" for part in colour[4:-1].split(","))
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", one_in(2, [False, True]), ids=["light", "dark"])
 def test_ten_pictures_on_one_page(tmp_path: Path, dark: bool) -> None:
     made = pictures()
     found = shown(tmp_path, made, dark)

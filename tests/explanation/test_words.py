@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import cute_py as cute
+from cute_py import Int
 from cute_py.errors import InvalidTypeError
 from cute_py.explanation.reasons import TERMS
 from cute_py.explanation.rows.terms import WORDS, key
@@ -113,3 +115,60 @@ cute/algorithm/tuple_algorithms.hpp:807:23: error: static assertion failed
     assert "to do : Use one entry of the coordinate" in text
     fitting = cute.explain(output.replace("Coord = tuple<int, int, int>", "Coord = tuple<int, int>"))
     assert "entries of the coordinate" not in fitting
+
+
+def test_examples_of_words_run() -> None:
+    """What a word's row offers after `see`: each part between semicolons is an expression that Python evaluates."""
+    names = {name: getattr(cute, name) for name in (*cute.__all__, "_", "tma", "tmem", "mesh", "formats")}
+    names |= {"cute": cute, "cute_py": cute}
+    layout = cute.Layout((Int(4), Int(8)), (Int(8), Int(1)))
+    mma = cute.make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN")
+    names |= {"layout": layout, "tiler": (Int(2), Int(4)), "tensor": cute.make_tensor(np.arange(32), layout)}
+    names |= {"mma": mma, "atom": "SM80_16x8x16_F32F16F16F32_TN"}
+    failed = []
+    for word, row in list(WORDS.items())[11:]:  # the rows before these are sentences
+        for part in row.fix.rstrip(".").split("; "):
+            try:
+                eval(part, dict(names))
+            except Exception as error:
+                failed.append(f"{word}: {part}: {error}")
+    assert not failed
+
+
+@pytest.mark.parametrize(
+    ("text", "begin"),
+    [
+        ("mode", "mode"),
+        ("K-major", "K-major"),
+        ("MN-major", "K-major"),
+        ("thread layout", "value layout"),
+        ("what is a residue?", "residue"),
+        ("basis stride", "basis element"),
+        ("tx-count", "transaction count"),
+        ("what is a K-major layout?", "K-major"),
+        ("((8,8):(8,1)) o ((8,4):(1,16))", "composition(A, B) with A = (8,8):(8,1), B = (8,4):(1,16)"),
+        ("explain(nullspace)", "nullspace(layout)"),
+        ("right inverse", "right_inverse(layout)"),
+        ("nullspace((_4,_8):(_0,_1))", "nullspace((_4,_8):(_0,_1))\nresult: _4:_1"),
+        ("explain(nullspace, (_4,_8):(_0,_1))", "nullspace((_4,_8):(_0,_1))\nresult: _4:_1"),
+        ("max_common_vector((4,8):(1,4),(4,8):(1,4))", "max_common_vector((4,8):(1,4), (4,8):(1,4))\nresult: _"),
+        ("complement(_4:_2,_24,3)", "complement(_4:_2, _24, 3)\nis refused: too many positional arguments"),
+        ("zipped_divide((_8,_4):(_4,_1),(_2,_2))", "zipped_divide((_8,_4):(_4,_1), (_2,_2))\nby mode: mode 0"),
+    ],
+)
+def test_terms_and_calls(text: str, begin: str) -> None:
+    assert str(cute.explain(text)).startswith(begin)
+
+
+def test_a_surplus_bracket_is_marked() -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        cute.explain("((_2,_2),_3):(_24,_2),_8)")
+    assert refused.value.facts["parse"] == "at position 24: this ')' closes no '('"
+    assert refused.value.facts["here"] == " " * 24 + "^"
+
+
+def test_a_swizzle_that_breaks_its_rule() -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        cute.explain("Sw<3,2,1>")
+    assert refused.value.facts["must be"] == "abs(SShift) >= BBits"
+    assert "its condition is abs(S) >= B" in str(refused.value.facts["why"])

@@ -366,7 +366,7 @@ the second tile is stale"""
 =========     at kernel(CUtensorMap)+0x2b0 in k.cu:33
 =========     Address 0x408 is misaligned"""
     return [
-        ("two loads, bytes of one", two, ("24576", "16384", "8192 bytes that it does not expect")),
+        ("two loads, bytes of one", two, ("24576", "16384", "2 loads deliver 24576")),
         ("multicast, one barrier armed", cluster, ("full of cta (1, 0, 0)", "every cta of the mask (0, 1)")),
         ("one parity in a loop", rounds, ("parity in every round", "0, 1, 0, 1")),
         ("a write that is misaligned", written, ("address 0x408 is misaligned", "8 bytes past", "is misaligned")),

@@ -67,10 +67,11 @@ def outcomes(seed: int, count: int) -> dict[str, int]:
     return found
 
 
-def test_mutants_run_or_are_refused() -> None:
-    found = outcomes(1, 500)
-    assert found["ran"] > 20
-    assert found["refused"] > 20
+@pytest.mark.parametrize("count", [200, pytest.param(500, marks=pytest.mark.slow)])
+def test_mutants_run_or_are_refused(count: int) -> None:
+    found = outcomes(1, count)
+    assert found["ran"] > 0.04 * count
+    assert found["refused"] > 0.04 * count
 
 
 @pytest.mark.slow

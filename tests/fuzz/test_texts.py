@@ -7,9 +7,10 @@ import pytest
 from tests.fuzz import texts
 
 
-def test_mutated_texts_are_read_or_refused() -> None:
-    read, found = texts.findings(90, "sample")
-    assert min(read.values()) == 30
+@pytest.mark.parametrize("count", [30, pytest.param(90, marks=pytest.mark.slow)])
+def test_mutated_texts_are_read_or_refused(count: int) -> None:
+    read, found = texts.findings(count, "sample")
+    assert min(read.values()) == count // 3
     assert not found, [(one["door"], one["said"], one["text"][:300]) for one in found]
 
 

@@ -16,8 +16,10 @@ HERE = Path(__file__).parent
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = None if device_available() else "no GPU with TMA (or no driver, or no cuda-python)"
+    paths = {item.path for item in items}
+    here = {path for path in paths if HERE in path.parents and HERE / "host" not in path.parents}
     for item in items:
-        if HERE in item.path.parents and HERE / "host" not in item.path.parents:
+        if item.path in here:
             item.add_marker(pytest.mark.gpu)
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -12,7 +13,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_py.errors import CuteError
 from tests.machine.forms import run_form
+from tests.shares import one_in
 
 DICE = np.random.default_rng(11)
 SINGLES = [0.0, -0.0, 1.0, -1.5, -(2.0**-149), 2.0**-133, 3.4028235e38, 1 + 2.0**-23, 65504.0, 464.0, math.inf,
@@ -118,7 +121,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("op", "kind", "mode"), CASES, ids=[".".join(case) for case in CASES])
+@pytest.mark.parametrize(("op", "kind", "mode"), one_in(3, CASES), ids=[".".join(case) for case in CASES])
 def test_rounded_arithmetic(op: str, kind: str, mode: str) -> None:
     a, b, c = operands(kind, 60)
     form, r = FORMS[kind], REGISTER[kind]
@@ -201,7 +204,7 @@ ROUND: dict[str, Callable[[float], int]] = {"rni": round, "rzi": math.trunc, "rm
 
 
 @pytest.mark.parametrize("source", ["f32", "f64", "f16"])
-@pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"])
+@pytest.mark.parametrize("target", one_in(3, ["s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64"]))
 def test_floats_to_integers(source: str, target: str) -> None:
     a, _, _ = operands(source, 60)
     bits = int(target[1:])
@@ -222,7 +225,7 @@ def test_floats_to_integers(source: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["f32", "f64", "f16", "bf16"])
-@pytest.mark.parametrize("source", ["s32", "u32", "s64", "u64"])
+@pytest.mark.parametrize("source", one_in(2, ["s32", "u32", "u64", "s64"]))
 def test_integers_to_floats(source: str, target: str) -> None:
     bits = int(source[1:])
     r = {32: "r", 64: ""}[bits]
@@ -377,3 +380,115 @@ def test_scales_of_later_chips() -> None:
             scale = codes.view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
             assert ((scale <= operand) & (operand < 2 * scale) if mode == "rz" else
                     (scale >= operand) & (operand > scale / 2)).all()  # fmt: skip
+
+
+STOCHASTIC = {
+    "f16x2": (5, 10, 13, (16, 0)),
+    "bf16x2": (8, 7, 16, (16, 0)),
+    "e4m3x4": (4, 3, 16, (16, 16, 0, 0)),
+    "e5m2x4": (5, 2, 16, (16, 16, 0, 0)),
+    "e2m3x4": (2, 3, 16, (16, 16, 0, 0)),
+    "e3m2x4": (3, 2, 16, (16, 16, 0, 0)),
+    "e2m1x4": (2, 1, 8, (24, 8, 16, 0)),
+}
+"""Target of cvt.rs -> bits of its exponent and of its mantissa, random bits, and where those of a, b, e, f begin."""
+
+
+def stochastic_code(x: float, random: int, width: int, exponent: int, mantissa: int) -> int:
+    """The bits of a finite number whose magnitude is below the largest, by whole numbers alone.
+
+    The codes of one sign are numbered as their numbers are. A number lies between two neighbours; it becomes the upper
+    one where the carry of its lost bits, as `width` of them, and the random bits is set.
+    """
+    bias = (1 << exponent - 1) - 1
+    size = Fraction(abs(x))
+    power = max(size.numerator.bit_length() - size.denominator.bit_length() - 1, -bias) if size else -bias
+    while size >= Fraction(2) ** (power + 1):
+        power += 1
+    power = max(power, 1 - bias)
+    steps = size / Fraction(2) ** (power - mantissa)
+    code = int(steps) + (power + bias - 1 << mantissa)
+    lost = int((steps - int(steps)) * (1 << width))
+    return code + (lost + random >> width) | (x < 0) << exponent + mantissa
+
+
+@pytest.mark.parametrize("name", list(STOCHASTIC))
+def test_stochastic_rounding(name: str) -> None:
+    exponent, mantissa, width, shifts = STOCHASTIC[name]
+    dice = np.random.default_rng(23)
+    least = 2 - (1 << exponent - 1) - mantissa
+    top = (1 << exponent - 1) - (1 if name.startswith(("f16", "bf16", "e5m2")) else 0)
+    x = dice.uniform(-1, 1, 2_000) * 2.0 ** dice.integers(max(least - 2, -126), top, 2_000)
+    x = np.r_[x.astype(np.float32), np.float32(2.0**least) * np.arange(-8, 8, dtype=np.float32) / 4]
+    rows = [dice.permutation(x) for _ in shifts]
+    random = dice.integers(0, 1 << 32, len(x), dtype=np.uint64)
+    random[:32] = np.repeat([0, 0xFFFFFFFF], 16)
+    a, b = (row.view(np.uint32).astype(np.uint64) for row in rows[:2])
+    if len(shifts) == 2:
+        found = run_form(f"cvt.rs.{name}.f32 %rd, %fa, %fb, %rc;", a, b, random)
+    else:
+        low, high = (row.view(np.uint32).astype(np.uint64) << np.uint64(32) for row in rows[2:])
+        four = "mov.b64 {%t, %u}, %a; mov.b32 %fc, %u; mov.b64 {%t, %u}, %b; mov.b32 %fd, %u;"
+        into = "%hd" if name == "e2m1x4" else "%rd"
+        found = run_form(
+            f"{four} cvt.rs.satfinite.{name}.f32 {into}, {{%fa, %fb, %fc, %fd}}, %rc;", a | low, b | high, random
+        )
+    step = 4 if name == "e2m1x4" else 32 // len(shifts)
+    wanted = np.zeros(len(x), np.uint64)
+    for place, (row, shift) in enumerate(zip(rows, shifts, strict=True)):
+        drawn = (random.astype(np.int64) >> shift & (1 << width) - 1).tolist()
+        pairs = zip(row.tolist(), drawn, strict=True)
+        codes = [stochastic_code(number, bits, width, exponent, mantissa) for number, bits in pairs]
+        wanted |= np.array(codes, np.uint64) << np.uint64(step * (len(shifts) - 1 - place))
+    assert np.array_equal(found, wanted)
+
+
+def test_stochastic_rounding_of_numbers_without_a_neighbour() -> None:
+    """Infinity, NaN and what is above the largest, with and without .satfinite and .relu."""
+    x = np.array([np.inf, -np.inf, np.nan, 65504.0, 65519.0, 1e30, -1e30, -1.5], np.float32)
+    a = x.view(np.uint32).astype(np.uint64)
+    for random, upper in ((0, 0x7BFF), (0xFFFFFFFF, 0x7C00)):
+        plain = run_form("cvt.rs.f16x2.f32 %rd, %fa, %fa, %rc;", a, 0, random) >> np.uint64(16)
+        assert plain.tolist() == [0x7C00, 0xFC00, 0x7FFF, 0x7BFF, upper, 0x7C00, 0xFC00, 0xBE00]
+    finite = run_form("cvt.rs.relu.satfinite.f16x2.f32 %rd, %fa, %fa, %rc;", a, 0, 0xFFFFFFFF) >> np.uint64(16)
+    assert finite.tolist() == [0x7BFF, 0, 0x7FFF, 0x7BFF, 0x7BFF, 0x7BFF, 0, 0]
+    four = "cvt.rs.satfinite.e4m3x4.f32 %rd, {%fa, %fa, %fa, %fa}, %rc;"
+    assert (run_form(four, a, 0, 0) >> np.uint64(24)).tolist() == [0x7E, 0xFE, 0x7F, 0x7E, 0x7E, 0x7E, 0xFE, 0xBC]
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("cvt.rs.f16.f32 %hd, %fa, %rc;", ".rs has .f32 and a pair or four"),
+        ("cvt.rs.e4m3x4.f32 %rd, {%fa, %fa, %fa, %fa}, %rc;", "no .satfinite"),
+        ("cvt.rs.satfinite.e4m3x4.f32 %rd, {%fa, %fa}, %rc;", "2 numbers; must be 4"),
+        ("cvt.rn.satfinite.scaled::n2::ue8m0.e4m3x2.f32 %hd, %fa, %fb, %hc;", "after PTX ISA 9.0"),
+    ],
+)
+def test_conversions_that_are_refused(form: str, said: str) -> None:
+    with pytest.raises(CuteError, match=re.escape(said)):
+        run_form(form, 0, 0, 0)
+
+
+@pytest.mark.parametrize("after", ["", ".NaN", ".abs", ".abs.NaN"])
+@pytest.mark.parametrize("operation", ["min", "max"])
+def test_extremes_of_a_warp(operation: str, after: str) -> None:
+    """redux.sync of float32 of later chips: the sorted numbers of each warp, and of its lower half alone."""
+    dice = np.random.default_rng(29)
+    x = dice.standard_normal((40, 32)).astype(np.float32)
+    x[dice.random(x.shape) < 0.1] = -0.0
+    x[:8][dice.random((8, 32)) < 0.2] = np.nan
+    x[8] = np.where(np.arange(32) % 2, 0.0, -0.0)
+    x[9], x[10, :16], x[11, 3] = np.nan, -np.nan, -np.inf
+    raw = x.reshape(-1).view(np.uint32).astype(np.uint64)
+    halves = np.tile(np.where(np.arange(32) < 16, 0xFFFF, 0xFFFF0000), 40)
+    for masks, groups in ((0xFFFFFFFF, x), (halves, x.reshape(80, 16))):
+        wanted = []
+        for row in groups.tolist():
+            sizes = [abs(y) if "abs" in after else y for y in row]
+            numbers = sorted((y for y in sizes if y == y), key=lambda y: (y, math.copysign(1, y)))
+            gone = not numbers or ("NaN" in after and len(numbers) < len(row))
+            wanted += [math.nan if gone else numbers[0 if operation == "min" else -1]] * len(row)
+        found = run_form(f"redux.sync.{operation}{after}.f32 %fd, %fa, %rb;", raw, masks, 0).astype(np.uint32)
+        want = np.array(wanted, np.float32)
+        assert np.array_equal(found, np.where(np.isnan(want), np.uint32(0x7FFFFFFF), want.view(np.uint32)))

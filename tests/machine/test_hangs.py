@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from cute_py.ptx import check_program
 from tests.each import each_of
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
@@ -145,15 +146,16 @@ CASES = {
     "too many bytes expected": Case(COPY, "[bar], 256;", "[bar], 272;", "hang", "transaction bytes",
         ("256 of 272 bytes arrived", "no copy under way brings the 16 missing bytes")),
     "too few bytes expected": Case(COPY, "[bar], 256;", "[bar], 240;", "more bytes than expected", "transaction bytes",
-        ("received 256 bytes", "expects 240")),
+        ("expects 240 bytes in phase 0", "its 1 load delivers 256")),
     "no bytes expected": Case(COPY, "arrive.expect_tx.shared.b64 _, [bar], 256;", "arrive.shared.b64 _, [bar];",
-        "more bytes than expected", "transaction bytes", ("does not expect",)),
+        "more bytes than expected", "transaction bytes", ("expects 0 bytes in phase", "its 1 load delivers 256")),
     "a load is missing": Case(TWO_LOADS, "[buffer+256], [%rd4], 256, [bar]", "[buffer+256], [%rd4], 0, [bar]", "hang",
         "transaction bytes", ("256 of 512 bytes arrived",)),
     "bytes of one of two loads": Case(TWO_LOADS, "[bar], 512;", "[bar], 256;", "phase completed early",
         "transaction bytes", ("before the 256 bytes",), {"schedule": "lazy"}),
     "bytes of one of two loads, eager": Case(TWO_LOADS, "[bar], 512;", "[bar], 256;", "more bytes than expected",
-        "transaction bytes", ("does not expect",), {"schedule": "eager"}),
+        "transaction bytes", ("expects 256 bytes in phase 0, but its 2 loads deliver 512", "256 of these bytes count"),
+        {"schedule": "eager"}),
     "a count too large": Case(COPY, "[bar], 1;", "[bar], 2;", "hang", "arrival count",
         ("1 of 2 arrivals", "with a count of 2")),
     "a flipped parity on new bytes": Case(COPY, "%p2, [bar], 0;", "%p2, [bar], 1;", "parity", "parity",
@@ -221,6 +223,17 @@ def test_a_fault_is_found_with_its_cause_and_the_sound_kernel_is_clean(name: str
     text = found.explain()
     for part in case.says:
         assert part in text, text
+
+
+def test_a_surplus_load_has_the_same_words_without_a_run_and_in_one() -> None:
+    text = program(COPY.replace("[bar], 256;", "[bar], 240;"))
+    said = [
+        next(one.message for one in found if "delivers" in one.message).split(" expects ")[1].replace(" in phase 0", "")
+        for found in (check_program(text).found, run(text, schedule="eager").diagnostics)
+    ]
+    words = "240 bytes, but its 1 load delivers 256; it completes its phase too early or underflows"
+    assert said[0] == words
+    assert said[1].startswith(f"{words}: line ")
 
 
 LIMITED = """

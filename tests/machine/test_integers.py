@@ -59,7 +59,7 @@ TWO: dict[str, tuple[tuple[str, ...], Rule]] = {
 CASES = [(name, kind, rule) for name, (kinds, rule) in TWO.items() for kind in kinds]
 
 
-@each_of(("name", "kind", "rule"), CASES, ids=[f"{name}.{kind}" for name, kind, _ in CASES])
+@each_of(("name", "kind", "rule"), CASES, ids=[f"{name}.{kind}" for name, kind, _ in CASES], every=3)
 def test_of_two_or_three(name: str, kind: str, rule: Rule) -> None:
     bits, r = int(kind[1:]), REGISTER[int(kind[1:])]
     three = f", %{r}c" if name.startswith(("mad", "sad")) else ""

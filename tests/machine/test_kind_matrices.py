@@ -16,6 +16,7 @@ import pytest
 import cute_py as cute
 from cute_py.errors import InvalidValueError
 from cute_py.machine.instructions.kind_matrices import kind_instruction
+from tests.shares import one_in
 
 NAMES = {
     "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "e2m3": ml_dtypes.float6_e2m3fn,
@@ -143,7 +144,7 @@ def test_narrow_floats_without_factors(a: str, b: str, sums: str, tmp_path: Path
     assert np.array_equal(sums_of(d, sums), before + x @ y.T)
 
 
-@pytest.mark.parametrize(("kind", "k", "factors", "scale"), FORMS)
+@pytest.mark.parametrize(("kind", "k", "factors", "scale"), one_in(2, FORMS))
 def test_blocks_with_factors(kind: str, k: int, factors: int, scale: str, tmp_path: Path) -> None:
     dice = np.random.default_rng(4)
     vector = "" if kind == "mxf4" else f".scale_vec::{factors}X"

@@ -11,6 +11,7 @@ from cute_py.machine.judgement.rules import CURES, RULES
 from tests.each import each_of
 from tests.machine.faulty_kernels import KERNELS
 from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload
+from tests.shares import one_in
 
 NAMES = list(KERNELS)
 
@@ -35,7 +36,7 @@ def test_its_twin_is_clean(name: str, schedule: str | int) -> None:
 
 
 @each_of("schedule", ["lazy", 1])
-@each_of("name", NAMES)
+@each_of("name", NAMES, every=3)
 def test_a_fault_is_found_under_other_schedules(name: str, schedule: str | int) -> None:
     kernel = KERNELS[name]
     run = kernel.run(mended=False, schedule=schedule)
@@ -89,7 +90,7 @@ MUTANTS = (
 """(kernel, a line that is taken out, which of them, what is found)."""
 
 
-@pytest.mark.parametrize(("name", "line", "number", "rule"), MUTANTS)
+@pytest.mark.parametrize(("name", "line", "number", "rule"), one_in(3, MUTANTS))
 def test_a_line_that_is_missing_in_a_kernel_of_a_compiler(name: str, line: str, number: int, rule: str) -> None:
     row, args = launched(name)
     lines = row["ptx"].split("\n")

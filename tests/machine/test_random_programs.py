@@ -35,7 +35,7 @@ def wrong(family: str, number: int) -> list[int]:
 
 @pytest.mark.parametrize("family", list(FAMILIES))
 def test_a_few_programs_leave_the_words_of_the_device(family: str) -> None:
-    for number in range(FEW.get(family, 8)):
+    for number in range(FEW.get(family, 3)):
         assert wrong(family, number) == [], number
 
 

@@ -42,8 +42,24 @@ def with_maps(row: dict[str, Any], changes: dict[str, dict[str, Any]]) -> dict[s
     return {**row, "parameters": parameters}
 
 
+def left_out(row: dict[str, Any]) -> list[str]:
+    """What a run says about scale factors that it did not judge."""
+    found = run(row, [np.zeros(size, np.uint8) for size in row["allocations"]], "eager")
+    assert not [one for one in found.diagnostics if one.rule == "scale factors"]
+    return [text for text in found.scope.not_judged if text.startswith("scale factors of")]
+
+
 def test_a_sound_kernel() -> None:
     assert judged(ROW) == []
+    assert left_out(ROW) == []
+
+
+def test_factors_that_no_copy_brought_are_named_in_the_scope() -> None:
+    copied = re.compile(r"tcgen05\.cp\.[^;]*;")
+    assert copied.search(ROW["ptx"])
+    texts = left_out({**ROW, "ptx": copied.sub("", ROW["ptx"])})
+    assert texts
+    assert all("that no tcgen05.cp from one tensor map brought" in text for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +68,7 @@ def test_a_sound_kernel() -> None:
         (1, r"\1\2\3[\5], [\4], p;", "exchanged", "uses for the other operand"),
         pytest.param(0, r"\1\2\3[\5], [\4], p;", "exchanged", "one of the two uses is wrong", marks=pytest.mark.slow),
         pytest.param(1, r"\1\2\3[\5], [\5], p;", "exchanged", "the scale factors of A come", marks=pytest.mark.slow),
-        (1, r"\1\2\3[\4], [\2], p;", "sums", "overwrote with its accumulators"),
+        pytest.param(1, r"\1\2\3[\4], [\2], p;", "sums", "overwrote with its accumulators", marks=pytest.mark.slow),
     ],
 )
 def test_one_product_with_other_factors(number: int, to: str, cause: str, words: str) -> None:
@@ -76,8 +92,12 @@ def narrow() -> dict[str, Any]:
     return with_maps(ROW, fewer | {at: {"global_dim": [256, 4, 1, 1]} for at in SFB_MAP})
 
 
-def test_all_products_with_exchanged_factors_of_another_extent() -> None:
+@pytest.mark.slow
+def test_a_sound_kernel_of_another_extent() -> None:
     assert judged(narrow()) == []
+
+
+def test_all_products_with_exchanged_factors_of_another_extent() -> None:
     exchanged = changed(ROW["ptx"], -1, r"\1\2\3[\5], [\4], p;")
     (found,) = judged({**narrow(), "ptx": exchanged})
     assert found.facts["cause"] == "exchanged"

@@ -11,6 +11,7 @@ import pytest
 from cute_py.atom import SmemSwizzle
 from cute_py.atom.smem_descriptor import Major
 from tests.machine.tensor_kernels import BUFFER, image_of, kernel, load_descriptors, run, stored
+from tests.shares import one_in
 
 NAMES = {
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
@@ -81,7 +82,7 @@ LAYOUTS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("major", "swizzle"), LAYOUTS)
+@pytest.mark.parametrize(("major", "swizzle"), one_in(3, LAYOUTS))
 def test_layouts_of_operands(major: Major, swizzle: SmemSwizzle) -> None:
     """Two steps of K in one layout: each has a descriptor of its own."""
     m, n, k = 128, 64, 32
@@ -115,7 +116,7 @@ KINDS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "a", "b", "d", "k"), KINDS)
+@pytest.mark.parametrize(("kind", "a", "b", "d", "k"), one_in(2, KINDS))
 @pytest.mark.parametrize("m", [64, 128])
 def test_kinds(kind: str, a: str, b: str, d: str, k: int, m: int) -> None:
     n = 32
@@ -267,7 +268,7 @@ def scaled_case(kind: str, element: str, scale: str, count: int, k: int, first: 
     return expected, image_of((0, image_a), (16384, image_b)), tmem, body
 
 
-@pytest.mark.parametrize(("kind", "modifier", "element", "scale", "count", "k", "first"), SCALED)
+@pytest.mark.parametrize(("kind", "modifier", "element", "scale", "count", "k", "first"), one_in(2, SCALED))
 def test_scale_factors(kind: str, modifier: str, element: str, scale: str, count: int, k: int, first: int) -> None:
     expected, image, tmem, body = scaled_case(kind, element, scale, count, k, first)
     opcode = f"tcgen05.mma.cta_group::1.kind::{kind}.block_scale{modifier}"

@@ -16,6 +16,7 @@ from tests.machine.tensor_kernels import BUFFER, kernel, run
 from tests.machine.test_tensor_matrices import descriptor, multiply, operands
 from tests.oracle.records import rows
 from tests.oracle.test_tcgen05_plans import plan, sides
+from tests.shares import one_in
 
 SHARED_START = 1024
 
@@ -27,7 +28,7 @@ def registers(count: int, first: int = 100) -> str:
 # ---- loads and stores ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("shape", "num"), [(shape, num) for shape in SHAPE_REGISTERS for num in (1, 4)])
+@pytest.mark.parametrize(("shape", "num"), one_in(2, [(shape, num) for num in (1, 4) for shape in SHAPE_REGISTERS]))
 @pytest.mark.parametrize("packs", [False, True])
 def test_a_load_and_a_store_of_every_shape(shape: str, num: int, packs: bool) -> None:
     """What a load reads and a store writes elsewhere lies where the table of shape says."""
@@ -92,7 +93,7 @@ def planned() -> list[Any]:
 PLANNED = planned()
 
 
-@pytest.mark.parametrize(("row", "made"), PLANNED, ids=[row["id"] for row, _ in PLANNED])
+@pytest.mark.parametrize(("row", "made"), one_in(3, PLANNED), ids=[row["id"] for row, _ in PLANNED])
 def test_planned_copies_leave_what_the_layouts_say(row: Any, made: Any) -> None:
     form = made.form
     opcode = f"tcgen05.cp.cta_group::1.{form.name}"
@@ -132,6 +133,15 @@ DESCRIPTORS = [
 def test_an_instruction_descriptor_that_does_not_fit(bits: int, words: str) -> None:
     found, _ = run(kernel(LOADS + multiply(bits, "f16")), IMAGE, schedule="eager")
     assert [one.rule for one in found.diagnostics] == ["instruction descriptor"]
+    assert words in found.diagnostics[0].message
+
+
+@pytest.mark.parametrize(("bit", "words"), [(46, "version = 0; must be 1"), (30, "reserved bits must be 0")])
+@pytest.mark.parametrize("name", ["%rd11", "%rd12"])
+def test_a_matrix_descriptor_with_other_fixed_bits(name: str, bit: int, words: str) -> None:
+    changed = GOOD.replace("tcgen05.mma", f"xor.b64 {name}, {name}, {1 << bit:#x}; tcgen05.mma")
+    found, _ = run(kernel(changed), IMAGE, schedule="eager")
+    assert [one.rule for one in found.diagnostics] == ["tcgen05.mma operand"]
     assert words in found.diagnostics[0].message
 
 

@@ -10,6 +10,7 @@ import pytest
 import cute_py as cute
 from tests.machine.tensor_kernels import FREE, kernel, run
 from tests.machine.test_tensor_matrices import descriptor, multiply, operands, scaled_case
+from tests.shares import one_in
 
 _, _, IMAGE, LOADS = operands("f16", "f16", 128, 32, 16)
 GOOD = LOADS + multiply(descriptor("f16", "f16", 128, 32), "f16")
@@ -71,7 +72,7 @@ def check(wrong: Any, right: Any, rule: str, severity: str, words: str, facts: s
     assert {"line", "instruction", *facts} <= set(one.facts)
 
 
-@pytest.mark.parametrize("what", CASES)
+@pytest.mark.parametrize("what", one_in(2, CASES))
 def test_faults(what: str) -> None:
     wrong, right, *said = CASES[what]
     runs = [run(kernel(GOOD, **parts), IMAGE, schedule="lazy")[0] for parts in (wrong, right)]
@@ -147,7 +148,7 @@ SCALES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", SCALES)
+@pytest.mark.parametrize("what", one_in(2, SCALES))
 def test_scales_in_the_wrong_place(what: str) -> None:
     change, rule, words = SCALES[what]
     wrong, right = scaled(**change), scaled()

@@ -46,6 +46,27 @@ def test_sectors_of_a_stride(step: int, expected: int) -> None:
     assert counts(4, step)["st.global.u32"].sectors == expected
 
 
+COPIES = """.shared .align 16 .b8 tile[4096];
+.visible .entry k(.param .u64 from) .reqntid 32 {
+.reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<4>;
+ld.param.u64 %rd1, [from]; mov.u32 %r1, %tid.x; mov.u32 %r2, tile;
+mul.lo.u32 %r3, %r1, 128; add.u32 %r3, %r2, %r3;
+mul.wide.u32 %rd2, %r1, 32; add.s64 %rd2, %rd1, %rd2;
+setp.lt.u32 %p1, %r1, 20; selp.u32 %r4, 16, 0, %p1;
+cp.async.cg.shared.global [%r3], [%rd2], 16, %r4;
+cp.async.wait_all; bar.sync 0; ld.shared.u32 %r5, [%r3];
+ret; }
+"""
+
+
+def test_cp_async_counts_the_sectors_of_those_who_read_and_the_banks_of_all() -> None:
+    """20 of 32 threads read a sector each; the others write zeros. Rows of 128 bytes begin at one bank."""
+    found = cute.run_ptx(HEAD + COPIES, args=[np.zeros(1024, np.uint8)], traffic=True)
+    assert found.ok, found.explain()
+    (copy,) = (one for one in found.counts if one.instruction.startswith("cp.async.cg"))
+    assert (copy.sectors, copy.wavefronts, copy.bank_conflicts) == (20, 32, 28)
+
+
 def test_counts_have_no_traffic_unless_it_is_asked_for() -> None:
     found = run(program(ROUNDS))
     assert not any(one.wavefronts or one.sectors for one in found.counts)

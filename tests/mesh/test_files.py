@@ -114,7 +114,7 @@ def test_the_checksum_is_that_of_the_whole_tensor(plan: Path) -> None:
     swapped = shards(4, 2)
     swapped["a.up"] = swapped["a.up"][::-1].copy()
     safetensors.save_file(swapped, plan.parent / "in-2.safetensors")
-    assert {one.name: one.checksum for one in reshard(read_plan(plan)).tensors}["a.up"] != first["a.up"]
+    assert {one.name: one.checksum for one in reshard(read_plan(plan), force=True).tensors}["a.up"] != first["a.up"]
 
 
 def test_a_large_tensor_is_moved_in_pieces(tmp_path: Path) -> None:
@@ -153,11 +153,39 @@ def test_a_stack_of_matrices_that_do_not_fit_is_moved(tmp_path: Path) -> None:
         assert np.array_equal(got, whole[4 * device : 4 * device + 4])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("out-{device:05d}.safetensors", ("out-00000.safetensors", "out-00001.safetensors")),
+        ("out-{device:02}-of-{device:d}.safetensors", ("out-00-of-0.safetensors", "out-01-of-1.safetensors")),
+    ],
+)
+def test_numbers_of_devices_with_a_width(plan: Path, pattern: str, names: tuple[str, ...]) -> None:
+    plan.write_text(PLAN.replace("out-{device}.safetensors", pattern))
+    reshard(read_plan(plan))
+    assert sorted(path.name for path in plan.parent.glob("out-*")) == list(names)
+
+
+def test_existing_files_stay(plan: Path) -> None:
+    """The refusal names the one file that exists; the other file is not written."""
+    there = plan.parent / "out-1.safetensors"
+    there.write_bytes(b"mine")
+    with pytest.raises(FileFormatError) as refused:
+        reshard(read_plan(plan))
+    assert str(refused.value) == f"{there}: the file exists already; --force replaces it"
+    assert there.read_bytes() == b"mine"
+    assert not (plan.parent / "out-0.safetensors").exists()
+    reshard(read_plan(plan), force=True)
+    assert there.read_bytes() != b"mine"
+
+
 def test_the_command(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reshard", str(plan), "--json", "--memory", "4M"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in answer["tensors"]] == list(stored_tensors(plan.parent / "in-0.safetensors"))
-    assert main(["reshard", str(plan)]) == 0
+    assert main(["reshard", str(plan)]) == 2
+    assert "out-1.safetensors: the file exists already; --force replaces it" in capsys.readouterr().err
+    assert main(["reshard", str(plan), "--force"]) == 0
     assert "5 tensors in 2 files" in capsys.readouterr().out
     assert main(["reshard", str(plan.parent / "none.toml")]) == 2
     assert "can't be read: No such file" in capsys.readouterr().err

@@ -194,3 +194,11 @@ def test_periods_beyond_64_are_not_searched() -> None:
 
     assert _repetition(rows(64)) == (64, 3)
     assert _repetition(rows(65)) == (1, 1)
+
+
+def test_nothing_is_shared_with_an_empty_part() -> None:
+    """A device that holds no index sends and gets nothing, whichever side it is on."""
+    empty, part = Runs.of(pieces_of([(3, 0)])), Runs.of(pieces_of([(2, 5)]))
+    for one, other in ((part, empty), (empty, part), (empty, empty)):
+        assert segments(one, other) == []
+        assert shared(one, other) == 0

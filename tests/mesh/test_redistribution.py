@@ -35,7 +35,7 @@ def pair(seed: int) -> tuple[ShardedLayout, ShardedLayout]:
     return random_distribution(random, shape), random_distribution(random, shape)
 
 
-@each_of("seed", range(60))
+@each_of("seed", range(60), every=3)
 def test_transfers_take_each_element_once_and_move_the_fewest(seed: int) -> None:
     source, destination = pair(seed)
     held = {d: places(source, d) for d in range(source.devices)}
@@ -57,7 +57,7 @@ def test_transfers_take_each_element_once_and_move_the_fewest(seed: int) -> None
     assert plan.bytes_moved == plan.minimum_bytes == 4 * needed
 
 
-@each_of("seed", range(60, 160))
+@each_of("seed", range(60, 160), every=3)
 def test_data_arrive(seed: int) -> None:
     source, destination = pair(seed)
     values = np.random.default_rng(seed).integers(0, 1 << 16, source.shape).astype(np.uint16)

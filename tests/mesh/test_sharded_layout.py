@@ -76,7 +76,7 @@ def test_each_device_holds_what_a_division_of_lists_gives(seed: int) -> None:
             assert device in sharded.holders(coordinate)
 
 
-@pytest.mark.parametrize("seed", one_in(5, range(40)))
+@pytest.mark.parametrize("seed", one_in(10, range(40)))
 def test_the_single_layout_is_the_same_function(seed: int) -> None:
     random = Random(seed)
     sharded = random_distribution(random, random.choice(((64,), (32, 48), (16, 8, 24))))
@@ -86,8 +86,9 @@ def test_the_single_layout_is_the_same_function(seed: int) -> None:
     for device in range(sharded.devices):
         for coordinate, place in places(sharded, device).items():
             got = (*map(int, as_arith_tuple(sharded.layout(*coordinate))), 0, 0)
-            assert device in sharded.holders(coordinate)
-            assert got[:2] == (sharded.holders(coordinate)[0], place)
+            holders = sharded.holders(coordinate)
+            assert device in holders
+            assert got[:2] == (holders[0], place)
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,8 @@ StaticAssertError: Divisibility Condition
 StaticAssertError: abs(SShift) must be more than BBits.
   swizzle     : Sw<3,4,1>
   abs(SShift) : 1
-  BBits       : 3""",
+  BBits       : 3
+  must be     : abs(SShift) >= BBits""",
     "composition(Swizzle(2,3,3),Swizzle(2,0,2))": """\
 StaticAssertError: Can only merge swizzles of the same shift.
   left  : Sw<2,3,3>

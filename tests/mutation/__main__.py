@@ -6,12 +6,16 @@
 
     python -m tests.mutation map cute_py/arith_tuple --tests cute_py/arith_tuple tests/arith_tuple --out map.json
     python -m tests.mutation run cute_py/arith_tuple --operators others --count 60 --map map.json --out rows.jsonl
+    python -m tests.mutation run cute_py/copies --operators others --count 60 --on-devices --jobs 8 --out rows.jsonl \\
+        --added tests/gpu/test_copies.py
 
 `map` looks at some packages and some tests where they are named. `--operators others` takes the changes of
-`other_operators`. `again` runs what survived once more, against files of tests that were added: it finds a mutant by
-its file, line and change. A line that runs only while modules are imported has no test of its own: it gets the tests of
-its file. A mutant counts as killed where a test fails, or where the tests take three times as long as without it. One
-that survives and that `equivalent.txt` lists counts as equivalent.
+`other_operators`. `--on-devices` draws from the files that need a GPU, and runs all tests of the files that `--added`
+names, also those that need a GPU: each run is a process of its own, because a driver does not outlive a fork. `again`
+runs what survived once more, against files of tests that were added: it finds a mutant by its file, line and change. A
+line that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant counts as
+killed where a test fails, or where the tests take three times as long as without it. One that survives and that
+`equivalent.txt` lists counts as equivalent.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from typing import Any
 
 import pytest
 
+from cute_py.gpu.device import device_available
 from tests.mutation.operators import SETS, mutants, mutated
 
 FIRST_FILES = 5
@@ -150,8 +155,10 @@ def inside_functions(source: str) -> frozenset[int]:
 class Runner:
     """Copies of the project, one for each thread, and the map."""
 
-    def __init__(self, covered: dict[str, Any], end: float, added: Sequence[str] = ()) -> None:
-        self.covered = covered
+    def __init__(
+        self, covered: dict[str, Any], end: float, added: Sequence[str] = (), marks: str = "not gpu and not slow"
+    ) -> None:
+        self.covered, self.marks = covered, marks
         self.added = added
         self.end = end
         self.seconds = dict(zip(covered["tests"], covered["seconds"], strict=True))
@@ -247,7 +254,7 @@ class Runner:
         names.write_text("\n".join(tests))
         limit = 20 + 3 * sum(self.seconds.get(t, MOST_SECONDS) for t in tests)
         process = self.warm(folder)
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", f"@{names}"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", self.marks, f"@{names}"]
         print(json.dumps([options, str(out), limit]), file=process.stdin, flush=True)
         status = process.stdout.readline().strip() if process.stdout else ""
         if status in (str(int(code)) for code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)):
@@ -335,7 +342,11 @@ def main(arguments: list[str] | None = None) -> int:
     for command in (mapped, run, again):
         command.add_argument("--jobs", type=int, default=2)
         command.add_argument("--out", required=True)
-    run.add_argument("--map", required=True)
+    run.add_argument("--map")
+    run.add_argument(
+        "--on-devices", action="store_true", help="draw from the files that need a GPU, and run tests that need one"
+    )
+    run.add_argument("--added", nargs="+", help="files of tests, which all mutants are run against, without a map")
     again.add_argument("--added", nargs="+", required=True, help="files of tests")
     for command in (run, again):
         command.add_argument("--limit", type=float, default=1e9, help="seconds after which no mutant is begun")
@@ -347,14 +358,22 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.command == "run":
         which = options.operators
+        if bool(options.map) == bool(options.added):
+            parser.error("run needs either --map or --added")
+        if options.on_devices and not device_available():
+            parser.error("--on-devices needs a GPU with TMA, without which its tests are skipped")
+        apart = True if options.on_devices else None
         chosen = [
-            (p, which, *found) for p in options.packages for found in sample(p, which, options.count, options.seed)
+            (p, which, *found)
+            for p in options.packages
+            for found in sample(p, which, options.count, options.seed, apart)
         ]
     else:
         chosen = survivors([json.loads(line) for line in Path(options.rows).read_text().splitlines()])
-    covered = json.loads(Path(options.map).read_text()) if options.command == "run" else {"tests": [], "seconds": []}
-    added = options.added if options.command == "again" else ()
-    runner = Runner(covered, time.monotonic() + options.limit, added)
+    on_map = options.command == "run" and options.map
+    covered = json.loads(Path(options.map).read_text()) if on_map else {"tests": [], "seconds": []}
+    marks = "not slow" if options.command == "run" and options.on_devices else "not gpu and not slow"
+    runner = Runner(covered, time.monotonic() + options.limit, options.added or (), marks)
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool, Path(options.out).open("w") as out:
         for ended in as_completed([pool.submit(runner.run, *mutant) for mutant in chosen]):

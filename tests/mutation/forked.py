@@ -5,7 +5,8 @@
 A fork of the process puts the code of the mutant into the functions that are loaded and runs the tests, the quickest
 first, up to the first that fails: no module is loaded anew, which takes most of the time of `python -m tests.mutation
 run`. A test that starts an interpreter of its own runs without the mutant there. Mutants outside of functions are not
-run. A run of the same tests without a mutant comes first; tests that fail in it are left out.
+run, and none of the files that need a GPU are drawn: a driver does not outlive a fork. A run of the same tests without
+a mutant comes first; tests that fail in it are left out.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import ast
 import contextlib
 import functools
 import gc
+import importlib
 import json
 import os
 import select
@@ -44,6 +46,7 @@ def functions_of(code: types.CodeType) -> Iterator[tuple[tuple[str, int], types.
 def put(file: str, number: int, operators: str) -> None:
     """The code of the mutant in place of that of the functions that are loaded; what they remember is forgotten."""
     path = str(Path(file).resolve())
+    importlib.import_module(".".join(Path(file).with_suffix("").parts).removesuffix(".__init__"))  # some load on use
     made = dict(functions_of(compile(mutated_tree(Path(file).read_text(), number, operators), path, "exec")))
     for thing in gc.get_objects():
         if isinstance(thing, types.FunctionType) and thing.__code__.co_filename == path:
@@ -231,12 +234,9 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=60, help="seconds of one test before its mutant is killed")
     parser.add_argument("--most-seconds", type=float, default=5, help="the longest that one test may take")
     parser.add_argument("--times", help="a file that keeps the times of tests for later runs; new tests are added")
-    parser.add_argument(
-        "--on-devices", action="store_true", help="draw from the files that need a GPU, not from others"
-    )
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
-    drawn = sample(options.package, options.operators, options.count, options.seed, options.on_devices)
+    drawn = sample(options.package, options.operators, options.count, options.seed, on_devices=False)
     chosen = [(options.package, *found) for found in drawn]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", *options.tests]
     return int(pytest.main(arguments, plugins=[Session(chosen, options)]))

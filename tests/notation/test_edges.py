@@ -12,6 +12,7 @@ from cute_py import (
     DotOperandEncoding,
     Layout,
     NvidiaMmaEncoding,
+    SliceEncoding,
     SwizzledSharedEncoding,
     TritonLayout,
     parse_triton,
@@ -21,6 +22,8 @@ from cute_py import (
 )
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 from cute_py.layout import LayoutLeft, LayoutRight
+from cute_py.notation.compiler_types import spelled_type
+from cute_py.notation.expressions import read_expression
 from tests.each import each_of
 
 MMA = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
@@ -95,3 +98,95 @@ def test_one_threads_part_of_a_tiled_operation_is_read() -> None:
         cute.parse(f"ThrMMA\n{mma}")
     with pytest.raises(ParseError, match="expected a line TiledMMA"):
         cute.parse("ThrMMA\n  Thr VMNK: (0,0,0,0)\n")
+
+
+def test_warps_lie_side_by_side_beyond_the_columns_of_one_instruction() -> None:
+    """The registers of wgmma cover its N before the next warps begin."""
+    made = dict(NvidiaMmaEncoding(3, 0, (4, 2), (16, 64, 16)).linear((64, 128)).bases)
+    assert made["warp"] == ((16, 0), (32, 0), (0, 64))
+    assert made["register"] == ((0, 1), (8, 0), (0, 8), (0, 16), (0, 32))
+
+
+def test_a_small_tile_is_held_several_times() -> None:
+    """Bases beyond the tile are 0; every element is held, and none outside."""
+    for encoding in (BlockedEncoding((1, 4), (8, 4), (4, 1), (1, 0)), NvidiaMmaEncoding(2, 0, (2, 2), (16, 8))):
+        made = encoding.linear((16, 8))
+        assert made.out_dims == (("dim0", 16), ("dim1", 8))
+        found = {point for _, own in made.bases for point in own}
+        assert found == {(0, 0), *((1 << i, 0) for i in range(4)), *((0, 1 << i) for i in range(3))}
+
+
+def test_texts_of_encodings() -> None:
+    blocked = BlockedEncoding((1, 4), (8, 4), (4, 1), (1, 0), ((1, 0), (0, 1)))
+    assert str(blocked).endswith("CGALayout = [[1, 0], [0, 1]]}>")
+    assert "along K" not in " ".join(DotOperandEncoding(0, BlockedEncoding((1, 4), (8, 4), (4, 1), (1, 0))).facts())
+    assert "2 elements along K" in " ".join(DotOperandEncoding(0, MMA, 2).facts())
+
+
+def test_parents_of_one_dimension_are_refused() -> None:
+    flat = BlockedEncoding((4,), (32,), (4,), (0,))
+    with pytest.raises(InvalidValueError, match="the parent of a dot operand must have at least two dimensions"):
+        DotOperandEncoding(0, flat)
+    with pytest.raises(InvalidValueError, match="must be a dimension of a parent of two or more"):
+        SliceEncoding(0, flat)
+
+
+def test_the_bits_of_a_dimension_are_bounded() -> None:
+    made = TritonLayout((("register", ((0,),) * 32),), (("dim0", 1),))
+    assert len(dict(made.bases)["register"]) == 32
+    with pytest.raises(InvalidValueError, match="register has 33 bits"):
+        TritonLayout((("register", ((0,),) * 33),), (("dim0", 1),))
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("cute::Swizzle<3, 4>", "Sw<3,4,3>"),
+        ("cute::Swizzle<3>", "Swizzle<3>"),
+        ("cute::ScaledBasis<cute::C<1>, 0, 1>", "1@1@0"),
+        ("cute::ScaledBasis<>", "ScaledBasis"),
+        ("cute::gmem_ptr<float*>", "gmem_ptr[float]"),
+        ("cute::smem_ptr_flag_bits<16>", "smem_ptr[16b](unset)"),
+        ("cute::Tensor<cute::ViewEngine<cute::smem_ptr<float*>>, cute::Layout<cute::C<8>>>", "smem_ptr[float] o _8"),
+    ],
+)
+def test_types_are_shown_as_cute_prints_their_values(written: str, shown: str) -> None:
+    assert spelled_type(written) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("make_layout((2,3),(3,1))", Layout((2, 3), (3, 1))),
+        ("make_layout(2:1,3:2)", Layout((2, 3), (1, 2))),
+        ("Layout<_8,_1>{}", static(Layout(8, 1))),
+        ("(2)*4:1", Layout(8, 1)),
+    ],
+)
+def test_calls_that_make_layouts(text: str, made: Layout) -> None:
+    assert cute.parse(text) == made
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "said"),
+    [
+        ("(2,3", 4, r"expected ',' or '\)'"),
+        ("(2,", 3, r"expected '\)'"),
+        ("make_shape(2,", 13, r"expected '\)'"),
+        ("(2,3)*4:1", 5, "expected the end of the text"),
+        ("((2,3)*4,1):1", 6, r"expected ',' or '\)'"),
+        ("make_layout((2,3),(1,2,3))", 0, "shape and stride must be congruent"),
+        ("TiledCopy\n  Tiler_MN: (_0,_8)\n  TiledLayout_TV: _8:_1\n", 22, "expected a tiler of numbers of at least 1"),
+        ("TiledCopy\n  Tiler_MN: (n,_8)\n  TiledLayout_TV: _8:_1\n", 22, "expected a tiler of numbers of at least 1"),
+    ],
+)
+def test_places_of_refusals(text: str, position: int, said: str) -> None:
+    with pytest.raises(ParseError, match=said) as caught:
+        cute.parse(text)
+    assert caught.value.position == position
+
+
+@pytest.mark.parametrize("text", ["1/2", "3/2 + 1", "(2*n + 1)/(4*n + 2)", "sqrt(2)"])
+def test_expressions_that_are_no_integers(text: str) -> None:
+    with pytest.raises(InvalidValueError, match="is not"):
+        read_expression(text, {})

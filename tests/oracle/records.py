@@ -28,9 +28,10 @@ def rows(name: str) -> list[dict[str, Any]]:
         return [json.loads(line) for line in lines]
 
 
-def tally(name: str, passed: int, total: int, uncovered: Sequence[str] = ()) -> None:
-    """Note that `passed` of `total` rows hold; `uncovered` names rows that no rule of ours covers yet."""
-    TALLIES[name] = (passed, total, ", ".join(uncovered))
+def tally(name: str, passed: int, total: int, uncovered: Sequence[str] = (), every: int = 1) -> None:
+    """Note that `passed` of `total` rows hold, which are each `every`th of a table; `uncovered` names rows that no rule
+    of ours covers yet."""
+    TALLIES[name if every == 1 else f"{name}, one row in {every}"] = (passed, total, ", ".join(uncovered))
 
 
 def printed(expression: str, names: Mapping[str, Any]) -> str:

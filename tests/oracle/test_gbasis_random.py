@@ -13,6 +13,7 @@ from cute_py.errors import CuteError
 from tests.oracle import gbasis_rows
 from tests.oracle.records import rows, tally
 from tests.oracle.test_gbasis_cpp import padded
+from tests.shares import in_part
 
 
 def make(row: dict[str, Any], **options: Any) -> Any:
@@ -76,9 +77,11 @@ def of_cute(condition: str) -> bool:
     return condition != "static assertion failed" and "’" not in condition and "SShift" not in condition
 
 
-def test_random_atoms() -> None:
+@in_part(3)
+def test_random_atoms(every: int) -> None:
     held, wrong = 0, []
-    for row in rows("gbasis_cpp_random"):
+    table = rows("gbasis_cpp_random")[::every]
+    for row in table:
         where = f"{row['op']} {row['dtype']} {row['gmem']} {row['smem']} {row['tiler']} x{row['multicast']}"
         condition = row.get("rejected", {}).get("show")
         if condition is None:
@@ -91,5 +94,5 @@ def test_random_atoms() -> None:
                 found = [str(error)] if of_cute(condition) and condition not in str(error) else []
         wrong += [f"{where}: {what}" for what in found]
         held += not found
-    tally("gbasis_cpp_random", held, len(rows("gbasis_cpp_random")))
+    tally("gbasis_cpp_random", held, len(table), every=every)
     assert not wrong, "\n".join(wrong)

@@ -11,6 +11,7 @@ from cute_py.errors import TmaTrap
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 from tests.oracle.records import rows, tally
+from tests.shares import in_part
 from tests.tma.emulator.recorded import BASE, filled, pattern, tensor_map
 
 
@@ -53,16 +54,20 @@ def write_differs(row: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", ["h200_load_tile", "h200_load_im2col", "h200_load_interleaved"])
-def test_loads(name: str) -> None:
-    failed = [(row["seed"], why) for row in rows(name) if (why := load_differs(row))]
-    tally(name, len(rows(name)) - len(failed), len(rows(name)))
+@in_part(4)
+def test_loads(name: str, every: int) -> None:
+    table = rows(name)[::every]
+    failed = [(row["seed"], why) for row in table if (why := load_differs(row))]
+    tally(name, len(table) - len(failed), len(table), every=every)
     assert failed == []
 
 
 @pytest.mark.parametrize("name", ["h200_store_tile", "h200_store_im2col", "h200_reduce"])
-def test_writes(name: str) -> None:
-    failed = [(row["seed"], why) for row in rows(name) if (why := write_differs(row))]
-    tally(name, len(rows(name)) - len(failed), len(rows(name)))
+@in_part(2)
+def test_writes(name: str, every: int) -> None:
+    table = rows(name)[::every]
+    failed = [(row["seed"], why) for row in table if (why := write_differs(row))]
+    tally(name, len(table) - len(failed), len(table), every=every)
     assert failed == []
 
 

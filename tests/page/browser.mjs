@@ -28,6 +28,12 @@ out.first = await page.textContent("#verdict");
 if (mode === "static") {
   await page.waitForFunction(() => document.body.dataset.python === "ready", null, { timeout: 240_000 });
   out.times = JSON.parse(await page.evaluate(() => document.body.dataset.times));
+  await page.waitForFunction(() => document.body.dataset.tabs === "loaded", null, { timeout: 240_000 });
+  const begin = Date.now();
+  await page.click("#tabs [data-tab=tma]");
+  await page.waitForFunction(() => !waiting && !queued);
+  out.opened = Date.now() - begin;
+  await page.click("#tabs [data-tab=layout]");
 }
 
 const shown = () => page.waitForFunction(() => document.body.dataset.state === "shown", null, { timeout: 120_000 });
@@ -137,6 +143,15 @@ for (const kind of ["SVG", "PNG"]) {
   const [file] = await Promise.all([page.waitForEvent("download"), page.locator("#s-picture .tools button", { hasText: kind }).click()]);
   out.downloads.push([file.suggestedFilename(), readFileSync(await file.path()).subarray(0, 4).toString("latin1")]);
 }
+
+// a picture that is wider than its column, as it is and as it is drawn
+await page.setViewportSize({ width: 1300, height: 900 });
+await type("threads", { atoms: "(2,1,1)" });
+out.shrunk = await page.evaluate(() => {
+  const svg = document.querySelector("#s-picture svg");
+  const box = svg.closest(".scroll");
+  return [Number(svg.getAttribute("width")), svg.clientWidth, box.clientWidth, box.scrollWidth];
+});
 
 // sizes and colours
 out.places = {};

@@ -139,6 +139,17 @@ def test_cells_and_downloads(found: dict[str, Any]) -> None:
     assert found["downloads"] == [["mma.svg", "<svg"], ["mma.png", "\x89PNG"]]
 
 
+def test_the_other_tabs_are_loaded_while_the_page_is_idle(found: dict[str, Any]) -> None:
+    if "opened" in found:
+        assert found["opened"] < found["times"]["boot"]  # its modules alone take a third of a start
+
+
+def test_a_wide_picture_shrinks_to_its_column(found: dict[str, Any]) -> None:
+    own, drawn, room, scrolled = found["shrunk"]
+    assert own > room >= drawn >= 0.6 * own
+    assert scrolled <= room
+
+
 def test_the_verdict_is_in_the_first_screen(found: dict[str, Any]) -> None:
     assert len(found["places"]) == 24
     for name, (bottom, height, wide, width) in found["places"].items():

@@ -18,6 +18,7 @@ from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect.lowering import module_of
 from tests.ptx.refusals import REFUSALS
 from tests.ptx.texts import SAID, random_texts
+from tests.shares import in_part
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
 pytestmark = needs_ptxas
@@ -103,10 +104,11 @@ def test_registers_of_128_bits() -> None:
     assert not verdict(WIDE[3], "sm_100").assembles
 
 
-def test_the_floor_of_each_architecture() -> None:
+@in_part(4)
+def test_the_floor_of_each_architecture(every: int) -> None:
     """An empty kernel assembles from the floor on, and not with the version before."""
     versions = [(6, 0), (6, 3), (7, 0), (7, 1), (7, 4), (7, 8), (8, 0), (8, 6), (8, 7), (8, 8), (9, 0)]
-    for row in ARCHITECTURES:
+    for row in ARCHITECTURES[::every]:
         if row.floor is None:
             assert not assemble_module(module_of("", row.name), row.name)[0]
             continue

@@ -264,11 +264,12 @@ def test_what_is_no_text(bad: object) -> None:
         check_program(bad)  # type: ignore[arg-type]
 
 
-def test_mutated_modules_raise_nothing_foreign() -> None:
+@pytest.mark.parametrize("count", [400, pytest.param(1500, marks=pytest.mark.slow)])
+def test_mutated_modules_raise_nothing_foreign(count: int) -> None:
     """Characters dropped, doubled and swapped in sound modules: a report, or an error of this library."""
     made = random.Random(4)
     texts = [kernel(INIT, *CLUSTER, EXPECT, TENSOR_LOAD), kernel(CHANGE, ACQUIRE, USE, STORE, COMMIT, WAIT)]
-    for _ in range(1500):
+    for _ in range(count):
         text = list(made.choice(texts))
         for _ in range(made.randint(1, 6)):
             at = made.randrange(len(text))

@@ -138,7 +138,7 @@ SEEDED: dict[str, Callable[[Case, tuple[int, int], random.Random], Any]] = {
 }
 
 
-@pytest.mark.parametrize("atoms", [ATOMS // 4, pytest.param(ATOMS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("atoms", [ATOMS // 8, pytest.param(ATOMS, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cause", SEEDED)
 def test_a_seeded_cause_is_named(cause: str, atoms: int) -> None:
     named = seeded = 0

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.architecture.sources import no_collection
+from tests.architecture.sources import no_collection, walked
 from tests.architecture.test_layers import PACKAGE, modules
 
 MOST = 1072
@@ -64,7 +64,7 @@ def untyped(trees: dict[str, ast.Module]) -> Iterator[str]:
     untyped_names = aliases(trees)
     for module, tree in trees.items():
         nothing = untyped_names[module]
-        for node in ast.walk(tree):
+        for node in walked(tree):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "cast":
                 yield f"{module}:{node.lineno} cast"
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or node.name == "__eq__":

@@ -11,8 +11,9 @@ from cute_py.terminal import progress_bar
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-_DESCRIPTION = """Reads the .safetensors files of one mesh and writes those of another, into existing
-folders. The plan is TOML:
+_DESCRIPTION = """Reads the .safetensors files of one mesh and writes those of another,
+into existing folders. The plan is TOML; {device} counts from 0, and
+{device:05d} has five digits:
 
   [source]
   mesh = [8]
@@ -34,10 +35,13 @@ folders. The plan is TOML:
   "lm_head.weight" = "column-parallel"
   "*norm.weight" = "replicate"
 
-The command refuses a tensor that no pattern matches. It checks the placements against the names, the shapes and the
-data, and refuses byte-identical parts and copies that differ. If a name or a shape contradicts a placement, it warns:
-it writes the files, and the exit status is 1, or 0 with --force. The report ends with what was judged and what was not.
-A tensor whose name has no known role is judged only by its data."""
+The command refuses a tensor that no pattern matches. It checks the placements
+against the names, the shapes and the data, and refuses parts that are
+byte-identical, copies that differ, and, without --force, destination files
+that exist. If a name or a shape contradicts a placement, it warns: it writes
+the files, and the exit status is 1, or 0 with --force. The answer ends with
+what was judged and what was not. A name without a known role is judged only by
+its data."""
 
 _EPILOG = """placements:
 {table}
@@ -64,7 +68,8 @@ def register(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--force",
         action="store_true",
-        help="accept byte-identical shards as different parts, and exit with 0 despite warnings",
+        help="replace existing files, accept byte-identical shards as different parts, and exit with 0 despite "
+        "warnings",
     )
     command.add_argument("--strict", action="store_true", help="exit with 1 if a placement was not judged")
     json_option(command, _reshard)

@@ -26,7 +26,32 @@ _ALSO: Final = {
     "smemdescriptor": "descriptor",
     "basis": "basis element",
     "scaledbasis": "basis element",
+    "basisstride": "basis element",
     "proxyfence": "fence.proxy.async",
+    "genericproxy": "async proxy",
+    "mnmajor": "K-major",
+    "majorness": "K-major",
+    "kmajorlayout": "K-major",
+    "rowmajorlayout": "row-major",
+    "columnmajorlayout": "row-major",
+    "threadlayout": "value layout",
+    "columnmajor": "row-major",
+    "residual": "residue",
+    "hierarchical": "hierarchical layout",
+    "arrivalcount": "arrival",
+    "pendingcount": "arrival",
+    "txcount": "transaction count",
+    "testwait": "try_wait",
+    "ctapair": "cta_group",
+    "umma": "tcgen05",
+    "tmem": "tensor memory",
+    "sharedmemory": "smem",
+    "globalmemory": "gmem",
+    "registers": "rmem",
+    "copyatom": "atom",
+    "mmaatom": "atom",
+    "zerofill": "out of bounds",
+    "stride0": "broadcast",
     "torchscaledmm": "scaled_mm",
     "torchnnfunctionalscaledmm": "scaled_mm",
     "fscaledmm": "scaled_mm",
@@ -37,6 +62,8 @@ _QUESTION: Final = re.compile(
     r"(?:what(?:'s| is| are| does| do)|explain|define|meaning of)\s(?:an? |the )?(.*?)(?: mean| stand for)?\s?\??",
     re.IGNORECASE,
 )
+_CALLED: Final = re.compile(r"(?:cute(?:_py)?\.)?explain\(\s*['\"]?([\w. -]+)['\"]?\s*\)")
+"""Python's call of `explain` for one name or term."""
 LONGEST_QUESTION: Final = 120
 
 
@@ -48,7 +75,7 @@ def asked(text: str) -> str:
     """
     if len(text) > LONGEST_QUESTION:
         return text
-    found = _QUESTION.fullmatch(" ".join(text.split()))
+    found = _CALLED.fullmatch(text.strip()) or _QUESTION.fullmatch(" ".join(text.split()))
     return text if found is None or not found[1] else found[1]
 
 

@@ -356,10 +356,13 @@ template <class O> __device__ __forceinline__ Scale any_scale(u32 peak, const To
   }
   return s;
 }
-template <class O> __device__ __noinline__ Scale called_scale(u32 peak, const Totals& t) { return any_scale<O>(peak, t);
-} template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const Totals& t) {
-  if constexpr (O::RULE == NV_TORCHAO) return as_float(peak) < t.most ? usual_scale<O>(peak, t) : called_scale<O>(peak,
-  t); else return any_scale<O>(peak, t);
+template <class O> __device__ __noinline__ Scale called_scale(u32 peak, const Totals& t) {
+  return any_scale<O>(peak, t);
+}
+template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const Totals& t) {
+  if constexpr (O::RULE == NV_TORCHAO)
+    return as_float(peak) < t.most ? usual_scale<O>(peak, t) : called_scale<O>(peak, t);
+  else return any_scale<O>(peak, t);
 }
 template <class O> __device__ __forceinline__ Scale scale_of(u32 peak, const Totals& t) {
   if constexpr (O::RULE == KEEP) return {0, 1.0f};

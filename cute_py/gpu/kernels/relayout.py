@@ -227,14 +227,41 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
   return out;
 }
 
-// The place of element i of a destination's row; of every vector's worth a part lies SKEW bytes further on.
+// The place of element i of a run; of every vector's worth a part lies SKEW bytes further on.
 __device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
+// A row of the destination that consists of several runs, each of `size` elements at one pitch: `starts` lists where.
+struct RunsOfRow {
+  const int* starts; u32 size, magic;
+  __device__ __forceinline__ u32 run_of(u32 i) const { return __umulhi(i, magic); }
+  __device__ __forceinline__ u32 place(u32 i, u32 pitch) const {
+    const u32 run = run_of(i);
+    return starts[run] + place_along(i - run * size, pitch);
+  }
+  // PER_VECTOR elements from element i on.
+  __device__ __forceinline__ Stored vector(u32 x, u32 i, u32 pitch) const {
+    if constexpr (SHORT_RUNS) {
+      const u32 begin = x + i * pitch;
+      return gather([=](u32 v) {
+        const u32 run = run_of(i + v);
+        return begin + v * pitch + (starts[run] - run * size * pitch);
+      });
+    } else {
+      const u32 run = run_of(i), first = i - run * size, left = size - first;
+      const u32 here = x + starts[run] + place_along(first, pitch), there = x + starts[run + 1] - left * pitch;
+      const u32 whole = PER_VECTOR - first % PER_VECTOR;
+      return gather([=](u32 v) {
+        const u32 own = SKEW && v >= whole ? here + SKEW : here;
+        return (v < left ? own : there) + v * pitch;
+      });
+    }
+  }
+};
 
 // Shared memory to a destination whose rows start between two words. first: no tile of these rows lies before this one.
 __device__ __forceinline__ void store_shifted(
     const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
-  const u16* const list = (const u16*)(p.tables + c.list);
+  const RunsOfRow runs = {(const int*)(p.tables + c.list), p.spread[0], p.spread[1]};
   // before: elements that the first tile has before it. whole: where words that are read as such may begin.
   const u32 before = first ? GRAIN / ELEMENT_BYTES : 0, own = c.own + before;
   const u32 whole = c.held < PER_VECTOR ? 0 : c.held - PER_VECTOR + 1;
@@ -246,27 +273,35 @@ __device__ __forceinline__ void store_shifted(
     const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
     // All words of a grain belong to the tile that holds its first element.
     const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
-    if ((u32)grain + before >= own) continue;
+    if ((u32)grain + before >= own || (u32)index >= whole) continue;
     const u32 x = r.place + misplaced;
-    if ((u32)index < whole) {
-      const u32 begin = x + (LISTED ? list[index] : index * pitch);
-      Stored out;
-      if constexpr (SKEW && !LISTED)
-        out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
-      else if constexpr (!LISTED)
-        out = gather([=](u32 v) { return begin + v * pitch; });
-      else if (x + list[index + PER_VECTOR - 1] - begin == (PER_VECTOR - 1) * pitch)
-        out = gather([=](u32 v) { return begin + v * pitch; });
-      else
-        out = gather([=](u32 v) { return x + list[index + v]; });
-      *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
-    } else {
-      const int end = min(index + (int)PER_VECTOR, (int)c.own);
-#pragma unroll 1
-      for (int i = max(index, 0); i < end; ++i)
-        *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
-            *(const ELEMENT*)(shared + x + (LISTED ? list[i] : place_along(i, pitch)));
+    Stored out;
+    if constexpr (LISTED)
+      out = runs.vector(x, index, pitch);
+    else if constexpr (SKEW)
+      out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
+    else {
+      const u32 begin = x + index * pitch;
+      out = gather([=](u32 v) { return begin + v * pitch; });
     }
+    *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
+  }
+  if (!first && c.held > c.own) return;
+  // The elements before the first whole word of a row and behind its last one, each by a thread of its own: those of a
+  // word are written at once.
+#pragma unroll 1
+  for (u32 n = threadIdx.x; n < c.destination.count * (2 * PER_VECTOR); n += blockDim.x) {
+    const u32 v = n % PER_VECTOR;
+    const Row r = read_row(
+        p.tables + c.destination.table, n / (2 * PER_VECTOR), p.destination_step, p.destination_pitch, p);
+    u8* const start = target + r.offset;
+    const u32 phase = (u32)(u64)start % GRAIN / ELEMENT_BYTES, head = (0 - phase) % PER_VECTOR;
+    const bool behind_words = n / PER_VECTOR % 2;
+    const u32 i = behind_words ? head + (c.held < head ? 0 : (c.held - head) / PER_VECTOR * PER_VECTOR) + v : v;
+    const u32 grain = (i + phase) / (GRAIN / ELEMENT_BYTES) * (GRAIN / ELEMENT_BYTES);
+    if (i < c.own && (behind_words || v < head) && (first || grain >= phase))
+      *(ELEMENT*)(start + i * ELEMENT_BYTES) =
+          *(const ELEMENT*)(shared + r.place + misplaced + (LISTED ? runs.place(i, pitch) : place_along(i, pitch)));
   }
 }
 
@@ -479,6 +514,7 @@ def copy_tile(
     swizzled: bool = False,
     global_swizzled: bool = False,
     listed: bool = False,
+    short_runs: bool = False,
     steady: bool = False,
     affine: bool = False,
     columns: int = 1,
@@ -490,9 +526,11 @@ def copy_tile(
     shifts: the side's rows may start between two words. swizzled: shared memory is, and places share no bit.
     global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are in
     steps, and not looked up. listed: the places of a destination's vector have no fixed distances, and are listed one
-    by one. columns: of the source, that a thread reads at once and writes to as many rows of the destination. pitch:
-    bytes from one element of a destination's vector to the next in shared memory, folded in; 0: a parameter. skew:
-    bytes that each vector's worth of a destination's row that starts between two words lies further on.
+    by one; of rows that start between two words, the starts of the runs that they consist of. short_runs: such a run is
+    shorter than a vector. columns: of the source, that a thread reads at once and writes to as many rows of the
+    destination. pitch: bytes from one element of a destination's vector to the next in shared memory, folded in; 0: a
+    parameter. skew: bytes that each vector's worth of a destination's row that starts between two words lies further
+    on.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
@@ -516,6 +554,7 @@ def copy_tile(
         "STEADY": int(steady),
         "AFFINE": int(affine),
         "LISTED": int(listed),
+        "SHORT_RUNS": int(short_runs),
         "COLUMNS": columns,
         "PITCH": pitch,
         "SKEW": skew,

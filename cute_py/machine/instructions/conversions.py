@@ -1,4 +1,4 @@
-"""cvt: from any element type to any other, with rounding, saturation, and pairs of narrow floats.
+"""cvt: from any element type to any other, with rounding, saturation, and pairs and fours of narrow floats.
 
 Every float of at most 32 bits goes through float64, which holds it exactly, and is rounded once. Integers of 64 bits
 are rounded to odd first. Source: PTX ISA 9.0, cvt, cvt.pack; NaN of a conversion to an integer: 0, or the number whose
@@ -33,11 +33,11 @@ class _Narrow:
         self.bits, self.digits, self.least, self.largest = bits, digits, least, largest
         self.dtype, self.nan = np.dtype(dtype), nan
 
-    def encode(self, x: Array, mode: str, finite: bool, relu: bool) -> Array:
-        """float64 as bits; `finite` keeps what is too large at the largest."""
+    def encode(self, x: Array, mode: str, finite: bool, relu: bool, random: Array | None) -> Array:
+        """float64 as bits; `finite` keeps what is too large at the largest. random: of stochastic rounding."""
         if relu:
             x = positive(x)
-        fitted = rounded(x, self.digits, self.least, mode)
+        fitted = rounded(x, self.digits, self.least, mode, random)
         over = np.abs(fitted) > self.largest
         if finite or not np.isinf(np.array([np.inf]).astype(self.dtype).astype(np.float64))[0]:
             fitted = np.where(over, np.copysign(self.largest, x), fitted)
@@ -59,12 +59,12 @@ def build_cvt(site: Site) -> Run:
     if site.flag("pack"):
         return _build_pack(site)
     mode = site.choice(*_ROUNDINGS)
-    if mode == "rs":
-        raise Refused(f"{site.one.opcode}: stochastic rounding is not emulated")
     flags = {name: site.flag(name) for name in ("ftz", "sat", "satfinite", "relu", "scaled::n2::ue8m0")}
     source, target = site.kind(), site.kind()
     if flags["scaled::n2::ue8m0"]:
-        raise Refused(f"{site.one.opcode}: scaled conversions are not emulated")
+        raise Refused(f"{site.one.opcode}: scaled conversions came after PTX ISA 9.0 and are not emulated")
+    if mode == "rs":
+        return _build_stochastic(site, source, target, flags)
     names = (target.name, source.name)
     if any("x2" in name or "x4" in name or name == "tf32" for name in names):
         return _build_packed(site, source, target, mode, flags)
@@ -262,16 +262,16 @@ def _unpack(raw: Any, f: Frame, element: str, count: int) -> Array:
     return found
 
 
-def _encode(x: Array, element: str, mode: str, flags: Mapping[str, bool]) -> Array:
-    """(n, count) of float64 as bits of an element."""
+def _encode(x: Array, element: str, mode: str, flags: Mapping[str, bool], random: Array | None = None) -> Array:
+    """(n, count) of float64 as bits of an element. random: (n, count) of stochastic rounding."""
     if element in ("f16", "bf16"):
         if flags["relu"]:
             x = positive(x)
         if flags["satfinite"]:
             largest = 65504.0 if element == "f16" else float(np.uint32(0x7F7F0000).view(np.float32))
             x = np.clip(x, -largest, largest)
-        return half_bits(x, element, mode or "rn")
-    return _NARROW[element].encode(x, mode or "rn", flags["satfinite"], flags["relu"])
+        return half_bits(x, element, mode or "rn", random)
+    return _NARROW[element].encode(x, mode or "rn", flags["satfinite"], flags["relu"], random)
 
 
 def _pack(bits: Array, element: str, f: Frame) -> Array:
@@ -280,6 +280,41 @@ def _pack(bits: Array, element: str, f: Frame) -> Array:
     held = np.ascontiguousarray(bits)
     size = held.dtype.itemsize * held.shape[1]
     return held.view(f"uint{8 * size}").reshape(f.n)
+
+
+_RANDOM: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = {
+    "f16x2": (13, (0, 16)), "bf16x2": (16, (0, 16)), "e2m1x4": (8, (0, 16, 8, 24)),
+    **dict.fromkeys(("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"), (16, (0, 0, 16, 16))),
+}  # fmt: skip
+"""Target -> how many random bits each number has, and where they begin in the operand, from the lowest number up."""
+
+
+def _build_stochastic(site: Site, source: Kind, target: Kind, flags: Mapping[str, bool]) -> Run:
+    """cvt.rs: the random bits are added to the highest of those that are lost, and a carry rounds away from zero."""
+    if source.name != "f32" or target.name not in _RANDOM:
+        raise Refused(f"{site.one.opcode} is not emulated; .rs has .f32 and a pair or four of narrower floats")
+    element, count = _element(target)
+    if count == 4 and not flags["satfinite"]:
+        raise Refused(f"{site.one.opcode} has no .satfinite, which four numbers need")
+    d = site.writer(0, target)
+    if count == 4:
+        sources = [site.read(name, source) for name in site.elements(1)]
+    else:
+        sources = [site.reader(1 + i, source) for i in range(count)]
+    last = 2 if count == 4 else 1 + count
+    bits = site.reader(last, "b32")
+    site.finish(last + 1)
+    if len(sources) != count:
+        raise Refused(f"{site.one.opcode} with {len(sources)} numbers; must be {count}")
+    width, shifts = _RANDOM[target.name]
+
+    def run(f: Frame) -> None:
+        rows = [_wide(broadcast(read(f), f), source, False) for read in reversed(sources)]
+        drawn = np.asarray(broadcast(bits(f), f)).astype(np.uint32)[:, None] >> np.array(shifts, np.uint32)
+        random = np.ldexp((drawn & np.uint32((1 << width) - 1)).astype(np.float64), -width)
+        d(f, _pack(_encode(np.stack(rows, axis=1), element, "rs", flags, random), element, f))
+
+    return run
 
 
 def _build_tf32(site: Site, mode: str, flags: Mapping[str, bool]) -> Run:

@@ -248,15 +248,34 @@ _REDUCED: Final[Mapping[str, Callable[[Array], Any]]] = {
 }
 
 
+def _float_extreme(smallest: bool, by_size: bool, keeps_nan: bool) -> Callable[[Array], Any]:
+    """The minimum or maximum of float32 as bits; -0 is below +0, and a NaN counts only with `.NaN` or alone."""
+    sign, infinity, nan = np.uint32(1 << 31), np.uint32(0x7F800000), np.uint32(0x7FFFFFFF)
+
+    def found(words: Array) -> Any:
+        missing = (words & ~sign) > infinity
+        if missing.all() or (keeps_nan and missing.any()):
+            return nan
+        held = words[~missing] & ~sign if by_size else words[~missing]
+        order = np.where(held & sign, ~held, held | sign)
+        return held[order.argmin() if smallest else order.argmax()]
+
+    return found
+
+
 def build_reduction(site: Site) -> Turn:
-    """redux.sync of integers."""
+    """redux.sync of integers, and of float32."""
     site.flag("sync")
     operation = site.choice(*_REDUCED)
-    kind = site.kind("u32", "s32", "b32")
+    by_size, keeps_nan = site.flag("abs"), site.flag("NaN")
+    kind = site.kind("u32", "s32", "b32", "f32")
+    floats = kind.name == "f32"
     site.finish(3)
-    put, value, mask = site.writer(0, kind), site.reader(1, kind), site.reader(2, "b32")
-    if not operation:
+    word = "b32" if floats else kind
+    put, value, mask = site.writer(0, word), site.reader(1, word), site.reader(2, "b32")
+    if not operation or (floats and operation not in ("min", "max")) or (not floats and (by_size or keeps_nan)):
         raise Refused(f"{site.one.opcode} is not emulated")
+    reduced = _float_extreme(operation == "min", by_size, keeps_nan) if floats else _REDUCED[operation]
 
     def run(f: Frame) -> None:
         words = f.by_warp(broadcast(value(f), f))
@@ -266,7 +285,7 @@ def build_reduction(site: Site) -> Turn:
             for named in np.unique(masks[warp][f.present[warp]]).tolist():
                 lanes = (_BITS & np.uint32(named)).astype(np.bool_) & f.present[warp]
                 if lanes.any():
-                    found[warp, masks[warp] == named] = _REDUCED[operation](words[warp, lanes])
+                    found[warp, masks[warp] == named] = reduced(words[warp, lanes])
         put(f, f.of_warps(found))
 
     return collective(site, mask, run)

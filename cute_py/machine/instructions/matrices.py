@@ -359,7 +359,7 @@ def _report(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int)
             units = operand_units(one.words, one.major, one.extent, one.depth, width) - m.shared_base
         except CuteError:
             continue  # the product itself says so
-        if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
+        if int(units[0]) >= 0 and int(units[-1]) + UNIT_BYTES <= m.shared_bytes:  # they rise
             reads.append(Touched(m.shared, 0, UNIT_BYTES, units + start))
     m.observer.multiplied(f, site)
     m.observer.issued(f, site, AsyncWork("wgmma", reads, group="wgmma", operands=operands))

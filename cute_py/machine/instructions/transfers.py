@@ -160,7 +160,9 @@ def _build_thread_copy(site: Site) -> Run:
         if m.observer.active:
             held_spans = [Touched(held, 0, size, places) for held, places, _ in parts]
             m.observer.issued(
-                f, site, AsyncWork("cp.async", held_spans, [Touched(array, 0, size, offsets)], group="cp.async")
+                f,
+                site,
+                AsyncWork("cp.async", held_spans, [Touched(array, 0, size, offsets)], group="cp.async", readers=reads),
             )
         if m.eager and len(parts) == 1 and int(taken.min()) == size:
             held, places, _ = parts[0]

@@ -13,6 +13,7 @@ Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +24,7 @@ from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, Smem
 from cute_py.errors import CuteError, counted
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, OperandRead, Touched
 from cute_py.machine.judgement.once import OncePerInstruction
+from cute_py.machine.judgement.races.shadow import distinct
 from cute_py.machine.judgement.scale_factors import ReadTile, ScaleFactors, WrittenTile
 from cute_py.machine.operands import operand_units, row_units
 from cute_py.machine.threads import Array, Frame, Host
@@ -77,7 +79,7 @@ class OperandTiles(OncePerInstruction):
     def ended(self, m: Host, failed: bool) -> None:
         """Judge the tiles that are still there."""
         if not failed:
-            for number in np.unique(self.owner).tolist():
+            for number in distinct(self.owner).tolist():
                 self._covered(number)
 
     # ---- who wrote ---------------------------------------------------------------------------------------------------
@@ -119,11 +121,11 @@ class OperandTiles(OncePerInstruction):
     def _tiles_of(self, span: Touched) -> list[WrittenTile | None]:
         """The tiles that units of shared memory belong to; None for what no tensor copy wrote."""
         units = np.asarray(span.offsets) // UNIT_BYTES
-        return [self.tiles[number] for number in np.unique(self.owner[units]).tolist()]
+        return [self.tiles[number] for number in distinct(self.owner[units]).tolist()]
 
     def _tile(self, site: Site, place: int, nbytes: int, work: AsyncWork) -> None:
         units = slice(place // UNIT_BYTES, (place + nbytes) // UNIT_BYTES)
-        for number in np.unique(self.owner[units]).tolist():
+        for number in distinct(self.owner[units]).tolist():
             self._covered(number)
         self.owner[units] = len(self.tiles)
         self.origin[units] = NO_ORIGIN
@@ -156,13 +158,15 @@ class OperandTiles(OncePerInstruction):
         """Judge the descriptor of an operand; the tiles that it reads."""
         m = self.m
         try:
-            fields = SmemDescriptor.decode(operand.words, operand.kind)
-            units = (_units(operand) - m.shared_base) // UNIT_BYTES + operand.start // UNIT_BYTES
+            fields, units = _decoded(
+                operand.words, operand.major, operand.extent, operand.depth, operand.bits, operand.kind
+            )
         except CuteError:
             return []  # the product itself says so
         width = fields.swizzle.row_bytes
+        units = units + (operand.start - m.shared_base) // UNIT_BYTES
         limit = (operand.start + m.shared_bytes) // UNIT_BYTES
-        if int(units.min()) < operand.start // UNIT_BYTES or int(units.max()) >= limit:
+        if int(units[0]) < operand.start // UNIT_BYTES or int(units[-1]) >= limit:
             return []
         address = fields.start * UNIT_BYTES
         row = self._row(address, width, operand.start)
@@ -174,7 +178,7 @@ class OperandTiles(OncePerInstruction):
             self._say(
                 site.number, "descriptor address", text, {"threads": f.text(), "start": address, "swizzle": width}
             )
-        owners = np.unique(self.owner[units]).tolist()
+        owners = distinct(self.owner[units]).tolist()
         tiles = [tile for number in owners if (tile := self.tiles[number]) is not None]
         for tile in tiles:
             tile.read = True
@@ -234,13 +238,7 @@ class OperandTiles(OncePerInstruction):
         """A tile of cp.async: whether the rows that the descriptor reads lie so in global memory."""
         if self._is_picture(operand, operand.words) is not False:
             return
-        for other in _WIDEST_FIRST:
-            if other is fields.swizzle:
-                continue
-            try:
-                words = replace(fields, swizzle=other).encode()
-            except CuteError:
-                continue
+        for other, words in _with_other_swizzles(fields):
             if self._is_picture(operand, words):
                 text = (
                     f"{f.text()}: the descriptor of {operand.name} has a swizzle of {fields.swizzle.row_bytes} bytes; "
@@ -294,13 +292,24 @@ class OperandTiles(OncePerInstruction):
         return found
 
 
-def _units(operand: OperandRead) -> Array:
-    return _known_units(operand.words, operand.major, operand.extent, operand.depth, operand.bits, operand.kind)
+@functools.lru_cache(maxsize=4096)
+def _decoded(
+    words: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind
+) -> tuple[SmemDescriptor, Array]:
+    """The fields of a descriptor; the numbers, rising, of the units of 16 bytes that it reads."""
+    units = operand_units(words, major, extent, depth, bits, kind)
+    return SmemDescriptor.decode(words, kind), units // UNIT_BYTES
 
 
 @functools.lru_cache(maxsize=4096)
-def _known_units(words: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind) -> Array:
-    return operand_units(words, major, extent, depth, bits, kind)
+def _with_other_swizzles(fields: SmemDescriptor) -> list[tuple[SmemSwizzle, int]]:
+    """The words of a descriptor with each of the other swizzles."""
+    found = []
+    for other in _WIDEST_FIRST:
+        if other is not fields.swizzle:
+            with contextlib.suppress(CuteError):
+                found.append((other, replace(fields, swizzle=other).encode()))
+    return found
 
 
 @functools.lru_cache(maxsize=4096)

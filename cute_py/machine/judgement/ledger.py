@@ -21,6 +21,7 @@ from cute_py.errors import counted
 from cute_py.machine.faults import finding, place_text
 from cute_py.machine.judgement.observer import AsyncWork, Observer
 from cute_py.machine.threads import Array, Frame, Host, broadcast
+from cute_py.ptx.phases import bytes_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -351,11 +352,7 @@ class Ledger(Observer):
     def _too_many_bytes(self, life: Life, barrier: Mbarrier, at: int, nbytes: int) -> None:
         phase = life.now
         total = sum(one.amount for one in phase.brought)
-        text = (
-            f"phase {barrier.phase} of the {self.name(life.place)} received {total} bytes and expects "
-            f"{barrier.expected}, so it can't complete: {self.sums(phase.expects, 'expects')}; "
-            f"{self.sums(phase.brought, 'brought')}"
-        )
+        text = self._bytes_text(life, [phase])
         facts: dict[str, Any] = {
             "phase": barrier.phase, "expected": barrier.expected, "bytes": total, "cause": "transaction bytes",
             "expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought),
@@ -363,6 +360,15 @@ class Ledger(Observer):
         change = self.expectation(phase.expects, total)
         facts |= {} if change is None else {"change": change}
         self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", phase.brought[-1].threads, **facts)
+
+    def _bytes_text(self, life: Life, phases: list[PhaseRecord]) -> str:
+        """More bytes than phases expect, with the lines that expect and bring them."""
+        expects = [one for phase in phases for one in phase.expects]
+        brought = [one for phase in phases for one in phase.brought]
+        totals = [sum(one.amount for one in lines) for lines in (expects, brought)]
+        text = bytes_text(f"the {self.name(life.place)}", totals[0], len(brought), totals[1], phases[0].number)
+        sums = [self.sums(expects, "expects")] if expects else []
+        return f"{text}: {'; '.join([*sums, self.sums(brought, 'brought')])}"
 
     def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
         """A wait that saw a phase again, though its threads have arrived in the next one meanwhile."""
@@ -430,11 +436,9 @@ class Ledger(Observer):
         if left < 0 and phase.brought:
             before = life.phase(barrier.phase - 1)
             expects = [] if before is None else before.expects
-            said = f"; in phase {barrier.phase - 1} {self.sums(expects, 'expects')}" if expects else ""
-            text = (
-                f"phase {barrier.phase} of the {self.name(life.place)} received {-left} bytes that it does not "
-                f"expect: {self.sums(phase.brought, 'brought')}{said}"
-            )
+            text = self._bytes_text(life, [phase] if before is None or not expects else [before, phase])
+            if expects:
+                text += f"; {-left} of these bytes count in phase {barrier.phase}"
             facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
             change = self.expectation(expects, sum(one.amount for one in expects) - left)
             facts |= {} if change is None else {"change": change}

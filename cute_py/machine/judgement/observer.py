@@ -115,6 +115,7 @@ class AsyncWork:
             map, innermost first; bits: of one of its elements.
         cells: columns of tensor memory that a tcgen05.cp writes, or that a tcgen05.mma has its sums and scale factors
             in. block: elements of K for each scale factor.
+        readers: threads of a cp.async that read; the others write zeros.
     """
 
     kind: str
@@ -132,6 +133,7 @@ class AsyncWork:
     bits: int = 0
     cells: list[TensorColumns] = field(default_factory=list)
     block: int = 0
+    readers: Frame | None = None
 
 
 class Observer:

@@ -83,6 +83,7 @@ class ScaleFactors:
     def began(self, m: Host) -> None:
         """CTAs begin to run together."""
         self._stride = m.shared_stride
+        self._unjudged: dict[str, None] = m.totals.unjudged
         self._tiles: list[WrittenTile] = []
         self._columns = np.zeros((m.ctas, COLUMNS), np.int64)
         """1 + number of the tile; -1 - number of the product's instruction; 0: not known."""
@@ -111,7 +112,10 @@ class ScaleFactors:
             }
             sfa, sfb = found.get("SFA"), found.get("SFB")
             mine = {one.operand.name: one for one in read if one.operand.start // self._stride == cta}
-            if sfa is None or sfb is None or len(mine) < 2 or any(len(one.tiles) == 0 for one in mine.values()):
+            if sfa is None or sfb is None:
+                continue
+            if len(mine) < 2 or any(len(one.tiles) == 0 for one in mine.values()):
+                self._leave_out(site, "an operand that no tensor copy brought")
                 continue
             one = _Scaled(mine["A"].tiles[0], sfa, mine["B"].tiles[0], sfb)
             majors = (mine["A"].operand.major, mine["B"].operand.major)
@@ -119,6 +123,10 @@ class ScaleFactors:
         for cells in work.cells:
             if cells.what == "D":
                 self._columns[cells.cta, cells.first : min(cells.last, COLUMNS)] = -1 - site.number
+
+    def _leave_out(self, site: Site, what: str) -> None:
+        """Note that it is not judged whether a product's scale factors are those of its operands."""
+        self._unjudged[f"scale factors of {self._where(site.number)}: {what}"] = None
 
     def _source(self, f: Frame, site: Site, cells: TensorColumns) -> WrittenTile | None:
         """The tile that scale factors come from; None: not known, or found wrong."""
@@ -134,6 +142,7 @@ class ScaleFactors:
             self._say(site.number, RULE, text, {"cause": "sums", "column": column, "threads": f.text()}, source=_ISA)
             return None
         if (held == 0).any():
+            self._leave_out(site, f"scale factors of {operand} that no tcgen05.cp from one tensor map brought")
             return None
         tiles: list[WrittenTile] = [self._tiles[number - 1] for number in np.unique(held).tolist()]
         other = next((tile for tile in tiles if tile.map_key != tiles[0].map_key), None)

@@ -6,9 +6,10 @@ different words; all beyond the first are bank conflicts. Lanes that ask for the
 
 A sector is 32 bytes of global memory. An access of a warp asks for each sector that it touches once.
 
-Copies of the async proxy (bulk, tensor) use neither, because no thread accesses memory for them.
+Copies of the async proxy (bulk, tensor) use neither, because no thread accesses memory for them. cp.async uses both.
 Source: CUDA C++ Programming Guide, shared memory of compute capability 5.x and later; ncu's metrics
-l1tex__data_bank_conflicts_pipe_lsu and l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st} count the same.
+l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{ld,st} and l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st} count the
+same; the latter's ld has the sectors of cp.async too (docs/measurements/machine.md).
 """
 
 from __future__ import annotations
@@ -114,10 +115,10 @@ class Traffics(Observer):
         self._count(f, site, array, offsets, nbytes)
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
-        """cp.async: the sectors that its threads read."""
+        """cp.async: the sectors that its threads read, and the banks that they write."""
         if work.kind != "cp.async":
             return
-        held = self.of.setdefault(site.number, Traffic())
-        for span in work.reads:
-            if span.offsets is not None and len(span.offsets) == f.n:
-                held.sectors += sectors(f.threads // LANES, span.offsets, span.nbytes)
+        for who, spans in ((work.readers, work.reads), (f, work.writes)):
+            for span in spans:
+                if who is not None and span.offsets is not None and len(span.offsets) == who.n:
+                    self._count(who, site, span.array, span.offsets, span.nbytes)

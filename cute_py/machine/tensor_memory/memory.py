@@ -44,6 +44,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.atom.smem_descriptor import ADDRESS_MASK, UNIT_BYTES, DescriptorKind, SmemDescriptor, SmemSwizzle, swizzled
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given, integer_text
+from cute_py.machine.operands import expect_fixed_bits
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES, CopyShape, find_copy_shape, place_lanes
 from cute_py.ptx.forms_tcgen05 import ALLOCATIONS, COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHAPE_REGISTERS
 
@@ -535,12 +536,7 @@ def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy
     expect(descriptor, SmemDescriptor, "a matrix descriptor")
     if descriptor.kind is not DescriptorKind.TCGEN05:
         raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
-    broken = [found.text for found in descriptor.check() if found.rule != "leading"]
-    if broken:
-        raise TmemError(
-            f"matrix descriptor {descriptor.encode():#018x}: {broken[0]}",
-            {f"and {n}": text for n, text in enumerate(broken[1:], 2)},
-        )
+    expect_fixed_bits(descriptor)
     if descriptor.base_offset or descriptor.leading_is_address:
         text = "it is unknown how tcgen05.cp reads a descriptor with a base offset or an absolute leading address"
         facts = {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address}

@@ -23,7 +23,8 @@ out = zipfile.ZipFile("/compiled.zip", "w", zipfile.ZIP_STORED)
 def add(archive, name):
     data = archive.read(name)
     if name.endswith(".py") and name in wanted:
-        out.writestr(zipfile.ZipInfo(name), data)
+        if archive is library:  # explanations read the texts below assignments in the source
+            out.writestr(zipfile.ZipInfo(name), data)
         name, data = name + "c", head + marshal.dumps(bare(compile(data, name, "exec", dont_inherit=True)))
     out.writestr(zipfile.ZipInfo(name), data)
 
@@ -36,9 +37,16 @@ for name in sys.modules:
     wanted |= {name.replace(".", "/") + ".py", name.replace(".", "/") + "/__init__.py"}
 for name in library.namelist():
     add(library, name)
+first = list(sys.modules)
+for tab in TABS.values():
+    for _, inputs in tab.examples:
+        answer_page({"tab": tab.name, "inputs": inputs})
+# a module stands before those that it imports, so the other way round each brings few others with it
+later = [name for name in reversed(sys.modules) if name not in first and name.startswith("cute_py.")]
+out.writestr(zipfile.ZipInfo("later.txt"), " ".join(later))
 standard = zipfile.ZipFile("/lib/python314.zip")
 known = set(standard.namelist())
-for name in sorted(sys.modules):
+for name in sorted(first):
     if name.partition(".")[0] not in before and not name.startswith("cute_py"):
         for path in (name.replace(".", "/") + ".py", name.replace(".", "/") + "/__init__.py"):
             if path in known:

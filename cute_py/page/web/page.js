@@ -8,6 +8,7 @@ const LOAD_MS = 120_000; // to load the modules of a tab for the first time
 let limitMs = 5000; // for one answer
 const TYPING_MS = 10; // keys that come sooner are asked together
 const CELLS_AT_ONCE = 200;
+const SMALLEST_SCALE = 0.65; // of a picture that is wider than its column; below it the picture scrolls
 const CHARACTERS_AT_ONCE = 60_000; // of sections
 const FIXES_MS = 250; // changes are tried after a pause, so that they keep no typed answer waiting
 
@@ -156,6 +157,10 @@ function heard(data) {
     document.body.dataset.times = JSON.stringify(data.times);
     document.body.dataset.python = "ready";
     next();
+    return;
+  }
+  if (data.loaded) {
+    document.body.dataset.tabs = "loaded";
     return;
   }
   clearTimeout(clock);
@@ -330,39 +335,48 @@ function sectionNode({ id, title, html }) {
 
 const afterFrame = (work) => requestAnimationFrame(() => setTimeout(work));
 let drawn = 0; // answers
+let held = []; // [group, node] of cells that are not in the document yet
 
-/** The sections of the first screen at once, those below it after the frame that shows it. */
+/** The sections of the first screen at once, the others and the rest of the cells in the frames after it, unless another
+    answer came. */
 function showSections(sections) {
   const mine = ++drawn;
   let size = 0;
-  const first = sections.filter(({ html }, i) => (size += html.length) < CHARACTERS_AT_ONCE || i === 0);
-  const add = (some, how) => {
+  const below = sections.findIndex(({ html }, i) => (size += html.length) >= CHARACTERS_AT_ONCE && i > 0);
+  const rest = [...sections];
+  const add = (how, some) => {
     const nodes = some.map(sectionNode);
-    byId("sections")[how](...nodes);
     nodes.forEach(dress);
-    showCells(nodes.flatMap((node) => [...node.querySelectorAll("g.c")]));
+    holdCells(nodes);
+    byId("sections")[how](...nodes);
   };
-  add(first, "replaceChildren");
-  document.body.dataset.state = "seen";
-  const rest = () => {
+  held = [];
+  add("replaceChildren", rest.splice(0, below < 0 ? rest.length : below));
+  const more = () => {
     if (mine !== drawn) return;
-    add(sections.slice(first.length), "append");
-    document.body.dataset.state = "shown";
+    if (held.length) putCells(2 * CELLS_AT_ONCE);
+    else add("append", rest.splice(0, 1));
+    proceed();
   };
-  if (first.length < sections.length) afterFrame(rest);
-  else rest();
+  const proceed = () => (held.length || rest.length ? afterFrame(more) : (document.body.dataset.state = "shown"));
+  document.body.dataset.state = "seen";
+  proceed();
 }
 
-/** Texts of thousands of cells take a tenth of a second to lay out: the first cells are seen at once, the others in the
-    frames after it, unless another answer came. */
-function showCells(cells) {
-  const later = cells.slice(CELLS_AT_ONCE);
-  for (const cell of later) cell.classList.add("later");
-  const more = () => {
-    for (const cell of later.splice(0, 2 * CELLS_AT_ONCE)) cell.classList.remove("later");
-    if (later.length && later[0].isConnected) afterFrame(more);
-  };
-  if (later.length) afterFrame(more);
+/** Thousands of cells take a tenth of a second to lay out: those after the first ones, and the labels between them, are
+    taken out before the pictures enter the document. */
+function holdCells(nodes) {
+  let count = 0;
+  for (const group of nodes.flatMap((node) => [...node.querySelectorAll("g.table")]))
+    for (const child of [...group.children]) {
+      count += child.classList.contains("c");
+      if (count > CELLS_AT_ONCE) held.push([group, child]);
+    }
+  for (const [, child] of held) child.remove();
+}
+
+function putCells(most) {
+  for (const [group, child] of held.splice(0, most)) group.append(child);
 }
 
 function showCode(panels) {
@@ -389,6 +403,7 @@ function dress(place) {
   for (const figure of place.querySelectorAll("figure")) {
     const svg = figure.querySelector("svg");
     svg.setAttribute("tabindex", "0");
+    svg.style.minWidth = `${SMALLEST_SCALE * svg.getAttribute("width")}px`;
     const name = figure.dataset.name;
     figure.prepend(
       make(
@@ -462,7 +477,7 @@ function save(name, blob) {
 }
 
 function download(name, kind, svg) {
-  for (const cell of svg.querySelectorAll(".later")) cell.classList.remove("later");
+  putCells(held.length);
   const text = new XMLSerializer().serializeToString(svg);
   const blob = new Blob([text], { type: "image/svg+xml" });
   if (kind === "svg") return save(`${name}.svg`, blob);

@@ -2,7 +2,11 @@
    A message {boot} starts it, a message {id, query} asks cute_py.page.answer; every answer, as JSON, carries its id. */
 
 const HOME = "https://packed.invalid/"; // never asked: `fetch` below has the two files
+const IDLE_MS = 300; // after an answer
+const STEP_MS = 5; // between two steps, so that a question comes first
 let python = null;
+let idle = 0;
+let loaded = false; // all tabs
 
 function bytesOf(text) {
   const plain = atob(text);
@@ -67,20 +71,52 @@ def ask(text):
         return json.dumps(answer_page(json.loads(text)))
     except CuteError as error:
         return json.dumps({"refused": str(error)})
+
+def steps():
+    try:
+        modules = sys.path_importer_cache["/library.zip"].get_data("later.txt").decode().split()
+    except OSError:  # the page was made without node
+        modules = []
+    for name in modules:
+        importlib.import_module(name)
+        yield True
+    for tab in TABS.values():
+        for _, inputs in (tab.examples[0], tab.examples[-1]):
+            answer_page({"tab": tab.name, "inputs": inputs})
+            yield True
+
+left = steps()
 `);
   const times = { unpack: started - begin, boot: booted - started, library: performance.now() - booted, since: booted };
   postMessage({ part: 1, words: "", times });
 }
 
-onmessage = async ({ data }) => {
+/** Load what the other tabs need, a little at a time, while nothing is asked. */
+function prepare() {
   try {
-    if (data.boot) return await boot(data.boot);
-    python.globals.get("load")(data.query.tab);
-    postMessage({ started: data.id });
-    const begin = performance.now();
-    const text = python.globals.get("ask")(JSON.stringify(data.query)); // a text crosses sooner than its parts
-    postMessage({ id: data.id, text, time: performance.now() - begin });
+    loaded = !python.runPython("next(left, False)");
+  } catch {
+    loaded = true; // the question that needs it will have the error
+  }
+  if (loaded) postMessage({ loaded });
+  else idle = setTimeout(prepare, STEP_MS);
+}
+
+onmessage = async ({ data }) => {
+  clearTimeout(idle);
+  try {
+    if (data.boot) await boot(data.boot);
+    else answer(data);
   } catch (error) {
     postMessage({ id: data.id, failed: String(error.message ?? error).split("\n").slice(-3).join(" ") });
   }
+  if (python && !loaded) idle = setTimeout(prepare, IDLE_MS);
 };
+
+function answer({ id, query }) {
+  python.globals.get("load")(query.tab);
+  postMessage({ started: id });
+  const begin = performance.now();
+  const text = python.globals.get("ask")(JSON.stringify(query)); // a text crosses sooner than its parts
+  postMessage({ id, text, time: performance.now() - begin });
+}

@@ -249,8 +249,8 @@ def member_named(kind: type[_E], value: DTypeLike) -> _E | None:
     (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)
     """
     if isinstance(value, str):
-        prefix = rf"\A(CU_TENSOR_MAP_)?({_FAMILIES.get(kind.__name__, '')})?"
-        plain = re.sub(prefix, "", value.strip().upper())
+        family = _FAMILIES.get(kind.__name__, "")
+        plain = re.sub(rf"\A(CU_TENSOR_MAP_)?({family})?", "", value.strip().upper())
         for name in (plain, re.sub("^([0-9]+)B?", r"B\1", plain), f"PACKED_{plain}"):
             if name in kind.__members__:
                 return kind[name]

@@ -195,9 +195,9 @@ def cubin_of(text: str, arch: str) -> bytes:
 
 
 _BESIDE: Final = {
-    r"cp\.(reduce\.)?async\.bulk\.tensor": "UTMALDG|UTMASTG|UTMAREDG",
-    r"mbarrier\.arrive": r"SYNCS\.ARRIVE",
-    r"cp\.async\.bulk\.commit_group": "UTMACMDFLUSH",
+    re.compile(r"cp\.(reduce\.)?async\.bulk\.tensor"): "UTMALDG|UTMASTG|UTMAREDG",
+    re.compile(r"mbarrier\.arrive"): r"SYNCS\.ARRIVE",
+    re.compile(r"cp\.async\.bulk\.commit_group"): "UTMACMDFLUSH",
 }
 """Beginning of a PTX instruction -> the machine instruction that it becomes."""
 
@@ -215,7 +215,7 @@ def stage7_text(text: str, arch: str, sass: bool) -> str:
     beside = []
     for beginning, opcodes in _BESIDE.items():
         became = re.findall(rf"(?:{opcodes})[^;]*", code)
-        written = [" ".join(part.split()) for part in whole.split(";") if re.match(beginning, part.strip())]
+        written = [" ".join(part.split()) for part in whole.split(";") if beginning.match(part.strip())]
         beside += [f"// {ptx_};  ->  {machine.strip()};" for ptx_, machine in zip(written, became, strict=False)]
     return "\n".join([*beside, code])
 

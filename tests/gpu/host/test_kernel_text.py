@@ -32,6 +32,7 @@ from cute_py.ptx.check import examine
 from cute_py.ptx.forms_copy import REDUCE_KINDS
 from cute_py.ptx.render import ptx
 from tests.each import each_of
+from tests.shares import one_in
 
 WALK = cover((16384, 32768), (256, 32))
 
@@ -255,7 +256,7 @@ def test_refusals_in_words(make: object, words: str) -> None:
     assert str(caught.value) == words
 
 
-@pytest.mark.parametrize("name", [*hopper(), *blackwell()])
+@pytest.mark.parametrize("name", [*one_in(4, hopper()), *one_in(4, blackwell())])
 def test_kernels_compile(name: str) -> None:
     pytest.importorskip("cuda.bindings.nvrtc")
     from cute_py.gpu.nvrtc import KernelCompiler

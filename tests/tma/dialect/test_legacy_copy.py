@@ -15,6 +15,7 @@ from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.dialect.legacy_copy import THREADS, check_legacy, granule_bytes, legacy_ptx
 from cute_py.tma.dialect.traced_copy import trace_copy
 from tests.calls.objects import im2col_atom
+from tests.shares import one_in
 from tests.tma.dialect.atoms import tile_atom
 from tests.tma.dialect.images import tile_image
 from tests.tma.dialect.ptx_interpreter import Machine
@@ -60,7 +61,7 @@ def execute(
 
 
 @pytest.mark.parametrize("arch", ("sm_75", "sm_80"))
-@pytest.mark.parametrize("atom", ATOMS, ids=str)
+@pytest.mark.parametrize("atom", one_in(4, ATOMS), ids=str)
 def test_the_image_is_that_of_the_tma_copy(atom: Any, arch: str) -> None:
     shape = trace_copy(atom)
     sizes = (*tuple(extent + 1 for extent in shape.tile[:-1]), 2 * shape.tile[-1])
@@ -109,7 +110,7 @@ def test_a_store_writes_only_what_is_inside() -> None:
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
-@pytest.mark.parametrize("arch", ("sm_75", "sm_80", "sm_89"))
+@pytest.mark.parametrize("arch", one_in(3, ("sm_75", "sm_80", "sm_89")))
 def test_every_module_assembles(arch: str) -> None:
     stores = (tile_atom("store", (128, 128), "bf16", swizzle=3), tile_atom("store", (4, 4), "uint8"))
     for shape in (*ATOMS, *stores):

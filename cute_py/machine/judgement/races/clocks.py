@@ -65,11 +65,12 @@ class Clocks:
         self.far: Array | None = None
         """(warp, agent of any cluster), without mbarriers; None: nothing synchronised clusters so far."""
         self.far_given_up = False
+        self.far_news = np.zeros(m.ctas, np.bool_)
+        """For each CTA: whether some of its warps may know more of other clusters than the others."""
         self.barriers: list[dict[int, int]] = [{} for _ in range(self.clusters)]
         """For each cluster: place of an mbarrier -> its column."""
         self.floor = np.zeros(m.ctas, np.int64)
         """For each CTA: the last time that all its warps know of each other; what is older is in order."""
-        self.lowest = 0
         self.met = np.zeros(m.count // LANES, np.int64)
         """For each warp: the last time at which its lanes met; what they did before is in order for all of them."""
 
@@ -80,6 +81,15 @@ class Clocks:
         found = f.cache.get("clock rows")
         if found is None:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
+        return found
+
+    def ctas_of(self, f: Frame) -> Any:
+        """Index of the CTAs of a frame: a slice, or an array of their numbers."""
+        found = f.cache.get("index of ctas")
+        if found is None:
+            ctas = [cta for cta, _ in f.parts]
+            whole = ctas[-1] - ctas[0] + 1 == len(ctas)
+            found = f.cache["index of ctas"] = slice(ctas[0], ctas[-1] + 1) if whole else np.array(ctas)
         return found
 
     def barrier_column(self, place: int) -> tuple[int, int]:
@@ -117,11 +127,15 @@ class Clocks:
         self.met[warps] = self.now
         self.tick()
 
-    def publish(self, f: Frame) -> Array:
-        """The clocks (k, 2, columns) of the warps of a frame, with what they did themselves."""
+    def _know_themselves(self, f: Frame) -> tuple[Array, Array]:
+        """The warps of a frame know what they did up to now; their rows."""
         cluster, row = self.rows(f)
         self.known[cluster, row, 0, row] = self.now
-        found: Array = self.known[cluster, row]
+        return cluster, row
+
+    def publish(self, f: Frame) -> Array:
+        """The clocks (k, 2, columns) of the warps of a frame, with what they did themselves."""
+        found: Array = self.known[self._know_themselves(f)]
         return found
 
     def release(self, f: Frame, into: Released, *, fenced: bool = False) -> None:
@@ -152,6 +166,7 @@ class Clocks:
             self.known[cluster, row, :, :width] = np.maximum(self.known[cluster, row, :, :width], held.near)
         if held.far is not None and self.far is not None:
             self.far[f.warps] = np.maximum(self.far[f.warps], held.far)
+            self.far_news[self.ctas_of(f)] = True
         self.lanes_met(f.warps)
 
     def learn(self, f: Frame, column: Any, time: int) -> None:
@@ -161,14 +176,14 @@ class Clocks:
 
     def all_met(self, f: Frame) -> None:
         """All warps of the CTAs of a frame know what each of them knows."""
-        self.publish(f)
+        self._know_themselves(f)
         each = self.known.reshape(self.m.ctas, self.per_cta, 2, self.columns)
-        ctas = [cta for cta, _ in f.parts]
-        chosen: Any = slice(ctas[0], ctas[-1] + 1) if ctas[-1] - ctas[0] + 1 == len(ctas) else ctas
+        chosen = self.ctas_of(f)
         each[chosen] = each[chosen].max(axis=1, keepdims=True)
-        if self.far is not None:
+        if self.far is not None and bool(self.far_news[chosen].any()):
             far = self.far.reshape(self.m.ctas, self.per_cta, -1)
             far[chosen] = far[chosen].max(axis=1, keepdims=True)
+            self.far_news[chosen] = False
         self.set_floor(chosen)
         self.met.reshape(self.m.ctas, self.per_cta)[chosen] = self.now
         self.tick()
@@ -176,7 +191,6 @@ class Clocks:
     def set_floor(self, ctas: Any, time: int | None = None) -> None:
         """All that the warps of these CTAs did up to now is in order."""
         self.floor[ctas] = self.now if time is None else time
-        self.lowest = int(self.floor.min())
 
     def fence(self, f: Frame) -> None:
         """A fence of the generic proxy: a later relaxed arrival releases the present knowledge."""
@@ -199,11 +213,13 @@ class Clocks:
         """(agents of all clusters,) what a frame's warps release through global memory."""
         width = self.clusters * self.fixed
         found = np.zeros(width, np.int32) if self.far is None else self.far[f.warps].max(axis=0)
-        cluster, _ = self.rows(f)
-        near = self.publish(f)[:, 0, : self.fixed]
+        cluster, row = self._know_themselves(f)
+        near = self.known[cluster, row, 0, : self.fixed]
         each = found.reshape(self.clusters, self.fixed)
         if len(cluster) == 1:
             np.maximum(each[cluster[0]], near[0], out=each[cluster[0]])
+        elif len(f.parts) == len(cluster) and self.warps == self.per_cta:  # a warp of each of several clusters
+            each[cluster] = np.maximum(each[cluster], near)
         else:
             np.maximum.at(each, cluster, near)
         return found
@@ -213,9 +229,11 @@ class Clocks:
         if self.far is None:
             if self.far_given_up or len(clock) * self.m.count // LANES > MAX_FAR:
                 self.far_given_up = True
+                self.m.totals.unjudged["races between clusters, because so many warps run together"] = None
                 return
             self.far = np.zeros((self.m.count // LANES, len(clock)), np.int32)
         self.far[f.warps] = np.maximum(self.far[f.warps], clock)
+        self.far_news[self.ctas_of(f)] = True
         self.lanes_met(f.warps)
         cluster, row = self.rows(f)
         near = clock.reshape(self.clusters, self.fixed)[cluster]

@@ -19,7 +19,7 @@ import numpy as np
 
 from cute_py.errors import shortened
 from cute_py.machine.faults import place_text
-from cute_py.machine.judgement.races.shadow import SITE, SITE_BITS, TIME, TIME_BITS, TIMES
+from cute_py.machine.judgement.races.shadow import AGENT, COLUMN, SITE, SITE_BITS, TIME, TIME_BITS, TIMES
 from cute_py.machine.threads import LANES
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class LaneJudge:
         if not open_.any():
             return
         where = at[granule]
-        held = shadow.writers[where] if before.ndim == 1 else shadow.readers[where * slots + places % slots]
+        held = shadow.writers[where] if before.ndim == 1 else shadow.readers[places % slots, where]
         open_ &= held != (WHOLE_WARP if site.name in _TOGETHER else threads % LANES)
         if same is not None and open_.any():
             open_ &= ~same.equal(granule)
@@ -124,16 +124,14 @@ class LaneJudge:
         lanes = lanes_of(f, site, same.count)
         if isinstance(lanes, int):
             return
-        lost = np.flatnonzero((shadow.writers[at] != lanes) & (shadow.writes[at] == keys))[:64]
-        for one in lost.tolist():
-            others = np.flatnonzero((at == at[one]) & (keys == keys[one]))
-            if same.all_equal(others):
-                continue
-            threads = f.threads[others // same.count]
-            array, place = self.where(shadow, int(at[one]))
-            where = self.reports.where(array, place)
+        lost = (shadow.writers[at] != lanes) & (shadow.writes[at] == keys)
+        if not lost.any():
+            return
+        place = at << AGENT.bit_length() - COLUMN | (keys & AGENT) >> COLUMN  # a granule, for one warp
+        for one in np.flatnonzero(lost & same.different(place))[:1].tolist():
+            threads = f.threads[np.flatnonzero((at == at[one]) & (keys == keys[one])) // same.count]
+            where = self.reports.where(*self.where(shadow, int(at[one])))
             who = self.reports.m.threads_text(threads)
             text = f"{who} write different values to {where} in one instruction; one of the values stays"
             key = ("lanes write one place", site.number)
             self.reports.add(key, text, site.one, "warning", threads=who, address=where)
-            return

@@ -31,6 +31,7 @@ from cute_py.machine.judgement.races.shadow import (
     TIME,
     TIME_BITS,
     Shadow,
+    distinct,
 )
 from cute_py.machine.threads import LANES
 
@@ -87,12 +88,17 @@ class MemoryJudge(Observer):
         granules = (len(m.shared) >> SHARED_SHIFT) + 1
         slots = max(1, min(self.clocks.per_cta, MAX_SLOTS // granules))
         self.shared = Shadow.of(len(m.shared), SHARED_SHIFT, slots) if granules <= MAX_SHADOW else None
+        if self.shared is None:
+            self._leave_out(m.shared)
         self.held = [m.shared, m.local]
         """Arrays whose keys are in `known`; local memory is replaced as it grows, and is not judged."""
         self.known[id(m.shared)] = self.shared
         self.known[id(m.local)] = None
         self.clustered = m.cluster_size > 1
         self.remote: dict[int, dict[int, int]] = {}
+        self._ordered: dict[tuple[bytes, str], set[int]] = {}
+        """Warps that issue work, and whether it reads or writes -> keys that are in order for it. Clocks only grow, so
+        that they stay so."""
         self.stores: dict[int, tuple[int, Site, Frame]] = {}
         """Warp -> time of the last bulk store that reads its CTA's shared memory, and who issued it."""
 
@@ -103,7 +109,13 @@ class MemoryJudge(Observer):
             self.held.append(array)  # its key stays its own
             small = array is not self.m.local and len(array) >> GLOBAL_SHIFT <= MAX_SHADOW
             self.known[key] = Shadow.of(len(array), GLOBAL_SHIFT, GLOBAL_SLOTS) if small else None
+            if not small and array is not self.m.local:
+                self._leave_out(array)
         return self.known[key]
+
+    def _leave_out(self, array: Array) -> None:
+        """Note that races in an array are not judged."""
+        self.m.totals.unjudged[f"races in a memory of {len(array)} bytes, which is too large to follow"] = None
 
     def _shadow(self, array: Array, nbytes: int) -> Shadow | None:
         """The shadow of an array, with granules of at most `nbytes` bytes; None: it is not judged."""
@@ -115,6 +127,7 @@ class MemoryJudge(Observer):
             if shadow is self.shared:
                 self.shared = None
             self.known[id(array)] = None
+            self._leave_out(array)
             return None
         shadow.refine(shift)
         return shadow
@@ -136,12 +149,14 @@ class MemoryJudge(Observer):
         return min(site.number, SITE_BITS)
 
     def _slots(self, f: Frame, shadow: Shadow, count: int) -> Array:
-        found = f.cache.get(("slots", count, shadow.slots))
+        """(n * count,) where the slots of a frame's warps begin in the reads of a shadow."""
+        granules = len(shadow.writes)
+        found = f.cache.get(("slots", count, shadow.slots, granules))
         if found is None:
             warp = f.threads // LANES % self.clocks.per_cta
             if shadow is not self.shared:
                 warp = warp + f.ctas
-            found = f.cache["slots", count, shadow.slots] = np.repeat(warp % shadow.slots, count)
+            found = f.cache["slots", count, shadow.slots, granules] = np.repeat(warp % shadow.slots * granules, count)
         return found
 
     def _limit(self, f: Frame, keys: Array) -> int:
@@ -149,8 +164,8 @@ class MemoryJudge(Observer):
         clocks = self.clocks
         if self.clustered and int(keys.max()) >= CAREFUL:
             return 1
-        floor = int(clocks.floor[f.parts[0][0]]) if len(f.parts) == 1 else clocks.lowest
-        return floor + 1 << TIME
+        floor = clocks.floor[f.parts[0][0]] if len(f.parts) == 1 else clocks.floor[clocks.ctas_of(f)].min()
+        return int(floor) + 1 << TIME
 
     def _reach(self, f: Frame, offsets: Array, keys: Array, count: int) -> Array:
         """Keys of accesses to another CTA's shared memory are careful, and kept until that CTA exits."""
@@ -185,9 +200,9 @@ class MemoryJudge(Observer):
                 self._look(f, site, shadow, at, before, keys, "reads")
         elif before.any():
             self._look(f, site, shadow, at, before, keys, "reads")
-        slot = at * shadow.slots + self._slots(f, shadow, count)
-        shadow.reads[slot] = keys
-        shadow.readers[slot] = lanes_of(f, site, count)
+        slot = self._slots(f, shadow, count) + at
+        shadow.reads.reshape(-1)[slot] = keys
+        shadow.readers.reshape(-1)[slot] = lanes_of(f, site, count)
         if strong:
             self.keeper.meet(f, array, offsets, order, reads=True, writes=False)
 
@@ -203,9 +218,9 @@ class MemoryJudge(Observer):
         if strong:
             self.keeper.meet(f, array, offsets, order, reads=False, writes=True)
         keys = self._keys(f, site, count, strong)
-        same = Same(array, offsets, nbytes, values, count, shadow.shift)
+        same = Same(array, offsets, values, count)
         self._overwrite(f, site, shadow, at, keys, offsets, count, same)
-        if not strong:
+        if not strong and not (at[1:] > at[:-1]).all():  # two threads may write to one granule
             if len(f.warps) > 1 and not np.array_equal(shadow.writes[at], keys):
                 self._together(f, site, shadow, at, keys, same)
             if not np.array_equal(shadow.writers[at], lanes_of(f, site, count)):
@@ -229,8 +244,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, offsets: Array, count: int, same: Any
     ) -> None:
         before = shadow.writes[at]
-        slots = shadow.slots
-        readers = shadow.reads.reshape(-1, slots)[at]
+        readers = shadow.reads.take(at, axis=1).T
         if shadow is self.shared:
             if self.clustered:
                 keys = self._reach(f, offsets, keys, count)
@@ -255,8 +269,11 @@ class MemoryJudge(Observer):
         limit: int = 1,
     ) -> None:  # fmt: skip
         """Which of these keys do not happen before? before: (n,), or (n, slots) of reads. limit: least that may not."""
-        if int(keys[0]) & 1 and self.narrow:
-            self._scopes(f, site, shadow, at, before, keys if before.ndim == 1 else keys[:, None])
+        if int(keys[0]) & 1:
+            if self.narrow:
+                self._scopes(f, site, shadow, at, before, keys if before.ndim == 1 else keys[:, None])
+            if not (before[before & 1 == 0] >= limit).any():
+                return  # strong accesses need no order among themselves
         places = np.flatnonzero(before >= limit)
         found = before.reshape(-1)[places]
         lane = places if before.ndim == 1 else places // before.shape[1]
@@ -341,12 +358,11 @@ class MemoryJudge(Observer):
     def _together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: Same) -> None:
         """Warps that write to one place in one instruction."""
         left = shadow.writes[at]
-        lanes = np.flatnonzero((left ^ keys) & AGENT)[:64]
-        for lane in lanes.tolist():
-            others = np.flatnonzero(at == at[lane])
-            if not same.all_equal(others):
-                self._report(f, site, shadow, int(at[lane]), int(left[lane]), int(keys[lane]), "writes", False)
-                return
+        lost = (left ^ keys) & AGENT != 0
+        if not lost.any():
+            return
+        for lane in np.flatnonzero(lost & same.different(at))[:1].tolist():
+            self._report(f, site, shadow, int(at[lane]), int(left[lane]), int(keys[lane]), "writes", False)
 
     def _address(self, granule: int) -> int:
         return granule << (SHARED_SHIFT if self.shared is None else self.shared.shift)
@@ -430,11 +446,12 @@ class MemoryJudge(Observer):
         """cp.async: it reads global memory and writes shared memory for its thread, which waits for its group."""
         for one in transfer.reads:
             shadow = self._shadow(one.array, one.nbytes)
-            if shadow is not None and one.offsets is not None and len(one.offsets) == f.n:
+            who = transfer.readers
+            if shadow is not None and who is not None and one.offsets is not None and len(one.offsets) == who.n:
                 at, count = shadow.granules(one.offsets, one.nbytes)
                 before = shadow.writes[at]
                 if before.any():
-                    self._look(f, site, shadow, at, before, self._keys(f, site, count, False), "reads")
+                    self._look(who, site, shadow, at, before, self._keys(who, site, count, False), "reads")
         for one in transfer.writes:
             shadow = self._shadow(one.array, one.nbytes)
             if shadow is None or one.offsets is None:
@@ -448,6 +465,8 @@ class MemoryJudge(Observer):
         """The granules of a span: a slice, or their numbers."""
         if one.offsets is None:
             return slice(one.start >> shadow.shift, one.start + one.nbytes >> shadow.shift)
+        if one.nbytes == 1 << shadow.shift:
+            return one.offsets >> shadow.shift
         first, last = one.offsets >> shadow.shift, one.offsets + one.nbytes >> shadow.shift
         count = int((last - first).min())
         return (first[:, None] + np.arange(count)).reshape(-1)
@@ -458,17 +477,17 @@ class MemoryJudge(Observer):
             return
         at = self._touched(shadow, one)
         before = shadow.writes[at]
-        if shadow is self.shared and not before.all():
+        if not before.size:
+            return
+        found = distinct(before)
+        if shadow is self.shared and not found.all():
             place = int(np.flatnonzero(before == 0)[0])
             granule = at.start + place if isinstance(at, slice) else int(at[place])
             self.reports.never_written(f, site, int(f.threads[0]), self._address(granule))
-        if not before.size:
-            return
-        if before.any():
-            self._look_async(f, site, shadow, at, before, who, (key, kind), "reads")
+        self._look_async(f, site, shadow, at, before, found, who, (key, kind), "reads")
         if key:
             slot = int(f.warps[0]) % self.clocks.per_cta % shadow.slots
-            shadow.reads.reshape(-1, shadow.slots)[at, slot] = key
+            shadow.reads[slot, at] = key
 
     def _async_write(self, f: Frame, site: Site, one: Touched, who: tuple[int, Array], key: int, kind: str) -> None:
         shadow = self.shadow_of(one.array)
@@ -476,22 +495,20 @@ class MemoryJudge(Observer):
             return
         self.stored |= shadow is not self.shared
         at = self._touched(shadow, one)
-        before = shadow.writes[at]
-        if before.any():
-            self._look_async(f, site, shadow, at, before, who, (key, kind), "writes")
-        readers = shadow.reads.reshape(-1, shadow.slots)[at]
-        if readers.any():
-            self._look_async(f, site, shadow, at, readers, who, (key, kind), "writes")
+        for before in (shadow.writes[at], shadow.reads[:, at].T):
+            self._look_async(f, site, shadow, at, before, distinct(before), who, (key, kind), "writes")
         shadow.writes[at] = key
 
     def _look_async(
-        self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, who: tuple[int, Array],
+        self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
         mine: tuple[int, str], what: str,
     ) -> None:  # fmt: skip
-        """Distinct keys are few: each is looked at once."""
-        found = _distinct(before)
-        found = found[found != 0]
+        """Distinct keys are few: each is looked at once. found: those of `before`."""
         cluster, rows = who
+        ordered = self._ordered.setdefault((f.warps.tobytes(), what), {0})
+        if ordered.issuperset(found.tolist()):
+            return
+        found = found[found != 0]
         by_warp = self._late(found, cluster, rows[:, None])
         late = by_warp.any(axis=0)
         known_to_some = set(found[late & ~by_warp.all(axis=0)].tolist())
@@ -515,7 +532,10 @@ class MemoryJudge(Observer):
             self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader, severity)
         known = found[~by_warp.all(axis=0)]
         if what == "reads" and len(known):
-            self._see(f, site, shadow, at, before, known, who, kind)
+            unseen = self._see(f, site, shadow, at, before, known, who, kind)
+        else:
+            unseen = {value for value in found[found >= CAREFUL].tolist() if self._is_init(value)}
+        ordered.update(set(found[~by_warp.any(axis=0)].tolist()) - unseen)
 
     def _is_init(self, key: int) -> bool:
         return self._names(key, "mbarrier.init")
@@ -534,15 +554,15 @@ class MemoryJudge(Observer):
     def _see(
         self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
         kind: str,
-    ) -> None:  # fmt: skip
-        """Does the asynchronous proxy see what the generic proxy wrote?"""
+    ) -> set[int]:  # fmt: skip
+        """The keys of what the generic proxy wrote and the asynchronous proxy does not see."""
         clocks = self.clocks
         column = found >> COLUMN & COLUMN_BITS
         theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
         generic = (column < clocks.warps) | (column >= 3 * clocks.warps) & (column < 4 * clocks.warps)
         generic &= theirs == who[0]
         if not generic.any():
-            return
+            return set()
         time = found >> TIME & TIME_BITS
         visible = clocks.known[who[0], who[1][:, None], 1, np.where(generic, column, 0)].max(axis=0)
         hidden = found[generic & (time > visible)]
@@ -553,6 +573,7 @@ class MemoryJudge(Observer):
             place = self._place_of(at, before, value, shadow)
             array = self.m.shared if shadow is self.shared else self._array_of(shadow)
             self.reports.not_visible(f, site, clocks, (array, place), value, kind)
+        return set(hidden.tolist())
 
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 
@@ -563,14 +584,12 @@ class MemoryJudge(Observer):
             return
         cluster, rows = self.clocks.rows(f)
         at = slice(place >> shadow.shift, place + 8 >> shadow.shift)
-        before = shadow.writes[at]
         who = (int(cluster[0]), rows)
         key = self._key(who[0], int(rows[0]), self.clocks.now, site)
-        if before.any() and not any(self._is_init(value) for value in _distinct(before).tolist()):
-            self._look_async(f, site, shadow, at, before, who, (key, "mbarrier.init"), "writes")
-        readers = shadow.reads.reshape(-1, shadow.slots)[at]
-        if readers.any():
-            self._look_async(f, site, shadow, at, readers, who, (key, "mbarrier.init"), "writes")
+        for before in (shadow.writes[at], shadow.reads[:, at].T):
+            found = distinct(before)
+            if before.ndim > 1 or not any(self._is_init(value) for value in found.tolist()):
+                self._look_async(f, site, shadow, at, before, found, who, (key, "mbarrier.init"), "writes")
         shadow.writes[at] = key
         shadow.writers[at] = int(f.threads[0]) % LANES
 
@@ -635,11 +654,3 @@ class MemoryJudge(Observer):
 def _is_narrow(opcode: str) -> bool:
     parts = opcode.split(".")
     return parts[0] in ("ld", "st", "atom", "red") and "cta" in parts
-
-
-def _distinct(keys: Array) -> Array:
-    """The different keys of a span; nearly always few."""
-    flat = keys.reshape(-1)
-    if len(flat) and (flat == flat[0]).all():
-        return flat[:1]
-    return np.unique(flat)

@@ -50,8 +50,9 @@ class Shadow:
     """The keys of one array of bytes.
 
     Attributes:
-        shift: a granule has 1 << shift bytes. writes: (granules,). reads: (granules * slots,). slots: warps that share
-            none of them where there are enough. writers, readers: the lane of each of these accesses (see `lanes`).
+        shift: a granule has 1 << shift bytes. writes: (granules,). reads: (slots, granules), so that memory of slots
+            that no warp uses is never touched. slots: warps that share none of them where there are enough.
+            writers, readers: the lane of each of these accesses (see `lanes`).
     """
 
     shift: int
@@ -65,17 +66,15 @@ class Shadow:
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
         """The state of an array that nothing has touched."""
         count = (nbytes >> shift) + 1
-        writes, reads = np.zeros(count, np.int64), np.zeros(count * slots, np.int64)
-        return Shadow(shift, writes, reads, slots, np.zeros(count, np.uint8), np.zeros(count * slots, np.uint8))
+        writes, reads = np.zeros(count, np.int64), np.zeros((slots, count), np.int64)
+        return Shadow(shift, writes, reads, slots, np.zeros(count, np.uint8), np.zeros((slots, count), np.uint8))
 
     def refine(self, shift: int) -> None:
         """Divide the granules: each part has the keys of the whole."""
         parts = 1 << self.shift - shift
         self.writes = np.repeat(self.writes, parts)
         self.writers = np.repeat(self.writers, parts)
-        self.reads, self.readers = (
-            np.repeat(one.reshape(-1, self.slots), parts, axis=0).reshape(-1) for one in (self.reads, self.readers)
-        )
+        self.reads, self.readers = (np.repeat(one, parts, axis=1) for one in (self.reads, self.readers))
         self.shift = shift
 
     def granules(self, offsets: Array, nbytes: int) -> tuple[Array, int]:
@@ -85,3 +84,16 @@ class Shadow:
             return first, 1
         count = nbytes >> self.shift
         return (first[:, None] + np.arange(count)).reshape(-1), count
+
+
+def distinct(keys: Array) -> Array:
+    """The different keys of a span, (n,) or (n, slots), rising; nearly always few, in long runs.
+
+    >>> distinct(np.array([7, 7, 7, 3, 3, 7])).tolist()
+    [3, 7]
+    """
+    flat = keys.T.reshape(-1)
+    starts = np.flatnonzero(flat[1:] != flat[:-1])
+    if not len(starts):
+        return flat[:1]
+    return np.unique(flat[np.append(starts, len(flat) - 1)])

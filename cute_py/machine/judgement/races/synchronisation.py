@@ -7,7 +7,7 @@ in it. A strong write releases to its address, a strong read acquires from it; f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -44,6 +44,8 @@ class _Phases:
     """(warps of the cluster,): when each warp used it last."""
     fenced: bool = False
     phase: int = 0
+    seen: set[tuple[bytes, bool]] = field(default_factory=set)
+    """Who knows the initialisation, and whether in its own proxy; clocks only grow, so that they stay so."""
 
 
 class ClockKeeper(Observer):
@@ -259,6 +261,9 @@ class ClockKeeper(Observer):
         far = m.cluster_size > 1 and (len(f.parts) > 1 or f.parts[0][0] != owner)
         if not far and not asynchronous and held.time <= clocks.floor[owner]:
             return held
+        who = (f.warps.tobytes(), far or asynchronous)
+        if who in held.seen:
+            return held
         cluster, rows = clocks.rows(f)
         seen = clocks.known[cluster, rows, 0, held.row]
         late = (seen < held.time) & (rows != held.row)
@@ -268,6 +273,10 @@ class ClockKeeper(Observer):
             visible = int(clocks.known[cluster, rows, 1, held.row].max())
             if visible < held.time:
                 self.reports.not_fenced(f, site, place, far, held.made)
+            else:
+                held.seen.add(who)
+        else:
+            held.seen.add(who)
         return held
 
     def _met(self, cluster: Array, rows: Array, held: _Phases) -> bool:
@@ -324,12 +333,10 @@ class ClockKeeper(Observer):
         for place in places.tolist():
             some = f if len(places) == 1 else f.subset(offsets == place)
             key = (id(array), place)
-            if reads:
-                self._acquire_place(some, key)
             if writes:
                 self._release_place(some, key)
-                if reads:
-                    self._acquire_place(some, key)
+            if reads:
+                self._acquire_place(some, key)  # what was released there before, and by this instruction
         if writes:
             self.clocks.tick()
 
