@@ -279,7 +279,7 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
     if step.number == 1 and not op.same_type:
         shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
         found += broken(
-            (True, "types", (f"the shared elements {shared} and the global elements {op.dtype} have different widths"))
+            (True, "types", f"the shared elements {shared} and the global elements {op.dtype} have different widths")
         )
     if step.number == 6:
         pairs = (("shared layout", op.plain_smem), ("CTA V-map", op.cta_v_map))
