@@ -258,7 +258,7 @@ class Lowering:
         Raises:
             CoordinateError: this lowering has no such stage.
         """
-        expect(number, str, "the index of a stage")
+        expect(number, str, "the name of a stage")
         every = (*self.stages, *self.consumer)
         for stage in every:
             if stage.number == number:

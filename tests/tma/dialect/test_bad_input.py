@@ -65,7 +65,7 @@ REFUSED: list[Refusal] = [
     ("flag of", lambda: lower.ch_opnum(2, 0, np.zeros(3)), InvalidTypeError, "multicast must be a bool"),
     ("swizzle", lambda: lower.lower(replace(COPY.request, swizzle=99)), InvalidValueError, "swizzle = 99; must be"),
     ("no TMA", lambda: lower.lower(COPY, allow_tma=[]), InvalidTypeError, "allow_tma must be a bool"),
-    ("stage", lambda: lower.lower(COPY).stage(6), InvalidTypeError, "the index of a stage must be a str"),
+    ("stage", lambda: lower.lower(COPY).stage(6), InvalidTypeError, "the name of a stage must be a str"),
     ("file", lambda: lower.lower(COPY).print("x"), InvalidTypeError, "expected a file that is open for text"),
     ("kind", lambda: lower.legacy_ptx(COPY, "sm_80", "bulk"), InvalidValueError, "kind = 'bulk'; must be one of"),
     ("init", lambda: lower.init_sequence(8), InvalidTypeError, "expected a request of a tensor map"),

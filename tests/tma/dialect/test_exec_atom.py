@@ -358,7 +358,7 @@ def test_attributes_are_checked() -> None:
     assert headline(lambda: tma_load(bound, TILE_IN_SMEM, (449, 0), inBounds=True)) == text
     text = "inBounds = true; axis 1 reaches elements -1 to 126 of 1024"
     assert headline(lambda: tma_load(bound, TILE_IN_SMEM, (0, -1), inBounds=True)) == text
-    with pytest.raises(InvalidTypeError, match="takes what make_exec_tma gives"):
+    with pytest.raises(InvalidTypeError, match="takes the result of make_exec_tma"):
         tma_load(LOAD, TILE_IN_SMEM, (0, 0))
     with pytest.raises(InvalidTypeError, match="takes a TMA descriptor"):
         prefetch_tma_desc(LOAD)
