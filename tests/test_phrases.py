@@ -61,6 +61,8 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     (r"\bin force\b|\blaid open\b", "rules are laid open", "enforced"),
     (r"\b(so that|as|while|what|where) one (sees|types|expects)\b", "while one types", "no one sees it"),
     (r"\b(takes|took) apart\b", "words that the shell took apart", "takes part"),
+    (r"\b(of|most|by|to) so many\b", "rows of so many bytes", "so many that"),
+    (r"\b(one|two|four|eight) an? (byte|CTA|stage|warp|thread|iteration)\b", "two e2m1, two a byte", "two per byte"),
 )
 """(pattern, a text that it finds, one that it leaves alone)."""
 
@@ -80,7 +82,7 @@ NAMES = (
 )
 """Identifiers of the past; a rule may keep its id, and an alias the name that it is for."""
 
-WORDS_OF_64_BITS = "break_long_words|unknown_words|bare_words|_from_words"
+WORDS_OF_64_BITS = "break_long_words|unknown_words|bare_words|behind_words|_from_words"
 """Identifiers that end in `_words` and mean words."""
 
 UNTOUCHED = ("docs/measurements", "docs/reference-pages-map.md", "docs/differences.md")

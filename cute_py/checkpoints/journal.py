@@ -63,7 +63,7 @@ class PartFile:
             fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._log.close()
-            raise FileFormatError(f"{self.path}: another conversion writes it") from None
+            raise FileFormatError(f"{self.path}: another conversion is writing to it") from None
         records = self._records()
         size = len(self.header) + sum(count for _, count in self.places.values())
         fresh = not records or not self.part.exists() or self.part.stat().st_size != size

@@ -112,8 +112,8 @@ def count_units(value: int, unit: int) -> int:
 def _maps(
     source: int, destination: int, modes: tuple[CopyMode, ...], box: tuple[int, ...], shift: int = 0
 ) -> tuple[TensorMapTiled, TensorMapTiled]:
-    """Maps of both sides, in 8-byte elements. With `shift` the source's starts so many bytes before it, and its rows
-    and boxes are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
+    """Maps of both sides, in 8-byte elements. With `shift` the map of the source starts `shift` bytes before it, and
+    its rows and boxes are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
     kind, promotion, sizes = UNSIGNED[WORD], L2Promotion.B128, tuple(mode.size for mode in modes)
     load_sizes, load_box = sizes, box
     if shift:

@@ -173,7 +173,7 @@ def compare_tile(
     if difference is None:
         return TileComparison(True, scope=Scope(tuple(judged), tuple(left)))
     index = Layout(known(work.tile_shape))(coord) if isinstance(coord, tuple) else coord
-    number = expect_integer(index, "the number of a tile")
+    number = expect_integer(index, "the index of a tile")
     tile = _Tile(atom, source, work, number, expected, found, written)
     cause, detail, tried = _find_cause(tile, stages)
     judged.append(f"{counted(len(tried), 'cause')} ({'; '.join(tried)})")

@@ -83,7 +83,8 @@ def _behind(columns: Sequence[int], swizzle: Swizzle) -> list[int]:
 
 
 def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: int, swizzle: Swizzle) -> tuple[int, int]:
-    """(wavefronts, bytes of one thread's access) of an access whose bits of thread and value step by so many bytes.
+    """(wavefronts, bytes of one thread's access) of an access. `threads` and `values` list the step in bytes for each
+    bit of the thread and of the value.
 
     Each thread takes as many values at once as are contiguous and aligned behind the swizzle, up to 16 bytes.
 

@@ -16,7 +16,7 @@ HATCHED = "/"
 WIDTH = 118
 """Characters of a line, as far as cells and words allow."""
 ALIGNED = 8
-"""A part of a wide table has a multiple of so many columns, if it has as many."""
+"""The columns of each part of a wide table are a multiple of this number, unless there are fewer."""
 
 
 def _cell_text(cell: Cell | None) -> str:

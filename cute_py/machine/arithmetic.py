@@ -299,7 +299,7 @@ _IN_CACHE: Final = 1 << 18
 
 
 def _parts(depth: int, size: int, most: int = 1 << 30) -> Iterator[slice]:
-    """K in parts of at most so many elements, each a number of sheets that stay in cache."""
+    """Split K into parts of at most `most` elements, each a number of sheets that stay in cache."""
     step = max(1, min(_IN_CACHE // max(size, 1), most))
     step = -(-depth // -(-depth // step))
     return (slice(k, k + step) for k in range(0, depth, step))

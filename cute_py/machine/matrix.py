@@ -105,7 +105,7 @@ def _places(atom: MmaAtom, operand: str) -> Array:
 
 @functools.lru_cache(maxsize=16)
 def _register_places(k: int) -> Array:
-    """(thread, value) -> m + 64 * k of a warpgroup's A in registers, of so many stored elements of K."""
+    """(thread, value) -> m + 64 * k of a warpgroup's A in registers, for this number of stored elements of K."""
     return np.asarray(offsets(register_a_layout(k))).reshape(128, -1, order="F")
 
 

@@ -243,7 +243,7 @@ class Machine:
         return found
 
     def grow_local(self, needed: int) -> bool:
-        """Make a thread's local memory so many bytes large; False where that is more than `MAX_LOCAL` in all."""
+        """Resize a thread's local memory to this number of bytes; False if the total exceeds `MAX_LOCAL`."""
         if needed <= self.local_bytes:
             return True
         stride = -(-max(needed, 2 * self.local_stride) // FRAME_ALIGN) * FRAME_ALIGN

@@ -254,7 +254,7 @@ def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, on
         elif only is not None and device != only:
             text = (
                 f"{what} has an array for device {device}, but this process is rank {only}, and must pass only its "
-                "own array array"
+                "own array"
             )
             found.append(Diagnostic("mesh-device", what, text=text))
     for device in range(side.devices) if only is None else [only] if only < side.devices else []:

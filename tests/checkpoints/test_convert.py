@@ -275,7 +275,7 @@ def test_two_conversions_of_one_file_at_once_are_refused(tmp_path: Path) -> None
     def again(done: int, total: int) -> None:
         if not seen:
             seen.append(done)
-            with pytest.raises(FileFormatError, match="another conversion writes it"):
+            with pytest.raises(FileFormatError, match="another conversion is writing to it"):
                 convert(source, tmp_path / "o", "mxfp8")
 
     convert(source, tmp_path / "o", "mxfp8", progress=again)

@@ -161,7 +161,7 @@ def test_explain() -> None:
         "  from  ((2,16),2):((1,4),2)\n"
         "  to    ((2,16),2):((2,4),1)\n"
         "  cost  5 moves, 4 selects, 1 shuffle, 5.5 cycles\n"
-        "  1. move    the thread's number\n"
+        "  1. move    the thread's index\n"
         "  2. select  each lane arranges its words in the order of the rounds\n"
         "  3. shuffle 1 word move to another lane; 1 stay\n"
         "  4. select  each lane arranges the received words in its own order\n"

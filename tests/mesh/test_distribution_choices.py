@@ -321,7 +321,7 @@ def test_explanations_list_devices() -> None:
         (
             lambda: distribute(8, (2, 2), [Shard(0)] * 2, first=(0, 0)),
             InvalidValueError,
-            "first = (0, 0); must name each",
+            "first = (0, 0); must list each",
         ),
         (
             lambda: distribute(8, (2, 2), [Shard(0)] * 2, first=(0, 2)),

@@ -56,7 +56,7 @@ def test_memory_that_is_right() -> None:
             "mesh-size",
             "sources[1] = 10 elements; must be 12, the extent of its local layout",
         ),
-        (1, np.zeros((2, 6), np.uint32), "mesh-dtype", "sources[1] has elements of uint32; must be int32"),
+        (1, np.zeros((2, 6), np.uint32), "mesh-dtype", "sources[1] has elements of type uint32; must be int32"),
         (
             1,
             np.zeros((6, 2), np.int32),
@@ -106,7 +106,7 @@ def test_one_process_gives_its_own_parts_alone() -> None:
     assert said({0: sources()[0]}, {0: goals()[0]}, only=0) == []
     assert said({}, {2: goals()[2]}, only=2) == []  # the source has no device 2
     assert said({}, {0: goals()[0]}, only=0) == [("mesh-device", "sources[0] is missing; its part has 12 elements")]
-    text = "sources has an array for device 1, but this process is rank 0, and must pass only its own"
+    text = "sources has an array for device 1, but this process is rank 0, and must pass only its own array"
     assert said(sources(), {0: goals()[0]}, only=0) == [("mesh-device", text)]
 
 

@@ -61,7 +61,7 @@ def test_a_rank_that_fails_says_so(tmp_path: Path) -> None:
     [
         ("shape", ["mesh-size"], "rank 1: sources[1] = 3 elements; must be 96"),
         ("plan", ["mesh-plan"], "rank 1 has a different redistribution from rank 0's"),
-        ("rank", ["mesh-device", "mesh-device"], "this process is rank 1, and must pass only its own"),
+        ("rank", ["mesh-device", "mesh-device"], "this process is rank 1, and must pass only its own array"),
         ("world", ["mesh-ranks"] * 3, "rank 2: ranks = 3 processes; must be 4"),
         ("type", None, "rank 1: sources[1] must be a numpy array, got list"),
     ],

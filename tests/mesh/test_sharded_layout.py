@@ -301,10 +301,10 @@ class Pieces:
 @pytest.mark.parametrize(
     ("rows", "error", "text"),
     [
-        (None, InvalidTypeError, r"pieces\(8, 2, 0\) of Pieces must be rows \(start, length\)"),
-        ([[0, 4]], InvalidTypeError, "must be rows"),
-        (np.array([0, 4]), InvalidTypeError, "must be rows"),
-        (np.array([[0.0, 4.0]]), InvalidTypeError, "must be rows"),
+        (None, InvalidTypeError, r"pieces\(8, 2, 0\) of Pieces must be an integer array with rows"),
+        ([[0, 4]], InvalidTypeError, "array with rows"),
+        (np.array([0, 4]), InvalidTypeError, "array with rows"),
+        (np.array([[0.0, 4.0]]), InvalidTypeError, "array with rows"),
         (np.array([[-1, 4]]), InvalidValueError, r"a piece of 4 starts at -1; must be within 0\.\.8"),
         (np.array([[0, 4], [4, -1]]), InvalidValueError, "a piece of -1 starts at 4"),
         (np.array([[5, 4]]), InvalidValueError, "a piece of 4 starts at 5"),

@@ -296,7 +296,7 @@ def test_names_and_dimensions_that_have_no_role() -> None:
     }
     assert said(weights, "other.weight").not_judged == ["placement by name: no role has this name"]
     three = said(weights, "mlp.fc1.weight")
-    assert three.not_judged == ["placement by name: 3 dimensions; its role has 2"]
+    assert three.not_judged == ["placement by name: it has 3 dimensions; its role has 2"]
     assert three.judged == [] and three.warnings == []
 
 

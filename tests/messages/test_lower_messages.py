@@ -249,7 +249,7 @@ def test_the_mutators_letter_by_letter() -> None:
     ("arguments", "text"),
     [
         (("box_dim", "global", 0), "box_dim has no mutator on the rebind path; make a new map on the host"),
-        (("global_dim", "bogus", 9), "address space bogus; a map is replaced in global or shared::cta"),
+        (("global_dim", "bogus", 9), "the address space is bogus; must be global or shared::cta"),
         (("global_dim", "global"), "ordinal of global_dim = None; must be 0 to 4"),
         (("global_dim", "global", 5), "ordinal of global_dim = 5; must be 0 to 4"),
         (("global_stride", "global", 4), "ordinal of global_stride = 4; must be 0 to 3"),

@@ -248,7 +248,7 @@ def test_the_rules_stand_below_the_page_s_text() -> None:
         non_exec_tiled_tma_load(descriptor, SMEM, TILE, load_mode="W_MULTICAST")
     assert str(refusal.value) == (
         "Computed TMA layout is invalid, got !cute.layout<(64,128),(1@1,1@0)>\n"
-        "  1 : a descriptor for 2 CTAs; the operation has num_multicast = 1\n"
+        "  1 : the descriptor is for 2 CTAs, but the operation has num_multicast = 1\n"
         "  2 : the descriptor's box_dim = (64, 32); the tile makes (64, 128)\n"
         "  3 : the descriptor's swizzle = 3; the tile makes 0"
     )

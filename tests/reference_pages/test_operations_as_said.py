@@ -163,7 +163,7 @@ def test_the_wide_multicast_has_no_instruction() -> None:
     with pytest.raises(TmaVerifyError) as refusal:
         tma.non_exec_tiled_tma_load(made, SMEM, num_multicast=4, load_mode=3)
     assert refusal.value.step == 1
-    assert "a descriptor for W_MULTICAST; the operation is W128_MULTICAST" in str(refusal.value)
+    assert "the descriptor is for W_MULTICAST, but the operation is W128_MULTICAST" in str(refusal.value)
 
 
 def test_maps_of_im2col_are_not_rebound() -> None:

@@ -183,7 +183,7 @@ def shuffled(plan: LanePlan, bits: int, count: int) -> ConversionText:
     text, per = ConversionText(), 32 // bits
     thread = text.new()
     text.emit(f"mov.u32 {thread}, %tid.x;")
-    text.step("move", "the thread's number")
+    text.step("move", "the thread's index")
     names = [text.gathered([(f"%s{v // per}", v % per) for v in word], bits) for word in plan.packed]
     together = len(plan.packed[0])
     text.step("move", f"{counted(together, 'element')} of {bits} bits in each word that is sent")

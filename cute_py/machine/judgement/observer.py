@@ -56,7 +56,7 @@ WEAK: Final = AccessOrder()
 
 @dataclass(slots=True)
 class Touched:
-    """Bytes that a transfer touches: `array[start : start + nbytes]`; or rows of so many bytes at `offsets`.
+    """Bytes that a transfer touches: `array[start : start + nbytes]`; or rows of `nbytes` bytes at `offsets`.
 
     array: `Machine.shared`, or that of a range of global memory.
     """

@@ -39,7 +39,7 @@ class LanesWait:
 
 @dataclass(frozen=True, slots=True)
 class RegistersWait:
-    """Registers of the CTA's pool: setmaxnreg.inc to so many."""
+    """Registers of the CTA's pool: setmaxnreg.inc to this number."""
 
     count: int
 

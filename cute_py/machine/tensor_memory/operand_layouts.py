@@ -1,6 +1,6 @@
 """Where the operands of tcgen05.mma lie in tensor memory, as CuTe layouts.
 
-A layout gives addresses of elements of so many bits, as CuTe counts them: `lane_stride(bits)` from one lane to the next
+A layout gives addresses in elements of `bits` bits, as CuTe counts them: `lane_stride(bits)` from one lane to the next
 (65536 for 32 bits), and 1 from one element of a lane to the next. D, by row of a CTA and column n:
 
     every lane           (rows,N):(65536,1)                       M = 128; two CTAs, M = 256

@@ -112,10 +112,10 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
         parts[number] = underscore
     coord = tuple(parts) if isinstance(coord, tuple) else parts[0]
     if not has_underscore(coord):
-        numbers = [expect_integer(cluster_layout_vmnk(coord), "the number of a CTA")]
+        numbers = [expect_integer(cluster_layout_vmnk(coord), "the index of a CTA")]
     else:
         layout, offset = slice_and_offset(coord, cluster_layout_vmnk)
-        numbers = [expect_integer(offset, "the number of a CTA")]
+        numbers = [expect_integer(offset, "the index of a CTA")]
         if not has_numbers(layout):
             raise InvalidTypeError(
                 "the layout that numbers the CTAs of a cluster must hold known integers", {"layout": layout}

@@ -158,7 +158,7 @@ def tile_number(tile_shape: Tree, tile_coord: Tree) -> int:
         index: Any = Layout(shape)(tile_coord) if _is_tile(tile_coord, shape) else -1
     else:
         index = tile_coord
-    number = expect_integer(index, "the number of a tile")
+    number = expect_integer(index, "the index of a tile")
     if not 0 <= number < tiles:
         text = f"tile = {given(tile_coord)} does not exist; the tensor has {counted(tiles, 'tile')}"
         raise InvalidValueError(text, {"tile modes": shape})
@@ -445,7 +445,7 @@ def _indices(tile: Tree, sizes: list[int]) -> list[int]:
         if len(flat) != len(sizes):
             raise InvalidValueError(f"tile = {tile}; must have {counted(len(sizes), 'index')}, or be a number")
         return flat
-    number = expect_integer(tile, "the number of a tile", 0, FARTHEST_TILE)
+    number = expect_integer(tile, "the index of a tile", 0, FARTHEST_TILE)
     out = []
     for size in sizes[:-1]:
         out.append(number % size)

@@ -367,7 +367,7 @@ def _from_file(path: Path, order: Order) -> bytes:
         text = "\0"
     if "\0" in text:  # a map has zeros in it, a text has none
         raise FileFormatError(
-            f"{path} has {len(raw)} bytes; must be a text, or have {PAYLOAD_BYTES} or {MAP_BYTES} bytes"
+            f"{path} has {len(raw)} bytes; must be text, or have {PAYLOAD_BYTES} or {MAP_BYTES} bytes"
         )
     return _from_text(text, order)
 

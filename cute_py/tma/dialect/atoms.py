@@ -237,7 +237,9 @@ class NonExecTmaAtom:
         part = self.instruction(index, cta).coord
         start = expect_items(start, "the start of a tile", "a sequence of coordinates")
         if len(start) != self.rank:
-            raise InvalidValueError(f"{counted(len(start), 'coordinate')} of a tile's start; must be {self.rank}")
+            raise InvalidValueError(
+                f"the start of a tile has {counted(len(start), 'coordinate')}; must have {self.rank}"
+            )
         for number in start:
             expect_having(number, ("__add__", "__mul__", "__neg__"), "a coordinate of a tile's start")
             if getattr(number, "shape", ()):
@@ -455,7 +457,7 @@ class BulkTensorCopy:
         expect_fields(self)
         for c in self.coord:
             if not (isinstance(as_leaf(c), int) or is_symbolic(c)):
-                raise InvalidTypeError(f"a coordinate is a number or an expression, got {given(c)}")
+                raise InvalidTypeError(f"a coordinate must be a number or an expression, got {given(c)}")
         plain = tuple([int(c) if is_integer(c) and not isinstance(c, int) else c for c in self.coord])
         object.__setattr__(self, "coord", plain)
 

@@ -387,7 +387,7 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
     if len(leaves(layout.shape)) != rank:
         raise InvalidValueError("shape and stride operands need a tensor of flat modes", {"layout": layout})
     if shapes and len(shapes) != rank:
-        raise InvalidValueError(f"shapes() of {len(shapes)} values; must be {rank}, one per mode of the tensor")
+        raise InvalidValueError(f"shapes() has {len(shapes)} values; must have {rank}, one per mode of the tensor")
     new = tuple(leaves(layout.stride))
     units = [i for i, d in enumerate(new) if isinstance(d, int) and d == 1]
     if len(strides) == rank:
@@ -395,7 +395,7 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
     elif len(strides) == rank - 1 and units and strides:
         new = (*strides[: units[0]], Int(1), *strides[units[0] :])
     elif strides:
-        text = f"strides() of {len(strides)} values; must be {rank - 1}, one for each mode except the contiguous one"
+        text = f"strides() has {len(strides)} values; must have {rank - 1}, one for each mode except the contiguous one"
         raise InvalidValueError(text)
     return Tensor(tensor.engine, Layout(shapes or tuple(leaves(layout.shape)), new))
 

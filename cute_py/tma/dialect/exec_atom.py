@@ -172,7 +172,7 @@ def check_exec_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]
     if not isinstance(coord, (tuple, list)):
         raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
     atom, space, address = exec_atom.atom, memory_space_of(tile), address_of(tile)
-    rank = f"coordinate of {len(coord)} numbers; must be the descriptor's rank {atom.rank}"
+    rank = f"the coordinate has {len(coord)} numbers; must have {atom.rank}, the descriptor's rank"
     return [
         *broken(
             (space != "smem", "not_shared", space or "no memory space"), (len(coord) != atom.rank, "coordinate", rank)
@@ -193,7 +193,7 @@ def _copies(
     atom, address = exec_atom.atom, address_of(tile)
     start: Any = coordinate(tuple(coord))
     if any(isinstance(c, tuple) for c in start):
-        raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
+        raise InvalidTypeError(f"the coordinate of a tile must have one number per mode, got {given(start)}")
     out = []
     for index in range(atom.instructions):
         offset = atom.instruction(index, cta).smem_offset
@@ -401,7 +401,7 @@ def _operation(
     """One copy, once atom and attributes (allow_tma, inBounds) fit the operation."""
     name = f"atom.tma_{kind}"
     if not isinstance(exec_atom, ExecTmaAtom):
-        raise InvalidTypeError(f"{name} takes what make_exec_tma gives, got {type(exec_atom).__name__}")
+        raise InvalidTypeError(f"{name} takes the result of make_exec_tma, got {type(exec_atom).__name__}")
     for attribute, value in zip(("allow_tma", "inBounds"), attributes, strict=True):
         expect(value, bool, attribute)
     allow_tma, in_bounds = attributes

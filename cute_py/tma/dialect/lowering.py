@@ -190,7 +190,7 @@ def cubin_of(text: str, arch: str) -> bytes:
     module = text if is_module else module_of(text, arch)
     accepted, messages, cubin = assemble_module(module, arch)
     if not accepted:
-        raise DeviceError("ptxas refuses the text of stage 6", {"arch": arch, "ptxas": messages})
+        raise DeviceError("ptxas rejects the PTX of stage 6", {"arch": arch, "ptxas": messages})
     return cubin
 
 
@@ -258,12 +258,14 @@ class Lowering:
         Raises:
             CoordinateError: this lowering has no such stage.
         """
-        expect(number, str, "the number of a stage")
+        expect(number, str, "the name of a stage")
         every = (*self.stages, *self.consumer)
         for stage in every:
             if stage.number == number:
                 return stage
-        raise CoordinateError(f"no stage {given(number)}", {"stages": " ".join(stage.number for stage in every)})
+        raise CoordinateError(
+            f"stage {given(number)} does not exist", {"stages": " ".join(stage.number for stage in every)}
+        )
 
     @property
     def ptx(self) -> str:

@@ -107,7 +107,7 @@ def check_rebind(
     low, high = bounds("rank")
     return broken(
         (not low <= rank <= high, "rank", f"rank = {rank}; must be {low} to {high}"),
-        (space not in SPACES, "space", f"address space {space}; a map is replaced in global or shared::cta"),
+        (space not in SPACES, "space", f"the address space is {space}; must be global or shared::cta"),
         (scope not in SCOPES, "scope", f"fence scope {scope}; expected one of {', '.join(SCOPES)}"),
         (crosses_cta and scope == "cta", "scope", f"fence scope cta; {across}"),
         *((field not in DEVICE_MUTABLE, "field", f"{field} {anew}") for field in fields),

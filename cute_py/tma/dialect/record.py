@@ -215,10 +215,10 @@ class TmaPartitionResult:
             InvalidTypeError: not bytes. InvalidValueError: another length, or a field out of its range.
         """
         if not isinstance(data, (bytes, bytearray, memoryview)):
-            raise InvalidTypeError(f"a record is {RECORD_BYTES} bytes, got {type(data).__name__}")
+            raise InvalidTypeError(f"a record must be {RECORD_BYTES} bytes, got {type(data).__name__}")
         raw = bytes(data)
         if len(raw) != RECORD_BYTES:
-            raise InvalidValueError(f"a record of {len(raw)} bytes; must be {RECORD_BYTES}")
+            raise InvalidValueError(f"the record has {len(raw)} bytes; must have {RECORD_BYTES}")
         return cls(*_FORMAT.unpack(raw))
 
     @property

@@ -278,7 +278,9 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
     found = op.other_transfer if op.dialect.limits else []
     if step.number == 1 and not op.same_type:
         shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
-        found += broken((True, "types", f"shared elements of another width, {shared}, than the global {op.dtype}"))
+        found += broken(
+            (True, "types", f"the shared elements {shared} and the global elements {op.dtype} have different widths")
+        )
     if step.number == 6:
         pairs = (("shared layout", op.plain_smem), ("CTA V-map", op.cta_v_map))
         found += broken(

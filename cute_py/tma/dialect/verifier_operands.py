@@ -435,9 +435,9 @@ class PartitionOperands:
         ours = self.load_mode if self.store_mode is None else self.store_mode
         names = ["a load" if m is None else m.name for m in (theirs, ours)]
         count, operands = self.count_of_descriptor, self.num_multicast or 1
-        text = f"a descriptor for {count} CTAs; the operation has num_multicast = {operands}"
+        text = f"the descriptor is for {count} CTAs, but the operation has num_multicast = {operands}"
         return broken(
-            (theirs is not ours, "mode", f"a descriptor for {names[0]}; the operation is {names[1]}"),
+            (theirs is not ours, "mode", f"the descriptor is for {names[0]}, but the operation is {names[1]}"),
             (loads and count != operands, "num_multicast", text),
         )
 

@@ -86,9 +86,9 @@ class Cluster:
         Raises:
             InvalidTypeError: not an integer. InvalidValueError: there is no such CTA.
         """
-        rank = expect_integer(rank, "the number of a CTA")
+        rank = expect_integer(rank, "the index of a CTA")
         if not 0 <= rank < len(self.ctas):
-            raise InvalidValueError(f"CTA {rank}; the cluster has {len(self.ctas)}")
+            raise InvalidValueError(f"CTA {rank} does not exist; the cluster has {len(self.ctas)}")
         return self.ctas[rank]
 
 

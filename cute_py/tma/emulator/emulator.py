@@ -169,7 +169,7 @@ class Emulator:
         Args:
             op: 'add', 'min', 'max', 'inc', 'dec', 'and', 'or', 'xor', or a `TmaReduceKind`; the others as `store`.
         Raises:
-            as `store`; TmaTrap also if the hardware does not support the reduction for the element format.
+            as `store`; TmaTrap is also raised if the hardware does not support the reduction for the element format.
         """
         operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
         one = descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base

@@ -57,7 +57,7 @@ class BarrierView:
         Raises:
             InvalidValueError: a phase below 0.
         """
-        want_phase = expect_integer(want_phase, "the number of a phase", 0)
+        want_phase = expect_integer(want_phase, "the index of a phase", 0)
         complete = self.pending == self.arrive_count and self.txn_count == self.expected_txn
         return want_phase < self.phase or (complete and want_phase == self.phase)
 

@@ -147,7 +147,7 @@ class GlobalMemory:
         """A new zeroed range after all others, aligned as a device allocation is.
 
         Raises:
-            InvalidTypeError, InvalidValueError: as `add`; also if the size is negative or exceeds the host's memory, or
+            InvalidTypeError, InvalidValueError: as `add`, and if the size is negative or exceeds the host's memory, or
                 the alignment is below 1.
         """
         expect(name, str, "the name of a range")
@@ -345,7 +345,7 @@ class SharedMemory:
             self.array = np.full(count, poison, np.uint8)
         self.base = base
         self.poison = poison
-        self.rank = expect_integer(rank, "the number of a CTA in its cluster", 0, MAX_CTAS - 1)
+        self.rank = expect_integer(rank, "the index of a CTA in its cluster", 0, MAX_CTAS - 1)
         self.peers: tuple[SharedMemory, ...] = (self,)
         """The shared memories of all CTAs of the cluster, by rank."""
         self.barriers: dict[int, object] = {}

@@ -246,7 +246,7 @@ def offsets_of_windows(offsets: IntegersLike, n: int) -> Integers:
     """
     array = expect_integer_array(offsets, "shared-memory offsets")
     if array.shape not in ((), (1,), (n,)):
-        raise InvalidValueError(f"shared-memory offsets of shape {array.shape}; must be one, or {n}")
+        raise InvalidValueError(f"the shared-memory offsets have the shape {array.shape}; must be one offset, or {n}")
     return np.broadcast_to(array, (n,)).astype(np.int64)  # a copy: one offset for all is a view without strides
 
 

@@ -282,9 +282,9 @@ class Trace:
 
     def steps(self, instruction: int = 0) -> Iterator[TraceStep]:
         """Every element of one instruction, in the order of the rows."""
-        instruction = expect_integer(instruction, "the number of an instruction")
+        instruction = expect_integer(instruction, "the index of an instruction")
         if not 0 <= instruction < len(self.coords):
-            raise InvalidValueError(f"instruction {instruction}; there are {len(self.coords)}")
+            raise InvalidValueError(f"instruction {instruction} does not exist; there are {len(self.coords)}")
         width = self.geometry.row_bytes if self.geometry.interleaved else max(self.geometry.bits // 8, 1)
         for row in range(self.rows):
             for byte in range(0, self.geometry.row_bytes, width):

@@ -303,7 +303,7 @@ def write_export(
     """
     text = export(atom, kind, request=request, arch=arch)
     if not isinstance(path, (str, PathLike)):
-        raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
+        raise InvalidTypeError(f"path must be a str or a path, got {type(path).__name__} {given(path)}")
     target = Path(path)
     if not target.name:
         raise InvalidValueError(f"path = {given(path)}; must end in the name of a file")

@@ -72,7 +72,7 @@ def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: 
     version = expect_version(version)
     _expect_alone(copy, "module")
     if copy.smem_bytes % 4:
-        raise EmissionError(f"tile of {copy.smem_bytes} bytes; must be a multiple of 4")
+        raise EmissionError(f"the tile has {copy.smem_bytes} bytes; must be a multiple of 4")
     issue = []
     for box in range(copy.num_boxes):
         starts = list(enumerate(copy.instruction_origin(box)))

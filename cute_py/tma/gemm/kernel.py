@@ -329,7 +329,7 @@ class GemmKernel:
             f"  by {plan.tiled_mma.atom.ptx}",
             "",
             "work",
-            f"  tile            {plan.tile[0]} x {plan.tile[1]} of C a CTA, K in steps of {plan.tile[2]}{shared}",
+            f"  tile            {plan.tile[0]} x {plan.tile[1]} of C per CTA, K in steps of {plan.tile[2]}{shared}",
             f"  tiles           {tiles_m} x {tiles_n}, {counted(tiles_k, 'step')} each; {plan.group} rows go together",
             f"  hang over       {tiles_m * plan.tile[0] - m} rows, {tiles_n * plan.tile[1] - n} columns, "
             f"{tiles_k * plan.tile[2] - k} of K: filled with zeros, and not stored",
@@ -345,7 +345,7 @@ class GemmKernel:
             "",
             f"threads, {plan.threads}",
             f"  warpgroup 0     one thread loads; {registers[0]} registers",
-            f"  {'the others':<15} {plan.k_steps * plan.row_steps} wgmma a stage, sums in "
+            f"  {'the others':<15} {plan.k_steps * plan.row_steps} wgmma per stage, sums in "
             f"{plan.row_steps * plan.tiled_mma.atom.registers['C'][0]} of {registers[1]} registers",
         ]
         for name, operand in plan.operands.items():

@@ -136,7 +136,7 @@ class GemmPlan:
 
     def __repr__(self) -> str:
         tile, stages = " x ".join(map(str, self.tile)), counted(self.stages, "stage")
-        return f"<plan of a GEMM, {tile} a tile, {stages}, {counted(self.cluster, 'CTA')} a cluster>"
+        return f"<plan of a GEMM, {tile} per tile, {stages}, {counted(self.cluster, 'CTA')} per cluster>"
 
     @property
     def cluster(self) -> int:
@@ -268,7 +268,10 @@ def _check_mma(mma: TiledMma) -> Iterator[Diagnostic]:
     if m not in (1, 2) or n != 1 or k != 1 or any(p is not None for p in mma.permutation_mnk):
         yield Diagnostic(
             "warpgroups",
-            text=f"atoms {m} x {n} x {k}; a GEMM kernel has 1 or 2 warpgroups along M and no permutation",
+            text=(
+                f"the tiled MMA has {m} x {n} x {k} atoms; a GEMM kernel needs 1 or 2 warpgroups along M and no "
+                "permutation"
+            ),
             facts={"tiled MMA": mma.thr_layout_vmnk},
             fixes=("make_tiled_mma(atom, (2, 1, 1))",),
         )
@@ -319,7 +322,7 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
         yield Diagnostic("tile", "tile of B along K", depth_b, "elements", f"be {depth}, as A's")
     sums = rows * columns // (128 * int(m) // WARPGROUP_ROWS)
     if sums > MOST_SUMS:
-        yield Diagnostic("tile", "accumulators", sums, "registers a thread", f"be at most {MOST_SUMS}")
+        yield Diagnostic("tile", "accumulators", sums, "registers per thread", f"be at most {MOST_SUMS}")
 
 
 def _check_memory(mma: TiledMma, atoms: dict[str, TmaAtom], stages: int | None, staging: int) -> list[Diagnostic]:
@@ -386,8 +389,8 @@ def _check_staging(atom: TmaAtom, columns: int) -> list[Diagnostic]:
     return [
         Diagnostic(
             "staging_tile",
-            text=f"a tile of C of {rows} x {width} elements in {atom.smem_layout}; must be 64 rows, K-major, a divisor"
-            f" of the {columns} columns of the MMA",
+            text=f"a tile of C has {rows} x {width} elements in {atom.smem_layout}; must be K-major, with 64 rows and "
+            f"a divisor of the MMA's {columns} columns",
             fixes=(f"make_smem_layout('K', '128B', '{atom.dtype.name}', (64, 64))",),
         )
     ]
@@ -418,7 +421,7 @@ def _walk(atom: TmaAtom) -> TileBoxes:
     steps = []
     for extent, basis in zip(_tile(atom), leaves(atom.g_stride), strict=True):
         if not isinstance(basis, ScaledBasis):
-            raise InvalidValueError("a mode that is statically of size 1 has no coordinate", {"tensor": atom.gtensor})
+            raise InvalidValueError("a mode with the static size 1 has no coordinate", {"tensor": atom.gtensor})
         coordinate = basis.as_arith_tuple().as_tuple()
         numbers = [int(c) * extent for c in leaves(coordinate)]
         steps.append(tuple((numbers + [0] * rank)[:rank]))

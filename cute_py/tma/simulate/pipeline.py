@@ -97,7 +97,7 @@ def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
     rows = expect_integer_array(copy.coords, f"coords of {what}")
     if rows.ndim != 2 and (rows.size or not rows.ndim):
         got = given(copy.coords)
-        raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {got}")
+        raise InvalidTypeError(f"coords of {what} must be one row of coordinates per iteration, got {got}")
     offset = expect_integer(copy.offset, f"offset, of {what} in its stage,", 0, SHARED_LIMIT - 1, "bytes")
     object.__setattr__(copy, "offset", offset)
     object.__setattr__(copy, "coords", tuple(map(tuple, rows.tolist())))
@@ -202,10 +202,10 @@ class Ring:
         loads = [expect(load, RingLoad, "a load of a ring") for load in loads]
         expect_having(engine, ("geometry", "load_many"), "an emulator")
         if depth < 1 or not loads:
-            raise InvalidValueError(f"a ring of {depth} stages with {len(loads)} loads; must have 1 or more of each")
+            raise InvalidValueError(f"the ring has {depth} stages and {len(loads)} loads; must have at least 1 of each")
         counts = {len(load.coords) for load in loads} | ({len(store.coords)} if store else set())
         if len(counts) != 1:
-            raise InvalidValueError(f"loads and store have {sorted(counts)} iterations; must be one number")
+            raise InvalidValueError(f"loads and store have {sorted(counts)} iterations; must have the same number")
         self.iterations = counts.pop()
         self.loads, self.store, self.depth, self.consume = tuple(loads), store, depth, consume
         self.run = Run(engine, gmem, smem)

@@ -315,7 +315,7 @@ def test_files(tmp_path: Path) -> None:
     hexfile.write_text(HALF.hex())
     assert read_map(binary) == read_map(text) == MAP
     assert read_map(hexfile) == HALF
-    with pytest.raises(FileFormatError, match="bytes; must be a text, or have 64 or 128 bytes"):
+    with pytest.raises(FileFormatError, match="bytes; must be text, or have 64 or 128 bytes"):
         read_map(bad)
     with pytest.raises(FileFormatError, match="No such file"):
         read_map(tmp_path / "none")
@@ -360,5 +360,5 @@ def test_any_text_gives_a_map_or_the_librarys_error(text: str) -> None:
 def test_a_file_of_bytes_that_is_no_map_says_its_size(tmp_path: Path, size: int) -> None:
     file = tmp_path / "map.bin"
     file.write_bytes(bytes(size))
-    with pytest.raises(FileFormatError, match=f"map.bin has {size} bytes; must be a text, or have 64 or 128 bytes"):
+    with pytest.raises(FileFormatError, match=f"map.bin has {size} bytes; must be text, or have 64 or 128 bytes"):
         read_map(file)

@@ -72,9 +72,9 @@ def test_shape_and_stride_operands() -> None:
     assert got.operand_segment_sizes == (1, 1, 3, 2, 1)
     assert build_tma_descriptor(gmem(), SMEM, strides=(2048,)).strides == (4096,)
     assert build_tma_descriptor(gmem(), SMEM, strides=(2048, 1)).strides == (4096,)
-    with pytest.raises(InvalidValueError, match=r"shapes\(\) of 3 values; must be 2"):
+    with pytest.raises(InvalidValueError, match=r"shapes\(\) has 3 values; must have 2"):
         build_tma_descriptor(gmem(), SMEM, (1, 2, 3))
-    with pytest.raises(InvalidValueError, match=r"strides\(\) of 3 values; must be 1"):
+    with pytest.raises(InvalidValueError, match=r"strides\(\) has 3 values; must have 1"):
         build_tma_descriptor(gmem(), SMEM, strides=(1, 2, 3))
     with pytest.raises(InvalidValueError, match="flat modes"):
         build_tma_descriptor(gmem(((32, 32), 512), ((512, 16384), Int(1))), SMEM, (1024, 512))

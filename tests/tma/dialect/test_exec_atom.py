@@ -207,11 +207,11 @@ BOUND = make_exec_tma(LOAD, Barrier())
         (lambda: lower_tma_load(BOUND, object(), (0, 0)), "the tile of a TMA copy must be in shared memory"),
         (
             lambda: lower_tma_load(BOUND, TILE_IN_SMEM, (0,)),
-            "coordinate of 1 numbers; must be the descriptor's rank 2",
+            "the coordinate has 1 numbers; must have 2, the descriptor's rank",
         ),
         (
             lambda: lower_tma_store(make_exec_tma(STORE, Barrier()), TILE_IN_SMEM, (0, 0, 0)),
-            "coordinate of 3 numbers; must be the descriptor's rank 2",
+            "the coordinate has 3 numbers; must have 2, the descriptor's rank",
         ),
     ],
 )
@@ -358,7 +358,7 @@ def test_attributes_are_checked() -> None:
     assert headline(lambda: tma_load(bound, TILE_IN_SMEM, (449, 0), inBounds=True)) == text
     text = "inBounds = true; axis 1 reaches elements -1 to 126 of 1024"
     assert headline(lambda: tma_load(bound, TILE_IN_SMEM, (0, -1), inBounds=True)) == text
-    with pytest.raises(InvalidTypeError, match="takes what make_exec_tma gives"):
+    with pytest.raises(InvalidTypeError, match="takes the result of make_exec_tma"):
         tma_load(LOAD, TILE_IN_SMEM, (0, 0))
     with pytest.raises(InvalidTypeError, match="takes a TMA descriptor"):
         prefetch_tma_desc(LOAD)

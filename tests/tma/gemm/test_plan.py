@@ -237,7 +237,12 @@ def test_arrays_of_float32_are_operands_of_tfloat32() -> None:
 
 def test_the_explanation_has_the_numbers_of_the_plan() -> None:
     text = kernel_of(replace(SQUARE, cluster="M", majors="MM")).explain()
-    for part in ("128 x 256 of C a CTA", "2 CTAs along M share B", "4 x 49152: A 16384, B 32768", "leading-dimension"):
+    for part in (
+        "128 x 256 of C per CTA",
+        "2 CTAs along M share B",
+        "4 x 49152: A 16384, B 32768",
+        "leading-dimension",
+    ):
         assert part in text
 
 
