@@ -88,7 +88,7 @@ def identify(
     >>> print(found[0])
     32_4_4: explains all 512 scales
     >>> print([match for match in found if str(match.order) == "linear"][0])
-    linear: explains 8 of 512 scales; the first other scale, of row 1, block 0, is 4, but index 4 has 128
+    linear: explains 8 of 512 scales; the first scale that differs is 4 (row 1, block 0), but index 4 holds 128
     """
     for name, one in (("scales", scales), ("reference", reference)):
         expect_array(one, name)

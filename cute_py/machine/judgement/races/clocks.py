@@ -83,9 +83,9 @@ class Clocks:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
         return found
 
-    def ctas_of(self, f: Frame) -> Any:
+    def ctas_of(self, f: Frame) -> slice | Array:
         """Index of the CTAs of a frame: a slice, or an array of their numbers."""
-        found = f.cache.get("index of ctas")
+        found: slice | Array | None = f.cache.get("index of ctas")
         if found is None:
             ctas = [cta for cta, _ in f.parts]
             whole = ctas[-1] - ctas[0] + 1 == len(ctas)
