@@ -65,7 +65,7 @@ def first_sentence(thing: Thing) -> str:
     """The first paragraph of the docstring, on one line.
 
     >>> first_sentence(first_sentence)
-    'First paragraph of the docstring, on one line.'
+    'The first paragraph of the docstring, on one line.'
     """
     line = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
     end = line.find(". ")

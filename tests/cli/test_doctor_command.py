@@ -71,7 +71,7 @@ def test_without_a_gpu_it_says_what_works_and_why_the_rest_does_not(capsys: pyte
     _, text, _ = shell(capsys, "doctor")
     assert "  yes  emulator                 a copy of 64 x 64 float16 is equal\n" in text
     assert "  no   GPU copies               no driver here\n" in text
-    assert "cute-py doctor --driver 13000 lists those of a version" in text
+    assert "cute-py doctor --driver 13000 lists the issues of a version" in text
 
 
 @pytest.mark.usefixtures("gpu")

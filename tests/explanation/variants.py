@@ -368,7 +368,7 @@ the second tile is stale"""
     return [
         ("two loads, bytes of one", two, ("24576", "16384", "2 loads deliver 24576")),
         ("multicast, one barrier armed", cluster, ("full of cta (1, 0, 0)", "every cta of the mask (0, 1)")),
-        ("one parity in a loop", rounds, ("parity in every round", "0, 1, 0, 1")),
+        ("one parity in a loop", rounds, ("parity in every iteration", "0, 1, 0, 1")),
         ("a write that is misaligned", written, ("address 0x408 is misaligned", "8 bytes past", "is misaligned")),
         ("cuda-gdb", "received signal CUDA_EXCEPTION_4, Warp Illegal Instruction.", ("715", "never encoded")),
         ("a bulk copy of 1000 bytes", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [d], [s], 1000, "

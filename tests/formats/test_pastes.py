@@ -23,13 +23,13 @@ SAID = [
     ("Sm90BlockwiseScaleConfig<1, 128, 128>", ["MN-major", "fp8(block=(1, 128), scales='mn_major')"]),
     ("Sm100BlockwiseScaleConfig<128,128,128,UMMA::Major::K,UMMA::Major::K>", [", K-major", "fp8(block=(128, 128))"]),
     ("SfAtom", ["128 rows x 4 scales", "((_32,_4),(_16,_4)):((_16,_4),(_0,_1))"]),
-    ("Shape<Shape<_32,_4>,Shape<_16,_4>>", ["SfAtom of 16 elements"]),
+    ("Shape<Shape<_32,_4>,Shape<_16,_4>>", ["SfAtom with 16 elements per scale"]),
     (
         "cute::Layout<cute::tuple<cute::tuple<cute::C<32>, cute::C<4> >, cute::tuple<cute::C<32>, cute::C<4> > >, "
         "cute::tuple<cute::tuple<cute::C<16>, cute::C<4> >, cute::tuple<cute::C<0>, cute::C<1> > > >",
-        ["SfAtom of 32 elements"],
+        ["SfAtom with 32 elements per scale"],
     ),
-    ("((_32,_4),(_16,_4)):((_16,_4),(_0,_1))", ["SfAtom of 16 elements", "round_up(M, 128)"]),
+    ("((_32,_4),(_16,_4)):((_16,_4),(_0,_1))", ["SfAtom with 16 elements per scale", "round_up(M, 128)"]),
     ("SWIZZLE_32_4_4", ["scale order 32_4_4", "m%128/32"]),
     ("swizzle_a=[SwizzleType.SWIZZLE_32_8]", ["rocm_32_8"]),
     ("CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3", ["32_4_4", "nvfp4()"]),

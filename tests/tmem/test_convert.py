@@ -104,7 +104,7 @@ def test_what_has_no_other_form() -> None:
         to_cute(S[8:1] + R[2:8])
     with pytest.raises(TmemError, match="have no axis TLane"):
         to_cute(S[(8, 4) : (1 @ TLane, 1 @ TCol)])
-    with pytest.raises(TmemError, match="only a swizzle before it"):
+    with pytest.raises(TmemError, match="supports only a swizzle as the outer function"):
         from_cute(ComposedLayout(Layout(8, 2), 0, Layout(4)))
     with pytest.raises(TmemError, match="negative shift"):
         from_cute(ComposedLayout(Swizzle(2, 4, -3), 0, Layout(4)))

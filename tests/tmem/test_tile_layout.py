@@ -195,7 +195,7 @@ def test_what_is_no_layout() -> None:
         S[2.5]
     with pytest.raises(InvalidTypeError, match="with one colon"):
         S[2:1:1]
-    with pytest.raises(InvalidTypeError, match="a shard is an Iter"):
+    with pytest.raises(InvalidTypeError, match="a shard must be an Iter"):
         TileLayout([(2, 1, "m")])  # type: ignore[list-item]
     with pytest.raises(LayoutError, match="can't be grouped"):
         S[(6, 4) : (8, 1)].group((4, 6))

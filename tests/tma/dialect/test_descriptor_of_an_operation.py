@@ -59,7 +59,7 @@ OF_ANOTHER_COPY: list[tuple[int, Any, str]] = [
     (
         1,
         lambda: non_exec_tiled_tma_load(gmem(), cute.make_tensor(cute.make_smem_ptr(0, "float32"), SMEM), TILE),
-        "another width",
+        "have different widths",
     ),
 ]
 

@@ -240,7 +240,7 @@ def test_print_says_everything() -> None:
     text = file.getvalue()
     for part in ("Stage 1", "Stage 7", "Transaction-byte count", "Coordinate order", "Address spaces", "phase 8"):
         assert part in text
-    with pytest.raises(CoordinateError, match="no stage '8'"):
+    with pytest.raises(CoordinateError, match="stage '8' does not exist"):
         lower(EXAMPLE).stage("8")
 
 

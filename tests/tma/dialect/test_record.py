@@ -98,7 +98,7 @@ def test_fields_are_integers(value: Any) -> None:
 
 def test_other_lengths() -> None:
     for length in (0, 23, 25, 48):
-        with pytest.raises(InvalidValueError, match=f"a record of {length} bytes; must be 24"):
+        with pytest.raises(InvalidValueError, match=f"the record has {length} bytes; must have 24"):
             TmaPartitionResult.unpack(bytes(length))
     with pytest.raises(InvalidTypeError, match="a record is 24 bytes, got list"):
         TmaPartitionResult.unpack([0] * 24)

@@ -102,8 +102,8 @@ def test_the_timeline_is_text() -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"depth": 0}, "a ring of 0 stages"),
-        ({"depth": 2, "loads": []}, "with 0 loads"),
+        ({"depth": 0}, "the ring has 0 stages"),
+        ({"depth": 2, "loads": []}, "and 0 loads"),
         ({"depth": 2, "loads": [RingLoad(A, COORDS[:3])]}, r"have \[3, 16\] iterations"),
         ({"depth": 16, "smem_bytes": 16384}, "16 stages need 16640 bytes"),
     ],
