@@ -199,7 +199,7 @@ def test_what_is_no_layout() -> None:
         TileLayout([(2, 1, "m")])  # type: ignore[list-item]
     with pytest.raises(LayoutError, match="can't be grouped"):
         S[(6, 4) : (8, 1)].group((4, 6))
-    with pytest.raises(LayoutError, match="one size"):
+    with pytest.raises(LayoutError, match="must have the same size"):
         S[32, 16].group_many([(32, 16), (3, 5)])
     with pytest.raises(LayoutError, match="permutation"):
         S[32, 16].permute_dims([0, 0])

@@ -100,7 +100,7 @@ def test_other_lengths() -> None:
     for length in (0, 23, 25, 48):
         with pytest.raises(InvalidValueError, match=f"the record has {length} bytes; must have 24"):
             TmaPartitionResult.unpack(bytes(length))
-    with pytest.raises(InvalidTypeError, match="a record is 24 bytes, got list"):
+    with pytest.raises(InvalidTypeError, match="a record must be 24 bytes, got list"):
         TmaPartitionResult.unpack([0] * 24)
 
 
