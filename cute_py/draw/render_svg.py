@@ -19,6 +19,7 @@ import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from xml.etree.ElementTree import Element, SubElement, tostring
 
 from cute_py.draw.table import GAP, OUTSIDE, TONES, Bracket, Cell, Legend, Table
 from cute_py.draw.tones import shade
@@ -111,33 +112,19 @@ def _n(value: float) -> str:
     return f"{value:.1f}".rstrip("0").rstrip(".")
 
 
-def _escaped(text: str) -> str:
-    """A text as XML holds it; a character that no XML has is U+FFFD.
-
-    >>> _escaped("a < b"), _escaped("\x01")
-    ('a &lt; b', '\ufffd')
-    """
-    if not text.isprintable():
-        text = _NO_XML.sub("\ufffd", text)
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+def _text(parent: Element, x: float, y: float, text: str, kind: str = "") -> None:
+    look = {"x": _n(x), "y": _n(y)}
+    if kind:
+        look["class"] = kind
+    SubElement(parent, "text", look).text = text
 
 
-def _element(name: str, text: str) -> str:
-    """An element with a text, or empty."""
-    return f"<{name}>{_escaped(text)}</{name}>" if text else f"<{name} />"
+def _rectangle(parent: Element, kind: str, x: float, y: float, wide: float, high: float) -> None:
+    SubElement(parent, "rect", {"class": kind, "x": _n(x), "y": _n(y), "width": _n(wide), "height": _n(high)})
 
 
-def _text(out: list[str], x: float, y: float, text: str, kind: str = "") -> None:
-    look = f'text x="{_n(x)}" y="{_n(y)}"' + (f' class="{kind}"' if kind else "")
-    out.append(f"<{look}>{_escaped(text)}</text>" if text else f"<{look} />")
-
-
-def _rectangle(out: list[str], kind: str, x: float, y: float, wide: float, high: float) -> None:
-    out.append(f'<rect class="{kind}" x="{_n(x)}" y="{_n(y)}" width="{_n(wide)}" height="{_n(high)}" />')
-
-
-def _path(out: list[str], kind: str, path: str) -> None:
-    out.append(f'<path class="{kind}" d="{path}" />')
+def _path(parent: Element, kind: str, path: str) -> None:
+    SubElement(parent, "path", {"class": kind, "d": path})
 
 
 def _wide(text: str) -> float:
@@ -224,92 +211,90 @@ def _axes(table: Table) -> str:
     return "   ".join(f"{arrow} {name}" for arrow, name in parts if name)
 
 
-def _cell(out: list[str], cell: Cell, x: float, y: float, wide: float, high: float) -> None:
-    out.append('<g class="c">')
+def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: float) -> None:
+    group = SubElement(parent, "g", {"class": "c"})
     if cell.title:
-        out.append(_element("title", cell.title))
-    _rectangle(out, "cell" if cell.tone is None else f"cell tone{cell.tone}", x, y, wide, high)
+        SubElement(group, "title").text = cell.title
+    _rectangle(group, "cell" if cell.tone is None else f"cell tone{cell.tone}", x, y, wide, high)
     kind = "mid"
     if cell.hatched:
-        _outside(out, cell, x, y, wide, high)
+        _outside(group, cell, x, y, wide, high)
         kind = "mid halo"
     lines = cell.text.split("\n")
     first = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
     for i, line in enumerate(lines):
         if line:
-            _text(out, x + wide / 2, first + i * LINE, line, kind)
-    out.append("</g>")
+            _text(group, x + wide / 2, first + i * LINE, line, kind)
 
 
-def _outside(out: list[str], cell: Cell, x: float, y: float, wide: float, high: float) -> None:
+def _outside(parent: Element, cell: Cell, x: float, y: float, wide: float, high: float) -> None:
     """The part of a cell that lies outside the tensor, and the tensor's end where it is within the cell."""
     right, low = (min(max(part, 0.0), 1.0) for part in cell.inside)
     if right < 1:
-        _hatched(out, x + wide * right, y, wide * (1 - right), high)
+        _hatched(parent, x + wide * right, y, wide * (1 - right), high)
     if low < 1:
-        _hatched(out, x, y + high * low, wide * right, high * (1 - low))
+        _hatched(parent, x, y + high * low, wide * right, high * (1 - low))
     if 0 < right < 1:
-        _path(out, "edge", f"M{_n(x + wide * right)} {_n(y)}V{_n(y + high * low)}")
+        _path(parent, "edge", f"M{_n(x + wide * right)} {_n(y)}V{_n(y + high * low)}")
     if 0 < low < 1 and right > 0:
-        _path(out, "edge", f"M{_n(x)} {_n(y + high * low)}H{_n(x + wide * right)}")
+        _path(parent, "edge", f"M{_n(x)} {_n(y + high * low)}H{_n(x + wide * right)}")
 
 
-def _hatched(out: list[str], x: float, y: float, wide: float, high: float) -> None:
+def _hatched(parent: Element, x: float, y: float, wide: float, high: float) -> None:
     if wide > 0 and high > 0:
-        _rectangle(out, "out", x, y, wide, high)
-        _rectangle(out, "hatched", x, y, wide, high)
+        _rectangle(parent, "out", x, y, wide, high)
+        _rectangle(parent, "hatched", x, y, wide, high)
 
 
-def _across(out: list[str], bracket: Bracket, place: _Place, y: float) -> None:
+def _across(parent: Element, bracket: Bracket, place: _Place, y: float) -> None:
     start, stop = place.columns[bracket.start] + 2, place.columns[bracket.stop] - 2
-    _path(out, "rule", f"M{_n(start)} {_n(y + BRACKET - 1)}v-4H{_n(stop)}v4")
-    _text(out, (start + stop) / 2, y + BRACKET - 8, bracket.text, "mid title" if bracket.strong else "mid faint")
+    _path(parent, "rule", f"M{_n(start)} {_n(y + BRACKET - 1)}v-4H{_n(stop)}v4")
+    _text(parent, (start + stop) / 2, y + BRACKET - 8, bracket.text, "mid title" if bracket.strong else "mid faint")
 
 
-def _down(out: list[str], bracket: Bracket, place: _Place, x: float) -> None:
+def _down(parent: Element, bracket: Bracket, place: _Place, x: float) -> None:
     start, stop = place.rows[bracket.start] + 2, place.rows[bracket.stop] - 2
-    _path(out, "rule", f"M{_n(x - 2)} {_n(start)}h-4V{_n(stop)}h4")
-    _text(out, x - 9, (start + stop) / 2 + 4, bracket.text, "end title" if bracket.strong else "end faint")
+    _path(parent, "rule", f"M{_n(x - 2)} {_n(start)}h-4V{_n(stop)}h4")
+    _text(parent, x - 9, (start + stop) / 2 + 4, bracket.text, "end title" if bracket.strong else "end faint")
 
 
-def _table(out: list[str], table: Table, place: _Place, x: float, y: float) -> None:
-    out.append(f'<g class="table" transform="translate({_n(x)} {_n(y)})">')
+def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> None:
+    group = SubElement(parent, "g", {"class": "table", "transform": f"translate({_n(x)} {_n(y)})"})
     headings = [(text, "title") for text in heading(table.title)] + [(text, "faint") for text in heading(_axes(table))]
     for i, (text, kind) in enumerate(headings):
-        _text(out, 0, LINE * (i + 1), text, kind)
+        _text(group, 0, LINE * (i + 1), text, kind)
     top = place.rows[0]
     for level, row_of in enumerate(table.column_brackets):
         edge = top - LINE - BRACKET * (level + 1)
-        _text(out, place.columns[0] - 6, edge + BRACKET - 4, row_of.name, "end faint")
+        _text(group, place.columns[0] - 6, edge + BRACKET - 4, row_of.name, "end faint")
         for bracket in row_of.brackets:
-            _across(out, bracket, place, edge)
+            _across(group, bracket, place, edge)
     for label, start, stop in zip(table.column_labels, place.columns, place.columns[1:], strict=False):
-        _text(out, (start + stop) / 2, top - 5, label, "mid faint")
+        _text(group, (start + stop) / 2, top - 5, label, "mid faint")
     for row_of, edge in zip(table.row_brackets, place.sides, strict=True):
-        _text(out, edge - 2, top - 5, row_of.name, "end faint")
+        _text(group, edge - 2, top - 5, row_of.name, "end faint")
         for bracket in row_of.brackets:
-            _down(out, bracket, place, edge)
+            _down(group, bracket, place, edge)
     for label, row, start, stop in zip(table.row_labels, table.rows, place.rows, place.rows[1:], strict=False):
-        _text(out, place.columns[0] - 6, (start + stop) / 2 + 4, label, "end faint")
+        _text(group, place.columns[0] - 6, (start + stop) / 2 + 4, label, "end faint")
         column = 0
         for cell in row:
             left = place.columns[column]
             column += 1 if cell is None else cell.span
             if cell is None:
-                _text(out, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, GAP, "mid faint")
+                _text(group, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, GAP, "mid faint")
             elif not cell.blank:
-                _cell(out, cell, left, start, place.columns[column] - left, stop - start)
+                _cell(group, cell, left, start, place.columns[column] - left, stop - start)
     for i, note in enumerate(wrapped(table.notes)):
-        _text(out, 0, place.rows[-1] + LINE * (i + 1), note, "faint")
-    out.append("</g>")
+        _text(group, 0, place.rows[-1] + LINE * (i + 1), note, "faint")
 
 
-def _legend(out: list[str], legend: Legend, top: float, limit: float) -> tuple[float, float]:
+def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[float, float]:
     """Draw a legend; (its lower end, its right end)."""
     x, y, right = MARGIN, top + LINE, MARGIN
-    out.append('<g class="legend">')
+    group = SubElement(parent, "g", {"class": "legend"})
     if legend.text:
-        _text(out, x, y, f"{legend.text}:" if legend.swatches else legend.text, "faint")
+        _text(group, x, y, f"{legend.text}:" if legend.swatches else legend.text, "faint")
         x += _wide(legend.text) + 16
         right = x
     start = x
@@ -318,12 +303,11 @@ def _legend(out: list[str], legend: Legend, top: float, limit: float) -> tuple[f
         if x > start and x + wide > limit:
             x, y = start, y + LINE + 2
         square = (x, y - SWATCH + 1, SWATCH, SWATCH)
-        _rectangle(out, f"cell tone{tone}" if isinstance(tone, int) else "cell", *square)
+        _rectangle(group, f"cell tone{tone}" if isinstance(tone, int) else "cell", *square)
         if tone == OUTSIDE:
-            _rectangle(out, "hatched", *square)
-        _text(out, x + SWATCH + 5, y, name, "faint")
+            _rectangle(group, "hatched", *square)
+        _text(group, x + SWATCH + 5, y, name, "faint")
         right, x = max(right, x + wide), x + wide
-    out.append("</g>")
     return y + 4, right
 
 
@@ -357,7 +341,7 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
         x += place.width + BETWEEN
     lines = wrapped(notes)
     right = max([right, *(_wide(line) + 2 * MARGIN for line in lines)])
-    drawn: list[str] = []
+    drawn = Element("g")
     end = y + below + 8
     for legend in legends_of(tables):
         end, edge = _legend(drawn, legend, end, max(right, LEGEND_WIDTH))
@@ -366,23 +350,23 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     wide, high = _n(right), _n(end + LINE * len(lines) + MARGIN)
     tones = {cell.tone for table in tables for cell in table.cells if cell.tone is not None}
     scope, rules = style_sheet([tone for tone in tones if tone >= TONES])
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="cute {scope}" role="img" {SPACE}="preserve" width="{wide}" '
-        f'height="{high}" viewBox="0 0 {wide} {high}">',
-        _element("title", title),
-        _element("style", rules),
-        f'<defs><pattern id="{scope}-hatch" width="8" height="8" patternUnits="userSpaceOnUse">'
-        '<path class="hatch" d="M-1 1l2-2M0 8l8-8M7 9l2-2" /></pattern></defs>',
-        '<rect class="paper" width="100%" height="100%" />',
-    ]
+    look = {"class": f"cute {scope}", "role": "img", SPACE: "preserve"}
+    size = {"width": wide, "height": high, "viewBox": f"0 0 {wide} {high}"}
+    root = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **look, **size})
+    SubElement(root, "title").text = title
+    SubElement(root, "style").text = rules
+    hatch = {"id": f"{scope}-hatch", "width": "8", "height": "8", "patternUnits": "userSpaceOnUse"}
+    pattern = SubElement(SubElement(root, "defs"), "pattern", hatch)
+    SubElement(pattern, "path", {"class": "hatch", "d": "M-1 1l2-2M0 8l8-8M7 9l2-2"})
+    SubElement(root, "rect", {"class": "paper", "width": "100%", "height": "100%"})
     for i, line in enumerate(titles):
-        _text(out, MARGIN, MARGIN + LINE * (i + 1), line, "title")
+        _text(root, MARGIN, MARGIN + LINE * (i + 1), line, "title")
     for table, place, x, y in spots:
-        _table(out, table, place, x, y)
-    out += drawn
+        _table(root, table, place, x, y)
+    root.extend(drawn)
     for i, line in enumerate(lines):
-        _text(out, MARGIN, end + LINE * (i + 1), line, "faint")
-    return "".join([*out, "</svg>"])
+        _text(root, MARGIN, end + LINE * (i + 1), line, "faint")
+    return _NO_XML.sub("\ufffd", tostring(root, "unicode"))
 
 
 _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
