@@ -31,7 +31,7 @@ from benchmarks.machine import on_device
 from benchmarks.machine.seeded_faults import Kernel, triton_kernel
 
 LIMIT_SECONDS: Final = 25
-"""Of one kernel, with its process and ncu."""
+"""Time limit of one kernel in seconds, with its process and ncu."""
 MOST_BYTES: Final = 2 << 20
 WITHIN: Final = 0.05
 HARDWARE: Final = {
@@ -42,7 +42,7 @@ HARDWARE: Final = {
     "global load sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
     "global store sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
 }
-"""What is compared -> the counter of the hardware."""
+"""Compared count -> counter of the hardware."""
 INSTRUCTIONS: Final = {
     "shared load conflicts, of instructions": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum",
     "shared store conflicts, of instructions": "smsp__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum",
@@ -73,7 +73,7 @@ def cutlass(name: str) -> Kernel:
 
 
 def aligned(array: Any) -> Any:
-    """The same values at an address that 512 divides: the plan of a copy depends on it."""
+    """Copy values to an address that is a multiple of 512, because the plan of a copy depends on the address."""
     raw = np.empty(array.nbytes + 512, np.uint8)
     found = raw[-raw.ctypes.data % 512 :][: array.nbytes].view(array.dtype).reshape(array.shape)
     found[...] = array
@@ -197,7 +197,7 @@ def known(asked: Mapping[str, str], said: str) -> Mapping[str, str]:
 
 
 def counted(kernel: Kernel, text: str) -> dict[str, int]:
-    """What the emulated multiprocessor counts, under the names of `HARDWARE`."""
+    """Run a text on the emulated multiprocessor; return its counts under the names of `HARDWARE`."""
     arguments, _ = kernel.arguments()
     run = cute.run_ptx(text, args=arguments, schedule="eager", judge=False, traffic=True, **kernel.launch)
     run.raise_for_diagnostics()

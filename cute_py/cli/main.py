@@ -63,8 +63,9 @@ exit status:
   as in a shell
   141  the reader of the output closed the pipe
 
-Every command takes --json. Pass - to read a text or a file from standard input. Output to a terminal is coloured:
-NO_COLOR switches colour off, FORCE_COLOR on.
+Every command takes --json. Pass - to read a text or a file from standard
+input. Output to a terminal is coloured: NO_COLOR switches colour off,
+FORCE_COLOR on.
 """
 
 
@@ -155,13 +156,9 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     )
     top.add_argument("--version", action="version", version=f"cute-py {cute_py.__version__}")
     choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    unused = OneLineParser(add_help=False)  # argparse takes a third of a millisecond for a parser
     for name, what in COMMANDS.items():
-        if name not in commands:
-            choices._choices_actions.append(choices._ChoicesPseudoAction(name, [], what))
-            choices._name_parser_map[name] = unused
-        else:
-            command = choices.add_parser(name, help=what)
+        command = choices.add_parser(name, help=what)
+        if name in commands:
             folder = "cute_py.cli.files" if name in IN_FILES else "cute_py.cli"
             importlib.import_module(f"{folder}.{name}_command").register(command)
     return top
@@ -221,9 +218,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     for i, argument in enumerate(given):
         expect(argument, str, f"arguments[{i}]")
     OneLineParser.as_json = "--json" in given
-    named = [
-        argument for argument in given if argument in COMMANDS
-    ]  # the first argument is the command, if there is one
+    named = [argument for argument in given if argument in COMMANDS]  # the first is the command, if there is one
     with _kept(arguments is None):
         options = parser(named[:1]).parse_args(given)
     options.parser = parser

@@ -169,7 +169,7 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
         swizzled=swizzle.bits > 0,
         global_swizzled=_swizzled(refinement),
         listed=tile.listed,
-        short_runs=0 < tile.run_size * element < shape.vectors[1],
+        short_runs=tile.short_runs,
         steady=tile.steady,
         affine=affine,
         columns=shape.columns,

@@ -128,6 +128,11 @@ class BlockTile:
         else 0."""
         return self.shape.extents[self.shape.orders[1][0]] if self.listed and self.shape.shifts[1] else 0
 
+    @property
+    def short_runs(self) -> bool:
+        """Whether these runs are shorter than a vector of the destination."""
+        return 0 < self.run_size * self.shape.element < self.shape.vectors[1]
+
     def rows(self, combination: int, side: int) -> tuple[Places, Places]:
         """(byte offsets, places in shared memory) of the rows of a tile: of the source (side 0) or destination."""
         number = np.arange(self.shape.rows(combination, side), dtype=np.int64)
@@ -365,7 +370,7 @@ def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
     shape = tile.shape
     apart = int(shape.vectors[1] > tile.unit and not tile.folded_pitch)
     if tile.run_size:  # of the vector's elements, each asks for its run
-        apart += 2 if tile.run_size * shape.element >= shape.vectors[1] else 5
+        apart += 5 if tile.short_runs else 2
     apart += (tile.listed and not tile.run_size) + 2 * bool(tile.skew and shape.shifts[1])
     ends = shape.shifts[1] and shape.run_mode < 0
     issued = _issued(shape, tile.piece, tile.unit, 0 if tile.affine else LOOKUP, apart, ends)

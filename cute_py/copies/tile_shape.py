@@ -359,6 +359,10 @@ class _Filled(NamedTuple):
     runs: list[int]
     vectors: list[int]
 
+    def run_bytes(self, side: int, element: int) -> int:
+        """Bytes of a run of the source (side 0) or the destination."""
+        return math.prod([self.extents[m] for m in self.orders[side][: self.runs[side]]]) * element
+
 
 def _filled(
     modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int, filled: int
@@ -386,8 +390,7 @@ def _may_halve(tile: _Filled, element: int) -> bool:
 def _shares_sectors(tile: _Filled, element: int) -> bool:
     """Whether the destination's rows are short, and start at words of 4 or 8 bytes: neighbouring tiles then write parts
     of the same sectors. Larger tiles have 1.0 to 1.5 times the speed there (NVIDIA H200, seven permutations)."""
-    run = math.prod(tile.extents[m] for m in tile.orders[1][: tile.runs[1]]) * element
-    return tile.vectors[1] in (4, 8) and run < LINES[0]
+    return tile.vectors[1] in (4, 8) and tile.run_bytes(1, element) < LINES[0]
 
 
 def tile_shapes(
@@ -407,10 +410,9 @@ def tile_shapes(
         chosen = _filled(modes, element, limits, least, TILE_BYTES) or chosen
     extents, orders, runs, found = chosen
     plain = [not s.bits for s in refinement.swizzles]
-    run_bytes = [math.prod(extents[m] for m in order[:run]) * element for order, run in zip(orders, runs, strict=True)]
     words: list[list[tuple[bool, int]]] = []
     for i, width in enumerate(found):
-        shifted = width < WORD and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
+        shifted = width < WORD and runs[i] > 0 and chosen.run_bytes(i, element) >= 32 and plain[i]
         if shifted and i == 1:  # the widest first, most often the best: others are dropped before they are counted
             cheap = width < 4, max(width, 4)
             others = [(True, word) for word in (WORD, 8, 4) if word > max(width, element)]

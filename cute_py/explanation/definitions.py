@@ -52,8 +52,7 @@ KNOWN: Final = {"__version__": "The version of this library; CHANGELOG.md lists 
 """Text for names without a docstring in the source."""
 
 
-# ---- how a text is laid out
-# ---------------------------------------------------------------------------------------------
+# ---- how a text is laid out -----------------------------------------------------------------------------------------
 
 
 def is_ours(thing: Thing) -> bool:

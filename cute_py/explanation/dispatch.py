@@ -162,7 +162,7 @@ def _of_other_text(text: str) -> Explanation:
 
         if (term := term_text(text)) is not None:
             return Explanation(term)
-    if (named := found_by_name("_".join(text.split()))) is not None and " " in text.strip():  # "right inverse"
+    if " " in text.strip() and (named := found_by_name("_".join(text.split()))) is not None:  # "right inverse"
         return explain(named[1])
     if "\n" not in text and _ATOM_NAME.match(text.strip()):
         from cute_py.explanation.atoms import atom_of, atom_text
@@ -337,7 +337,7 @@ def _in_short(thing: Any, of_dsl: bool) -> list[str]:
 
 
 def _named_terms(text: str, facts: dict[str, str]) -> str:
-    """The terms in a text in which explain recognises nothing else.
+    """Explain the terms that a text contains, if explain recognises nothing else in it.
 
     Raises:
         InvalidTypeError: it has no terms, or is a single word.

@@ -259,10 +259,8 @@ def _through(layout: Layout | ComposedLayout) -> list[str]:
     """Describe the function between the strides and the iterator, if there is one."""
     if not isinstance(layout, ComposedLayout):
         return []
-    return [
-        "",
-        (f"{layout.outer} is applied after the strides: it takes {layout.offset} + their sum, and returns the offset."),
-    ]
+    says = f"{layout.outer} is applied after the strides: it takes {layout.offset} + their sum, and returns the offset."
+    return ["", says]
 
 
 def counting(tensor: Tensor) -> str:

@@ -1,7 +1,7 @@
 """Check the changes that explain offers: each must pass the strictest check for its kind of object.
 
     a composition              gives A(B(i)) for every i: `strict=True`
-    a divide composes so with the tiles and the rest
+    a divide                   composes so with the tiles and the rest
     a tensor map               breaks no rule, and has no hazard that it had not before
     an atom                    makes and checks without a finding
     PTX                        is assembled by ptxas, where ptxas is installed

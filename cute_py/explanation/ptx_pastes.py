@@ -400,7 +400,7 @@ class _Program:
         return any(step.verb == "init" for step in self.steps)
 
     def judged(self) -> list[_Step]:
-        """The instructions, without waits for which the text lacks information."""
+        """The instructions, except waits that the text says too little about."""
         used = {step.barrier for step in self.steps if step.verb not in ("init", "wait")}
         found = []
         for step in self.steps:

@@ -71,7 +71,7 @@ def identify(
 ) -> list[Match]:
     """Compare the known orders with a buffer of scales. Orders that explain it come first, then the nearest ones.
 
-    If two orders explain it, the text says whether they have the same indices for this size, and names a size for which
+    If two orders explain it, the text says whether they have the same indices for this size, and names a size where
     they differ.
 
     Args:

@@ -17,7 +17,7 @@ else:
 Column: TypeAlias = "NDArray[numpy.int64]"
 
 LONGEST_PERIOD = 64
-"""The most segments in which a pattern is searched."""
+"""A pattern is searched in at most this many segments."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

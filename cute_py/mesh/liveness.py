@@ -43,7 +43,7 @@ SILENT = 4
 """Multiple of `seconds` after which a connection between two waiting ranks counts as lost."""
 
 AT_ONCE = 0.002
-"""Seconds for which a wait polls without a pause: the shortest pause of the system is 60 us."""
+"""A wait polls for this many seconds before it pauses: the shortest pause of the system is 60 us."""
 
 PAUSE = 1 / 16
 """Pause between two polls, as a fraction of the time waited so far."""

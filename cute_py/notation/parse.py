@@ -296,16 +296,18 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
 
         return parse_operation(text, kind, parse, dsl_type, lambda bits: reader.type_of(bits, 0))  # type: ignore[return-value]
     reader.blanks()
-    surplus = surplus_bracket(text)
     try:
         result = reader.expression()
     except ParseError as error:
+        surplus = surplus_bracket(text)
         if error.__cause__ is None or surplus is None:
             raise
         raise failure(text, surplus, _SURPLUS) from None  # the parts before it are read, but do not fit
     reader.blanks()
     if reader.at < len(text):
-        raise failure(text, reader.at, _SURPLUS if reader.at == surplus else "expected the end of the text")
+        raise failure(
+            text, reader.at, _SURPLUS if reader.at == surplus_bracket(text) else "expected the end of the text"
+        )
     return result
 
 
@@ -394,7 +396,7 @@ class _Reader:
         except ParseError:
             raise
         except CuteError as error:
-            raise failure(self.text, begin, error.headline, error) from error
+            raise failure(self.text, begin, shortened(error.headline, 160), error) from error
 
     def layout_call(self, opening: str, begin: int) -> Layout:
         """make_layout(...) or Layout<...>, after the opening bracket."""

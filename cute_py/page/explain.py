@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import cute_py as cute
 from cute_py.draw.layouts import draw_layout
 from cute_py.draw.shared_memory import draw_swizzle
@@ -22,7 +20,7 @@ def fill_explain(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     text = inputs["text"]
     if not text:
         raise FieldError("text", InvalidValueError("is empty; paste a layout, an atom, PTX or an error"))
-    drawable = len(text) <= 2000 and "\n" not in text and re.search("[:<]", text)
+    drawable = len(text) <= 2000 and "\n" not in text and (":" in text or "<" in text)
     thing = unless_refused(cute.parse, text) if drawable else None
     if isinstance(thing, (Layout, ComposedLayout)):
         try:

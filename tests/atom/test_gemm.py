@@ -32,7 +32,10 @@ def pruned(matrix: Any, rule: SparseGroup, rng: Any) -> Any:
     return runs.reshape(matrix.shape)
 
 
-@pytest.mark.parametrize(("tiles", "every"), [(1, 10), pytest.param(1, 1, marks=pytest.mark.slow), (2, 48)])
+@pytest.mark.parametrize(
+    ("tiles", "every"),
+    [(1, 10), pytest.param(1, 1, marks=pytest.mark.slow), (2, 48), pytest.param(2, 16, marks=pytest.mark.slow)],
+)
 def test_integers_are_exact_through_every_layout(tiles: int, every: int) -> None:
     rng = np.random.default_rng(tiles)
     names = distinct()

@@ -19,9 +19,10 @@ names into another folder:
   cute-py convert fp4 --to bf16 --out plain
   cute-py convert fp4 --to nvfp4 --as modelopt --out for_modelopt
 
-Each file is written atomically. After an interruption the same command continues
-where the last one stopped. The folder also gets the index, and checksums.json with
-the SHA-256 of each tensor's bytes; `cute-py explain FOLDER` reads both.
+Each file is written atomically. After an interruption the same command
+continues where the last one stopped. The folder also gets the index, and
+checksums.json with the SHA-256 of each tensor's bytes; `cute-py explain FOLDER`
+reads both.
 
 Converts tensors of two or three dimensions whose name matches --tensors, except
 those that match --keep. A weight that is already in the format keeps its

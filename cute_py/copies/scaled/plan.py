@@ -264,8 +264,8 @@ def _steps(digits: Digits | None) -> tuple[int, ...]:
 def totals(side: MatrixSide) -> tuple[float, ...]:
     """total, its reciprocal, the gain, a sixth of it, its reciprocal, and the peak below which a block is usual.
 
-    In float32, as `quantized` has them. A usual block has a scale whose divisions stay among normal numbers, and
-    elements that are at most 6.6 after it: a scale is at most 448.
+    In float32, as `quantized` has them. The divisions that give the scale of a usual block stay among normal numbers.
+    Its elements are at most 6.5 after the division by the scale, which is at most 448.
     """
     one = np.float32(1)
     total = one if side.total is None else np.float32(side.total)
