@@ -55,11 +55,11 @@ SPANS: tuple[SpanRow, ...] = (
     *(SpanRow(f"{span}B", bits, span) for bits, span in sorted(SWIZZLE_SPAN.items(), reverse=True) if span),
     SpanRow("none", 0, UNIT),
 )
-"""Best first: a wider span has fewer bank conflicts and fewer, larger boxes."""
+"""Best first: a wider span has fewer bank conflicts, and its boxes are fewer and larger."""
 
 
 SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str
-"""Name of a canonical swizzle: see `span_row`."""
+"""Name of a canonical swizzle; `span_row` lists the spellings."""
 
 
 def span_row(swizzle: SwizzleLike) -> SpanRow:
@@ -130,7 +130,7 @@ def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
             tile_to_shape(smem_atom(major, row, dtype), as_tiler(tile))
             fit.append(row.name)
     return (
-        f"smem_choices({major!r}, {as_dtype(dtype).name!r}, {given(tile)}) has swizzle {', '.join(fit)}"
+        f"smem_choices({major!r}, {as_dtype(dtype).name!r}, {given(tile)}) lists layouts with swizzle {', '.join(fit)}"
         if fit
         else None
     )
@@ -138,8 +138,10 @@ def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
 
 @record
 class SmemChoice:
-    """A layout of a tile for a consumer. `passes` is the most passes that a core-matrix read needs; a box is `box_rows`
-    rows of `box_bytes`; `alignment` is in bytes.
+    """A layout of a tile for a consumer.
+
+    `passes` is the largest number of passes that a core-matrix read needs. A box is `box_rows` rows of `box_bytes`
+    bytes; `alignment` is in bytes.
 
     >>> best = smem_choices("K", "float16", (128, 64))[0]
     >>> best.swizzle, best.box_bytes, best.passes
@@ -161,7 +163,7 @@ class SmemChoice:
 
 
 def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str) -> int:
-    """The most passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
+    """The largest number of passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
 
     The rows are 8 neighbours along the mode that is not contiguous. Two of their 16-byte units conflict if they lie in
     the same bank group.
@@ -186,7 +188,7 @@ def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str)
 
 
 def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemChoice]:
-    """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix, the best first.
+    """List the canonical layouts of a tile for a wgmma or tcgen05 operand, or for ldmatrix, best first.
 
     Their atoms are repeated so that one box is as large as possible: along M or N first for K-major, along K first
     for MN-major.
