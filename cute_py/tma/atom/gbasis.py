@@ -231,6 +231,8 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
 def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
     """Map the index of a CTA's value to global modes: compose the identity layout of the tensor's shape with the tile.
 
+    Args:
+        shape: the shape of the global tensor. tiler: the tile by mode: sizes or plain layouts, in elements.
     Raises:
         InvalidTypeError: the tile does not consist of sizes and plain layouts.
         StaticAssertError: the tile has more modes than the tensor.
@@ -466,7 +468,12 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     part that a walk in steps of one stride can cover. The modes after the cut become 1, because the box must stay
     contiguous in shared memory.
 
-    `gmem` is the global layout in elements of the internal type.
+    Args:
+        layout: a static G-basis. gmem: the global layout in elements of the internal type.
+    Returns:
+        the G-basis with the boxes cut, and a note for each cut.
+    Raises:
+        InvalidTypeError: an argument is not a layout, or a size of the G-basis is not static.
 
     >>> from cute_py.notation import parse
     >>> print(split_basis(parse("(_64,_512):(_1@1,_1@0)"), parse("(1024,128):(128,_1)"))[0])

@@ -114,8 +114,8 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
 class Im2colPlan:
     """The numbers of an im2col tensor map, and its coordinate tensor.
 
-    `dims` (elements) and `strides` (bytes, modes 1..) in C, W, H, D, N order; one CTA's instruction moves `range_c`
-    channels and `range_whdn` pixels; `num_val_src` counts the elements of all CTAs of a multicast.
+    `dims` (elements) and `strides` (bytes, modes 1..) are in C, W, H, D, N order. One CTA's instruction moves `range_c`
+    channels and `range_whdn` pixels. `num_val_src` counts the elements of all CTAs of a multicast.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
@@ -191,8 +191,9 @@ def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
     """The box of a tile: channels and pixels.
 
     Args:
-        smem: plain layout of the tile in shared memory. cta_v_map: the map of a CTA's values to modes of the tensor.
-            shape: the shape of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
+        smem: plain layout of the tile in shared memory.
+        cta_v_map: the map of a CTA's values to modes of the tensor.
+        shape: the shape of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
     Raises:
         GBasisError: a condition of CuTe fails; the text is CuTe's.
     """
@@ -221,7 +222,7 @@ def plan_im2col(
     win: Im2colWindow,
     num_multicast: int,
 ) -> Im2colPlan:
-    """The numbers of an im2col tensor map and its coordinate tensor.
+    """Compute the numbers of an im2col tensor map, and its coordinate tensor.
 
     Args:
         gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)); smem_layout: the tile, rank 2.
@@ -427,7 +428,7 @@ def make_im2col_tma_copy(
 
     Args:
         gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)), elements.
-        smem_layout: the tile, rank 2, static; cta_tiler: its shape by default.
+        smem_layout: the tile, rank 2, static. cta_tiler: the tile by mode; default: the shape of `smem_layout`.
         lower_corner_whd ... stride_srt: see `Im2colWindow`; the defaults are the values of a 1x1 filter.
     Raises:
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.

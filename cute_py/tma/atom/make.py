@@ -130,7 +130,12 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
     change is enough.
 
     Args:
-        make: `make_tma_atom`; arguments: its arguments by name; `gtensor` must be a tensor.
+        make: `make_tma_atom`, or a function with its arguments.
+        arguments: the arguments by name: at least gtensor (a tensor), smem_layout and num_multicast.
+        most: largest number of fixes. pairs: whether a fix may change two arguments.
+    Raises:
+        InvalidTypeError: `make` does not make an atom.
+        InvalidValueError: an argument is missing.
 
     >>> wide = ComposedLayout(Swizzle(2, 4, 3), smem_ptr_flag(16), Layout((Int(64), Int(64)), LayoutRight))
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -267,8 +272,8 @@ def make_tma_atom(
         cta_tiler: the tile, by mode: static sizes or layouts, or a text ('128x64', '(_128,_64)'); modes beyond it are
             not part of the tile. Default: the shape of the shared layout, mode by mode.
         num_multicast: the number of CTAs of a cluster that share the load: an int, or the size of a shape or layout.
-        internal_dtype: the type in which TMA counts, for types without a TMA format; default the tensor's own.
-        arch: the architecture whose rules apply; default the first that has the operation, sm_90a or sm_100a.
+        internal_dtype: the type in which TMA counts, for types without a TMA format; default: the type of the tensor.
+        arch: the architecture whose rules apply; default: the first that has the operation, sm_90a or sm_100a.
         cta_v_map: the CTA's value map, if it is not the identity composed with the tiler.
         check: raise an error if CuTe asserts, if the driver refuses the map, or if the box differs from the tile (see
             `gbasis.check_collapsed`).
@@ -372,6 +377,12 @@ def make_tma_copy(
 
     Without `cta_tiler`, the tile is the shape of the shared layout. The sizes of the tile become static, in each form:
     '128x64' or (128, 64).
+
+    Args:
+        As `make_tma_atom`. options: its keyword arguments.
+    Raises:
+        InvalidTypeError: an option does not exist.
+        As `make_tma_atom`.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))

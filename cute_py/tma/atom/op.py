@@ -90,6 +90,9 @@ OPS: dict[Op, OpRow] = {op: _row(op.name) for op in Op}
 def as_op(op: Op | str) -> Op:
     """Return an `Op` from an `Op` or its name, as C++ or Python writes it.
 
+    Raises:
+        InvalidValueError: the operation does not exist; the text lists the nearest names.
+
     >>> as_op("SM90_TMA_STORE"), as_op("cute::SM90_TMA_STORE{}")
     (<Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>, <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>)
     """

@@ -51,7 +51,7 @@ _HEADER: Final = "cute/atom/copy_traits_sm90_tma.hpp"
 
 
 def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
-    """Refuse a coordinate outside the CTAs that a layout numbers; None, `_` and symbols are not checked.
+    """Refuse a coordinate outside the CTAs that a layout numbers. Parts that are None, `_` or symbols always pass.
 
     A layout is a function of all integers, so it also numbers CTAs that do not exist; CuTe does not check the bounds.
 
@@ -269,8 +269,12 @@ def make_tma_copy_tiled(
 def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
     """The coordinate tensor of a shape that is congruent with the shape of the global tensor.
 
+    Args:
+        shape: the shape, or an object that has one. g_stride: basis strides, one element per mode of the tensor.
+        rank: the rank of the tensor map.
     Raises:
         StaticAssertError: the shapes are not congruent.
+        InvalidValueError: the rank is above 5.
 
     >>> print(tma_tensor((1024, 512), (E(1), E(0)), 2))
     ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)

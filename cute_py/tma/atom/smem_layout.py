@@ -37,7 +37,7 @@ from cute_py.tma.descriptor.request import as_member
 UNIT = 16
 """Bytes of the unit that a swizzle moves, and that one lane of a phase reads."""
 UNITS_AT_ONCE = BANKS * BANK_BYTES // UNIT
-"""16-byte units that shared memory serves at once."""
+"""Number of 16-byte units that shared memory serves in one pass."""
 ROWS = 8
 """Rows of a core matrix: one phase of ldmatrix, and of a wgmma or tcgen05 operand read."""
 
@@ -87,6 +87,12 @@ def _require_major(major: str) -> None:
 def smem_atom(major: str, swizzle: SwizzleLike, dtype: DTypeLike) -> ComposedLayout:
     """The atom that a canonical layout repeats.
 
+    Args:
+        major: 'K' or 'MN', the contiguous mode. swizzle: 'none', '32B', '64B' or '128B', in any spelling.
+        dtype: the element type.
+    Raises:
+        InvalidValueError: `major` or `swizzle` is not one of these.
+
     >>> print(smem_atom("MN", "32B", "float16"))
     Sw<1,4,3> o smem_ptr[16b](unset) o (_16,_8):(_1,_16)
     """
@@ -103,8 +109,8 @@ def make_smem_layout(
     """The canonical layout of a tile (M or N, K[, stages]).
 
     Args:
-        major: 'K' or 'MN', the contiguous mode; swizzle: 'none', '32B', '64B' or '128B', in any spelling.
-        tile: sizes in elements, or '128x64'.
+        major: 'K' or 'MN', the contiguous mode. swizzle: 'none', '32B', '64B' or '128B', in any spelling.
+        dtype: the element type. tile: sizes in elements, or '128x64'.
         order: the mode along which the atom is repeated first, as in `tile_to_shape`.
     Raises:
         StaticAssertError: the atom does not divide the tile; the hint lists the swizzles whose atoms divide it.
@@ -123,7 +129,7 @@ def make_smem_layout(
 
 
 def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
-    """The swizzles that `smem_choices` has for a tile; None if it has none."""
+    """The hint that lists the swizzles of `smem_choices` for a tile; None if no swizzle fits."""
     fit = []
     for row in SPANS:
         with contextlib.suppress(CuteError):
@@ -193,6 +199,8 @@ def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemCho
     Their atoms are repeated so that one box is as large as possible: along M or N first for K-major, along K first
     for MN-major.
 
+    Args:
+        major: 'K' or 'MN', the contiguous mode. dtype: the element type. tile: sizes in elements, or '128x64'.
     Raises:
         InvalidValueError: no layout divides the tile, or the tile is empty.
 

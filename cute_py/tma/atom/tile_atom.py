@@ -54,9 +54,9 @@ BrokenCondition = Diagnostic
 class TmaPlan:
     """The numbers of a tiled tensor map, modes innermost first.
 
-    `dims` in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in elements;
-    `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists the assertions of CuTe
-    that fail.
+    `dims` are in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in
+    elements. `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists the
+    assertions of CuTe that fail.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -175,10 +175,12 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
 def plan_tiled(
     gmem: Layout, gbasis: Layout, dtype: DType, internal_dtype: DType, num_multicast: int = 1, nval: int = 1
 ) -> TmaPlan:
-    """The numbers of the tensor map of a G-basis.
+    """Compute the numbers of the tensor map of a G-basis.
 
     Args:
         gmem: layout of the global tensor in elements of `dtype`.
+        gbasis: the G-basis, box shape : global modes, in elements of `internal_dtype`.
+        num_multicast: CTAs that share the box.
         nval: elements that one instruction moves for each element of the box: 4 for gather4 and scatter4, otherwise 1.
 
     >>> from cute_py.dtypes import as_dtype
@@ -214,7 +216,7 @@ def plan_tiled(
 
 
 def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[Diagnostic]:
-    """Assertions of C++'s make_tma_copy_desc on the global tensor, strides in elements and in whole bytes."""
+    """Check C++'s assertions on the global tensor (make_tma_copy_desc); strides are in elements and in whole bytes."""
     broken = []
     if strides and strides[0] != 1:
         text = f"{_MAJORNESS}: TMA mode 0 has stride {strides[0]} elements; must be 1"
@@ -237,7 +239,7 @@ def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int],
 
 
 def _check_box(box: list[int]) -> list[Diagnostic]:
-    """Assertions of C++'s make_tma_copy_desc on the box."""
+    """Check C++'s assertions on the box (make_tma_copy_desc)."""
     broken = []
     for i, n in enumerate(box):
         if not _BOX_MIN <= n <= _BOX_MAX:
@@ -250,8 +252,9 @@ def _check_box(box: list[int]) -> list[Diagnostic]:
 
 
 def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
-    """A text of the global modes that form a TMA mode, with their strides, such as 'TMA mode 1 (layout mode 0: 1024
-    elements, stride 12)'.
+    """Describe the global modes that form a TMA mode, with their strides.
+
+    An example is 'TMA mode 1 (layout mode 0: 1024 elements, stride 12)'.
     """
     parts = []
     for d in leaves(modes(plan.gbasis.stride)[tma_mode]):

@@ -459,6 +459,9 @@ def _indices(tile: Tree, sizes: list[int]) -> list[int]:
 def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
     """The reasons why a tile can't begin at this address of shared memory; empty if it can.
 
+    Args:
+        atom: a TMA atom. address: bytes.
+
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((128, 64), (64, Int(1))))
     >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, cute.tma.make_smem_layout("K", "128B", "float16", (64, 64)))
     >>> print(*cute.tma.check_smem_address(atom, 0x1200))

@@ -74,7 +74,7 @@ class Columns:
 
 
 def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
-    """Columns from a mapping of field names to numbers, sequences or integer arrays.
+    """Make columns from a mapping of field names to numbers, sequences or integer arrays.
 
     A number field is a number or (n,); a tuple field is (R,) or (n, R), strides and corners with their own lengths.
     A field with one row applies to all maps. The kind is inferred from the names, or given as `kind`. If a number does
@@ -131,7 +131,7 @@ def _fits(array: NDArray[numpy.int64]) -> bool:
 
 
 def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
-    """Columns of requests that share kind, rank and lengths; None if they differ, or if one has a residue."""
+    """Make columns of requests that share kind, rank and lengths; None if they differ, or if one has a residue."""
     first = requests[0]
     kind = type(first)
     if not isinstance(first, TensorMap):
@@ -161,7 +161,7 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
         source = table.source(plain=plain)
         try:
             broken[:] = numpy.asarray(judged(source, source.data_type, gpu.shared_memory_bytes)) != 0
-        except OverflowError:  # a product of illegal integers is beyond a column: arrays wrap, and a range is broken
+        except OverflowError:  # a product of illegal integers overflows: arrays wrap, but break a range too
             continue
         break
     return broken

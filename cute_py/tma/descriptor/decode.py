@@ -46,7 +46,7 @@ _GPU: Final = architecture("sm_90a")
 
 
 def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
-    """The corners of a map of this rank, read from its low 16 bits as two's complement numbers, W in the lowest bits.
+    """Read the corners of a map of this rank from its low 16 bits: two's complement numbers, W in the lowest bits.
 
     >>> signed_corners(0xFEFF, 4)
     (-1, -2)
@@ -63,8 +63,8 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
 
     The one exception is an im2col-wide map. It has no bit of its own, so it decodes as im2col, and `.as_wide(mode)`
     converts it. `.residue` keeps bits without a field, unknown values of fields, and the fact that a map breaks rules,
-    so that `encode` returns the same 128 bytes in each case. If only 64 bytes are given, `decode` assumes that the
-    upper half is what the driver writes.
+    so that `encode` returns the same 128 bytes in each case. If only 64 bytes are given, `decode` assumes the
+    upper half that the driver writes.
 
     A rank above 5 is read as 5, and an unknown element format as `data_type=None`. Both are in the residue, and
     `violations` names them.

@@ -156,7 +156,7 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
 class LogicalSlot:
     """One slot of the eight-slot view, filled from a map.
 
-    `lanes` are the logical values (what a replacement of lane i would set), not the 64 bits at `offset`.
+    `lanes` are the logical values, which a replacement of lane i would set, not the 64 bits at `offset`.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, encode, logical_slots
     >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))

@@ -90,7 +90,7 @@ def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]
 
 @record
 class FieldDifference:
-    """One field that differs between two maps; None if a map of that kind and rank has no such field.
+    """One field that differs between two maps. A value is None if a map of that kind and rank lacks the field.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
     >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))

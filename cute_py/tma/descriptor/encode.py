@@ -264,6 +264,8 @@ def _as_found(request: TensorMap) -> int | None:
 def payload(request: TensorMap | HasRequest, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
     """Return the 64 bytes that the hardware reads: the lower half of `encode(request)`.
 
+    Args:
+        As `encode`.
     Raises:
         As `encode`.
 

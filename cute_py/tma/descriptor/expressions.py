@@ -66,7 +66,7 @@ class Lookup:
 
 
 def edge_visits(edge: Value, step: Value) -> Value:
-    """Elements of an edge that a stride visits; an illegal stride of 0 or less is ignored."""
+    """Count the elements of an edge that a stride visits; an illegal stride of 0 or less is ignored."""
     if isinstance(step, int):
         return edge // step if step > 0 else 1
     return edge // numpy.maximum(step, 1)

@@ -176,7 +176,7 @@ def field(name: str, mode: int | None = None) -> BitField:
     """Return the row of a field; `mode` selects one of the fields that exist for each mode.
 
     Raises:
-        InvalidValueError: there is no such field.
+        InvalidValueError: the field does not exist.
 
     >>> field("box_dim", 1).word, field("box_dim", 1).shift
     (7, 0)

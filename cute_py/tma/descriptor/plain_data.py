@@ -132,7 +132,7 @@ def request_of_array(
         box: elements, in the order of `shape`.
         strides: bytes, in the order of `shape`; row-major and dense if omitted.
         address: bytes, of the first element.
-        options: further fields of `TensorMapTiled` (swizzle, interleave, ...), element_strides in its own order.
+        options: further fields of `TensorMapTiled` (swizzle, interleave, ...); element_strides are innermost first.
     Returns:
         a request with modes ordered by stride, the smallest first. It may be illegal (`violations` lists why). The
         hardware never uses the stride of a mode of size 1, so it is rounded up to 16 bytes.

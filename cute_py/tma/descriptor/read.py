@@ -76,7 +76,7 @@ _TYPES: Final = (
 )
 """(bytes of one number, names of types of that width)"""
 _OF_WORDS: Final = (CUTE_LABEL, "opaque", "CUtensorMap")
-"""Names of objects that hold maps as 64-bit words only."""
+"""Names of objects that hold maps only as 64-bit words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         order: for texts of 64-bit words: word 0 first, word 7 (or 15) first, or the order in which more fields are
             valid.
     Raises:
-        InvalidTypeError: the source is none of these.
+        InvalidTypeError: the source is not one of these.
         InvalidValueError: the source has a wrong number of bytes or words.
         ParseError: a text lacks words or bytes, or has other text between them.
         FileFormatError: a file can't be read.

@@ -172,6 +172,9 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
         strides: (R-1,) bytes, of modes 1 to R-1.
     Returns:
         2R steps.
+    Raises:
+        InvalidTypeError: a value is not an integer.
+        InvalidValueError: a value is negative, or the lengths do not fit a rank of 1 to 5.
 
     >>> [(step.field, step.value) for step in rebind_steps(0x2000, (64, 32), (128,))]
     [('global_address', 8192), ('global_dim', 64), ('global_dim', 32), ('global_stride', 128)]

@@ -69,7 +69,7 @@ _E = TypeVar("_E", bound=IntEnum)
 
 
 def as_member(kind: type[_E], value: object, what: str) -> _E | int:
-    """Return the member of an enum for the member, its number, or its name: 'B128', '128B',
+    """Return the member of an enum, from the member, its number or its name: 'B128', '128B',
     'CU_TENSOR_MAP_SWIZZLE_128B'.
 
     A number without a member is returned unchanged; `violations` reports it. A format may be given as an element type.
@@ -306,7 +306,7 @@ class TensorMapIm2col(_Request):
         self._normalise()
 
     def as_wide(self, mode: Im2ColWideMode | int = Im2ColWideMode.W) -> TensorMapIm2colWide:
-        """The im2col-wide request with the same bits in the descriptor.
+        """Return the im2col-wide request with the same bits in the descriptor.
 
         A wide map is stored as an im2col map whose corners are 0 in every spatial mode except the first. A
         decoder can't distinguish the two; only the instruction differs.
@@ -364,7 +364,7 @@ class TensorMapIm2colWide(_Request):
         self._normalise()
 
     def as_im2col(self) -> TensorMapIm2col:
-        """The im2col request with the same bits in the descriptor (corners are 0 in every spatial mode except W)."""
+        """Return the im2col request with the same bits in the descriptor (corners are 0 in every mode except W)."""
         others = (0,) * max(self.rank - 3, 0)
         values = self.field_values()
         corners = (self.pixel_box_lower_corner_width, *others), (self.pixel_box_upper_corner_width, *others)

@@ -57,8 +57,8 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
 
     Args:
         request: a request, or an object that holds one.
-        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 are measured, those of later GPUs
-            are documented.
+        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 were measured; those of later
+            GPUs come from the documentation.
     Raises:
         InvalidTypeError: the object is not a request.
         InvalidValueError: the architecture is unknown.
@@ -270,7 +270,7 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
         mode="first + i",
         detail="{spatial[i]} - 1 + {upper[i]} - {lower[i]}",
     ),
-    RuleCheck(  # a wide request bounds W alone
+    RuleCheck(  # a wide request bounds only W
         "wide_size",
         "globalDim[{first + i}] - 1",
         low_32("spatial[i] - 1"),
@@ -423,7 +423,7 @@ def is_broken(form: RequestForm, *, strict: bool) -> str:
     known = {"has_format": 1, "last_format": bounds("data_type")[1], "last_swizzle": bounds("swizzle")[1]}
     known |= {"rank": form.length["rank"]} | ({} if strict else {"strided": 1})
     either, both = (" or ", " and ") if strict else (" | ", " & ")
-    judged: dict[str, list[str]] = {}  # conditions of a rule -> what breaks the rules that have them
+    judged: dict[str, list[str]] = {}  # conditions of a rule -> the conditions that break these rules
     for check in CHECKS:
         if form.kind in check.kinds and not check.rare:
             values = [instantiated(check.value, i) for i in _counted(form, check)]

@@ -90,6 +90,8 @@ Descriptor = TypeVar("Descriptor", TmaDescriptorTiled, TmaDescriptorIm2col)
 def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     """Return the descriptor after one update. Rank, type, swizzle, box and mode stay the same.
 
+    Args:
+        descriptor: a descriptor of tiled movement. update: the change.
     Raises:
         TmaBuildError: the descriptor is an im2col descriptor, which only the host makes; or the axis is made of several
             modes of the tensor, and its extent alone does not decide which of them changes.

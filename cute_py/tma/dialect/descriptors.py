@@ -295,7 +295,7 @@ class TmaDescriptorTiled(_Descriptor):
 
     @property
     def traits(self) -> TmaAtom:
-        """CuTe's atom of a copy of one box, which lies compact in shared memory.
+        """CuTe's atom for a copy of one box. The box is compact in shared memory.
 
         Raises:
             CuteError: as `make_tma_atom`, which refuses a box that is not a tile of the tensor's modes.
@@ -420,7 +420,7 @@ def box_basis(gmem: Layout, layout: Layout, pair: bool = False) -> Layout:
     G-basis, for one CTA if it is the tile of a `pair`.
 
     Raises:
-        CuteError: there is no such box.
+        CuteError: no box exists for this tile.
     """
     if any(isinstance(d, ScaledBasis) for d in leaves(layout.stride)):
         if not names_leaves(gmem.shape, layout.stride):

@@ -91,7 +91,7 @@ def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
 
 
 def refuse_operation(found: Sequence[Diagnostic]) -> None:
-    """Raise all diagnostics as one error with the first text as headline; return if there are none.
+    """Raise all diagnostics as one error with the first text as headline; do nothing if there are none.
 
     Raises:
         TmaBuildError: there is a diagnostic.

@@ -220,7 +220,7 @@ def lower_tma_load(
     cta: int = 0,
     im2col_offsets: Sequence[int] = (),
 ) -> tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]:
-    """Return the operations of one tile's load, in order, and make a barrier that counts expect the tile's bytes.
+    """Return the operations of one tile's load, in order. A barrier with a count then expects the bytes of the tile.
 
     Args:
         dst: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
@@ -258,6 +258,10 @@ def lower_tma_store(
 ) -> tuple[PrefetchDescriptor | BulkTensorCopy, ...]:
     """Return the operations of one tile's store or reduction, in order.
 
+    Args:
+        src: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
+        coord: the coordinate of the tile's first element, innermost first, one number per mode of the descriptor.
+        prefetch: prefetch the descriptor first.
     Raises:
         TmaBuildError: the atom is a load atom, the tile is outside shared memory, the coordinate has another rank, or
             the hardware does not support the reduction for this element type.
@@ -445,7 +449,7 @@ def tma_load(
     cta: int = 0,
     im2col_offsets: Sequence[int] = (),
 ) -> TmaOperation:
-    """atom.tma_load: load one tile, and make a barrier that counts expect the tile's bytes.
+    """atom.tma_load: load one tile. A barrier with a count then expects the bytes of the tile.
 
     Args:
         dst: the tile in shared memory.
@@ -478,7 +482,13 @@ def tma_store(
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
-    """atom.tma_store: store one tile. Arguments and errors are those of `tma_load`; a store uses no barrier.
+    """atom.tma_store: store one tile. A store uses no barrier.
+
+    Args:
+        src: the tile in shared memory.
+        coord, allow_tma, inBounds, prefetch: as in `tma_load`.
+    Raises:
+        TmaBuildError: as `tma_load`, but for an atom that is not a store.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -500,7 +510,14 @@ def tma_reduce(
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
-    """atom.tma_reduce: reduce one tile into global memory. Arguments and errors are those of `tma_store`.
+    """atom.tma_reduce: reduce one tile into global memory. A reduction uses no barrier.
+
+    Args:
+        src: the tile in shared memory.
+        coord, allow_tma, inBounds, prefetch: as in `tma_load`.
+    Raises:
+        TmaBuildError: as `tma_load`, but for an atom that is not a reduction; also if the hardware does not support the
+            reduction for the element type.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -591,7 +608,13 @@ def non_exec_tiled_tma_store(
     store_mode: TmaStoreMode | int | str | None = None,
     arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
-    """atom.non_exec_tiled_tma_store: make a verified store. Arguments and errors as `non_exec_tiled_tma_load`.
+    """atom.non_exec_tiled_tma_store: make a verified store.
+
+    Args:
+        descriptor, tile, cta_map, arch: as in `non_exec_tiled_tma_load`.
+        store_mode: a `TmaStoreMode`, its name or number; default: the mode of the descriptor, or TILED.
+    Raises:
+        TmaVerifyError: a step of the partition verifier refuses the atom.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -613,7 +636,11 @@ def non_exec_tiled_tma_reduce(
 ) -> NonExecTmaAtom:
     """atom.non_exec_tiled_tma_reduce: make a verified reduction of one of the eight kinds.
 
-    Arguments and errors are those of `non_exec_tiled_tma_load`.
+    Args:
+        descriptor, tile, cta_map, arch: as in `non_exec_tiled_tma_load`.
+        kind: a `TmaReduceKind`, its name or number.
+    Raises:
+        TmaVerifyError: a step of the partition verifier refuses the atom.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

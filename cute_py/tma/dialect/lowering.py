@@ -268,7 +268,7 @@ class Lowering:
         """Return the stage of that number ("1", "3a", "6"); "3w" to "6w" are the stages of the consumer's wait.
 
         Raises:
-            CoordinateError: this lowering has no such stage.
+            CoordinateError: this lowering does not have the stage.
         """
         expect(number, str, "the name of a stage")
         every = (*self.stages, *self.consumer)

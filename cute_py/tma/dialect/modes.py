@@ -144,7 +144,12 @@ def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:
 
 
 def why_not_reduction(kind: TmaReduceKind | int | str, dtype: str) -> str | None:
-    """The reason why a reduction does not run on an element type, or None.
+    """The reason why the hardware does not support a reduction for an element type, or None.
+
+    Args:
+        kind: a `TmaReduceKind`, its number or name. dtype: the name of an element type.
+    Raises:
+        InvalidValueError, InvalidTypeError: the reduction or the element type does not exist.
 
     >>> why_not_reduction(TmaReduceKind.INC, "int32")
     'reduction INC of int32; the hardware supports it for uint32'
@@ -195,6 +200,10 @@ def as_load_mode(value: TmaLoadMode | int | str) -> TmaLoadMode:
 def as_store_mode(value: TmaStoreMode | int | str) -> TmaStoreMode:
     """Return a store mode from its number or name.
 
+    Raises:
+        InvalidValueError: the mode does not exist.
+        InvalidTypeError: the argument is neither a number nor a name.
+
     >>> as_store_mode(1)
     <TmaStoreMode.IM2COL: 1>
     """
@@ -203,6 +212,10 @@ def as_store_mode(value: TmaStoreMode | int | str) -> TmaStoreMode:
 
 def as_reduce_kind(value: TmaReduceKind | int | str) -> TmaReduceKind:
     """Return a reduction from its number or name; PTX's names are accepted too.
+
+    Raises:
+        InvalidValueError: the reduction does not exist.
+        InvalidTypeError: the argument is neither a number nor a name.
 
     >>> as_reduce_kind("xor")
     <TmaReduceKind.XOR: 7>
@@ -274,7 +287,7 @@ class CacheMode(NamedEnum):
 
     @property
     def cache_hint(self) -> int | None:
-        """The operand of `.L2::cache_hint`, or None if the instruction takes none."""
+        """The operand of `.L2::cache_hint`, or None if the instruction has no such operand."""
         return None if self.policy is None else self.policy.value
 
 

@@ -175,11 +175,18 @@ def rebind_sequence(
     Registers: `%rd_map` (or `%r_map` in shared::cta) is the slot, `%r_seed` the seed in shared memory. `%rd_address`,
     `%r_extent0..` and `%rd_stride1..` hold the values, strides in bytes, innermost mode first.
 
-    >>> [step.field for step in rebind_sequence(2).replacements]
-    ['global_address', 'global_dim', 'global_dim', 'global_stride']
-
+    Args:
+        rank: modes of the map, 1 to 5.
+        space: the space of the slot, global or shared::cta.
+        scope: the scope of the fences; across CTAs it must be gpu or sys.
+        crosses_cta: whether other CTAs read the map.
+        seed_copy: copy a host map from shared memory to the slot first.
+        zeroed: whether the slot holds zeros; it then needs the seed copy.
     Raises:
         EmissionError: `check_rebind` finds a reason; the first one is the headline.
+
+    >>> [step.field for step in rebind_sequence(2).replacements]
+    ['global_address', 'global_dim', 'global_dim', 'global_stride']
     """
     rank = expect_integer(rank, "rank")
     for name, value in (("space", space), ("scope", scope)):
@@ -231,6 +238,8 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
     The rank is written as rank - 1, and extents, box and strides for the modes that exist. `swizzle_atomicity`, the
     eleventh field, exists from sm_100 on and stays 0 here.
 
+    Args:
+        request: a tiled request. space: the space of the slot, global or shared::cta.
     Raises:
         EmissionError: the request is not a tiled map with a known format.
         InvalidValueError: the space does not exist.
@@ -272,6 +281,10 @@ def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: 
 
     Parameters: p_map u64, p_address u64, p_extent0.. u32, p_stride1.. u64 (bytes).
 
+    Args:
+        rank: modes of the map, 1 to 5.
+        arch: the target. scope: the scope of the fences.
+        version: the PTX version of the module.
     Raises:
         EmissionError: `check_rebind` refuses the sequence, or the target does not have its instructions.
         InvalidValueError: the architecture or the version does not exist.

@@ -420,7 +420,10 @@ def verify_partition(
     The walk does not check the architecture and the size of a cluster.
 
     Args:
-        descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation.
+        descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation. The other
+            arguments are those of `partition`.
+    Raises:
+        InvalidValueError: a mode is unknown, a load mode is given for a store or a reduction, or `metadata` is given.
 
     >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
     >>> walk.failed, walk.flags

@@ -46,7 +46,7 @@ UNIT = 16
 
 
 class Cluster:
-    """`size` CTAs with `smem_bytes` of shared memory each.
+    """A cluster of `size` CTAs with `smem_bytes` of shared memory each.
 
     Raises:
         InvalidValueError: the cluster does not have 1 to 16 CTAs.
@@ -192,6 +192,9 @@ def bulk_store(
 ) -> TransactionBytes:
     """Copy contiguous bytes from shared to global memory; with `op`, reduce elements of `data_type`.
 
+    Args:
+        offset, nbytes: bytes. address: absolute address of the first byte (`gmem_base` is the address of gmem[0]).
+        op: the reduction, 'add', 'min', ...; None: a plain copy. data_type: the element format of the reduction.
     Raises:
         InvalidValueError: a size or address is not a multiple of 16, or the format does not support the reduction.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.

@@ -256,7 +256,7 @@ class Batch:
 
 
 def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
-    """(first, last, which instructions) for each range of row bytes that has any byte."""
+    """(first, last, which instructions) for each range of row bytes that is not empty."""
     ends = sorted(set(zip(first.tolist(), last.tolist(), strict=True)))
     return [(low, high, (first == low) & (last == high)) for low, high in ends if high > low]
 

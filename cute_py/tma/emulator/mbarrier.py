@@ -215,6 +215,9 @@ class Mbarrier:
 def init_barrier(smem: SharedMemory, offset: int, arrive_count: int, *, name: str | None = None) -> Mbarrier:
     """mbarrier.init: make a barrier at `offset` bytes of shared memory.
 
+    Args:
+        offset: bytes, a multiple of 8. arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
+        name: the name in messages; default: the CTA and the offset.
     Raises:
         InvalidValueError: the offset is not a multiple of 8, or it lies outside shared memory.
 

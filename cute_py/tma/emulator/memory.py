@@ -40,7 +40,7 @@ MAX_CTAS = 16
 guide, thread block clusters."""
 
 SHARED_LIMIT = 1 << 32
-"""One past the last shared-memory address, which has 32 bits."""
+"""End (exclusive) of shared-memory addresses, which have 32 bits."""
 
 MAX_SHARED = 1 << 28
 """Largest emulated shared memory in bytes: a thousand times that of a GPU, for programs of many tiles at once."""

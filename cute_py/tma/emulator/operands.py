@@ -131,7 +131,7 @@ def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> s
     return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
-# ---- what no instruction can have ------------------------------------------------------------------------------------
+# ---- operands that no instruction can have ---------------------------------------------------------------------------
 
 
 def require_box(geometry: Geometry, rows: int) -> None:
@@ -248,7 +248,7 @@ def offsets_of_windows(offsets: IntegersLike, n: int) -> Integers:
     array = expect_integer_array(offsets, "shared-memory offsets")
     if array.shape not in ((), (1,), (n,)):
         raise InvalidValueError(f"the shared-memory offsets have the shape {array.shape}; must be one offset, or {n}")
-    return np.broadcast_to(array, (n,)).astype(np.int64)  # a copy: one offset for all is a view without strides
+    return np.broadcast_to(array, (n,)).astype(np.int64)  # copied, because a broadcast offset is a view without strides
 
 
 def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integers:
@@ -293,7 +293,7 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
     return [smem.peers[i] for i in ranks]
 
 
-# ---- what the hardware refuses ---------------------------------------------------------------------------------------
+# ---- instructions that the hardware refuses --------------------------------------------------------------------------
 
 
 def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str | None = None) -> list[Diagnostic]:

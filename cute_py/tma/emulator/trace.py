@@ -99,7 +99,7 @@ Coordinate: TypeAlias = tuple[int, ...]
 def _operands(
     shape: Geometry, coords: IntegersLike, offsets: IntegersLike
 ) -> tuple[list[Coordinate], list[Coordinate], int]:
-    """Coordinates and im2col offsets of the instructions, and the rows of one."""
+    """Return the coordinates and im2col offsets of the instructions, and the rows of one."""
     width = 5 if shape.four_rows else shape.rank
     if not shape.im2col and isinstance(coords, (list, tuple)) and isinstance(offsets, tuple) and not offsets:
         listed: list[Any] = list(coords)
@@ -185,7 +185,7 @@ class Trace:
         return self._walked[1]
 
     def _rows_at(self, i: int, want: Coordinate) -> list[int]:
-        """The rows of instruction i that hold the element at a TMA coordinate."""
+        """Find the rows of instruction i that hold the element at a TMA coordinate."""
         shape, start = self.geometry, self.coords[i]
         if not shape.interleaved and not 0 <= want[0] - start[0] < shape.row_bytes * 8 // shape.bits:
             return []

@@ -259,7 +259,7 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
     Raises:
         InvalidValueError: the kind or the architecture does not exist.
         InvalidTypeError, TmaBuildError: the argument is not an atom.
-        EmissionError: the copy has no such form, or the request is not tiled.
+        EmissionError: the copy does not have this form, or the request is not tiled.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -290,9 +290,14 @@ def write_export(
 ) -> Path:
     """Write one export to a file. If the path has no ending, the kind's ending is added.
 
+    Args:
+        path: the file. atom, kind, request, arch: as in `export`.
+    Returns:
+        the path of the file, with its ending.
     Raises:
-        InvalidValueError, EmissionError: as `export`.
+        InvalidValueError: the path does not name a file.
         FileFormatError: the file can't be written.
+        As `export`.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

@@ -2,7 +2,7 @@
 
 The kernel has one CTA of 128 threads. Its parameters are the 128-byte tensor map by value (a grid constant, 64-byte
 aligned like CUtensorMap), a coordinate for each mode (s32, elements, innermost first), and the image. A load writes the
-bytes of shared memory to the image; a store or reduction takes its tile from it. Shared memory has the tile, then the
+bytes of shared memory to the image; a store or reduction reads its tile from it. Shared memory has the tile, then the
 barrier.
 
 A load announces its bytes, issues one instruction per box, and waits. A store fences its writes to the asynchronous

@@ -163,7 +163,7 @@ class GemmPlan:
 
     @property
     def split_rows(self) -> tuple[str, ...]:
-        """The loaded operands with a row that does not begin at a 32-byte sector of the L2 cache."""
+        """The loaded operands with rows that do not start at a 32-byte sector of the L2 cache."""
         strides = {name: self.atoms[name].request.global_strides for name in "AB"}
         return tuple(name for name, steps in strides.items() if any(step % SECTOR_BYTES for step in steps))
 
@@ -223,6 +223,8 @@ def check_gemm(
     The rules are `mma` (a dense wgmma of shared operands with float32 sums), `warpgroups`, `operand_type`, `direction`,
     `extents`, `tile`, `no_descriptor`, `staging_tile`, `multicast`, `stages`.
 
+    Args:
+        As `gemm_kernel`.
     Raises:
         InvalidTypeError: the arguments are not a tiled MMA and TMA atoms.
         InvalidValueError: stages or staging is out of range.

@@ -53,7 +53,7 @@ class Access:
 class Race:
     """Two unordered accesses to the same bytes of shared memory, or to one tensor map.
 
-    `start` and `stop` are bytes of shared memory; equal for a tensor map.
+    `start` and `stop` are bytes of shared memory; they are equal for a tensor map.
     """
 
     rule: str
