@@ -379,7 +379,7 @@ def make_tma_copy(
     '128x64' or (128, 64).
 
     Args:
-        As `make_tma_atom`. options: its keyword arguments.
+        options: keyword arguments of `make_tma_atom`, which also describes the other arguments.
     Raises:
         InvalidTypeError: an option does not exist.
         As `make_tma_atom`.

@@ -1,6 +1,6 @@
 """The data of one copy for its traces and verifiers: the numbers of its atom, its tensor and its attributes.
 
-All data come from the atom: direction and mode from its operation, box and swizzle from its request, the position of
+All data comes from the atom: direction and mode from its operation, box and swizzle from its request, the position of
 each instruction from its list of instructions. A request without an atom is a load of one box. Sizes are in elements.
 
 A trace names the tensor's modes in the tensor's own order, `M, K` for rank 2. A run-time size prints as an argument of
