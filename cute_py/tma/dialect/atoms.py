@@ -417,8 +417,8 @@ class PrefetchDescriptor:
 def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
     """Return the lines before and after the copies of a store or a reduction.
 
-    Before the copies, a fence makes the tile visible to the asynchronous proxy. After them, the bulk group is committed,
-    and a wait lasts until the engine has read the tile.
+    Before the copies, a fence makes the tile visible to the asynchronous proxy. After them, the bulk group is
+    committed, and a wait lasts until the engine has read the tile.
     """
     waits = ptx("bulk.wait_group", read=True, operands={"groups": 0}, arch=arch)
     fence = ptx("fence.proxy.async", spaces="shared::cta", arch=arch)
