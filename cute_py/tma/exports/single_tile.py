@@ -39,10 +39,10 @@ def shared_bytes(atom: Copyable | TracedCopy) -> int:
 def _expect_alone(copy: TracedCopy, what: str) -> None:
     """Refuse a copy that one CTA can't make by itself.
 
-    Multicast needs a cluster, a cache hint needs a policy, and the parameters name at most four rows by index.
+    Multicast needs a cluster, a cache hint needs a policy, and the parameters name four rows by index.
 
     Raises:
-        EmissionError: the copy is one of these.
+        EmissionError: the copy has multicast or a cache hint, or names another number of rows by index.
     """
     if copy.multicast > 1 or copy.cache_hint:
         text = f"a single-tile {what} has no cluster and no policy"
