@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_items
-from cute_py.copies.device_copy import host_copy
 from cute_py.copies.prepared_copy import Owned, PreparedCopy, Work
 from cute_py.copies.scaled.host import ScaledCopyResult, same_elements, same_scaled, scaled_copy
 from cute_py.copies.scaled.operands import (
@@ -36,7 +35,7 @@ from cute_py.formats.format import Format
 from cute_py.formats.numbers import to_float32
 from cute_py.formats.scale_rules import tensor_scale
 from cute_py.formats.scaled_tensor import ScaledTensor, stored_shape
-from cute_py.gpu.arrays import require_place
+from cute_py.gpu.arrays import host_copy, require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device, open_device
 from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
 from cute_py.machine.launch import MachineLaunch

@@ -20,10 +20,10 @@ from cute_py.argument_checks import (
     record,
 )
 from cute_py.atom.tiled_mma import TiledMma
-from cute_py.copies.device_copy import host_bytes, host_copy, moved_to_device
+from cute_py.copies.device_copy import moved_to_device
 from cute_py.copies.emulated_copy import check_tensor
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
-from cute_py.gpu.arrays import array_view, require_place
+from cute_py.gpu.arrays import array_view, host_bytes, host_copy, require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES, MAX_SHARED_BYTES, WAIT_CYCLES, KernelSource
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, WaitTimeout, load_kernel
