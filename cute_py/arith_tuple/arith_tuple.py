@@ -367,8 +367,8 @@ class ScaledBasis(Immutable):
         if isinstance(other, Int) and other == 0:
             return self  # type: ignore[return-value]
         mine: Any = self.as_arith_tuple()
-        if isinstance(other, ScaledBasis):
-            other = other if sign == "+" and type(mine) is ArithTuple else other.as_arith_tuple()
+        if isinstance(other, ScaledBasis) and not other.modes:  # a scaled E() is a number
+            other = other.value
         if isinstance(mine, ArithTuple):
             if has_no_position(other):
                 raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import Immutable, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.leaf import Int, as_leaf, is_symbolic
+from cute_py.layout.leaf import Int, as_leaf, is_symbolic, quotient
 
 if TYPE_CHECKING:
     import sympy
@@ -58,11 +58,9 @@ class Ratio(Immutable):
         if isinstance(other, Int):
             return ratio(self.numerator * int(other), self.denominator)
         if is_symbolic(other):
-            number: int = as_leaf(other) * self.numerator // self.denominator
-            return number
+            return quotient(as_leaf(other) * self.numerator, self.denominator)
         if is_integer(other):
-            product = expect_integer(other, "a factor") * self.numerator
-            return product // self.denominator if product >= 0 else -(-product // self.denominator)
+            return quotient(expect_integer(other, "a factor") * self.numerator, self.denominator)
         if may_know(other, "__rmul__"):
             return NotImplemented
         raise self._refused("*", other)

@@ -15,6 +15,7 @@ import cute_py as cute
 from cute_py import ArithTuple, E, Int, Layout, ScaledBasis, ratio
 from cute_py.arith_tuple.cells import c_float, element_text, int32
 from cute_py.arith_tuple.ratio import Ratio
+from cute_py.arith_tuple.tuple_functions import hier_unzip
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError
 
 numbers = st.integers(-9, 9)
@@ -48,6 +49,27 @@ def test_a_ratio_and_a_run_time_number_have_no_sum(sign: str, other: Any) -> Non
 @given(numbers, st.integers(1, 9), st.integers(-30, 30))
 def test_a_ratio_of_a_run_time_integer_is_truncated(n: int, d: int, factor: int) -> None:
     assert Ratio(n, d) * factor == math.trunc(sympy.Rational(n * factor, d))
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 30))
+def test_a_ratio_of_a_symbol_is_the_quotient_rounded_down(n: int, d: int, value: int) -> None:
+    symbol = sympy.Symbol("n", integer=True)
+    for product in (Ratio(n, d) * symbol, symbol * Ratio(n, d)):
+        assert sympy.sympify(product).subs(symbol, value) == n * value // d
+
+
+@pytest.mark.parametrize("rows", [((1, 2), (3,)), ((1,), (2, 3)), ((1, 2), 3), ((1, 2), (3, 4), ())])
+def test_tuples_of_different_ranks_are_not_zipped(rows: Any) -> None:
+    with pytest.raises(StaticAssertError, match=r"^Mismatched Ranks") as caught:
+        cute.zip_(*rows)
+    assert caught.value.facts["modes"]
+
+
+@pytest.mark.parametrize("made", [Layout((2, 3, 4)), Layout((2, 3))[0], Layout(())], ids=str)
+def test_a_splitter_must_return_two_modes(made: Layout) -> None:
+    with pytest.raises(StaticAssertError, match=r"^the splitter must return two modes") as caught:
+        hier_unzip(lambda layout, tiler: made, Layout((4, 6)), (2, 3))
+    assert caught.value.facts["layout"] == made
 
 
 @given(numbers, numbers, st.integers(0, 3), st.integers(0, 3))

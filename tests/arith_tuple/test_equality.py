@@ -109,6 +109,19 @@ def test_what_can_add_itself_is_asked() -> None:
     assert Ratio(1, 2) - Absorbing() == "subtracted"
 
 
+class Refusing:
+    """An object with operators that support no ratio."""
+
+    def __sub__(self, other: Any) -> Any:
+        return NotImplemented
+
+
+def test_python_refuses_what_neither_side_supports() -> None:
+    with pytest.raises(TypeError, match="unsupported operand") as caught:
+        Refusing() - Ratio(1, 2)
+    assert not isinstance(caught.value, CuteError)
+
+
 NO_OPERANDS = [None, 1.5, "x", b"x", [], {}, {1}, frozenset(), object(), Exception(), True, 1j, np.arange(3),
                np.bool_(True), np.float32(1), np.array([object()]), int, Layout(4), cute.Swizzle(3, 4, 3),
                sympy.Rational(1, 2), sympy.true, sympy.Matrix([[1]]), (i for i in ()), 10**5000]  # fmt: skip
@@ -139,6 +152,9 @@ REFUSED: list[Refusal] = [
     ("ratio times", lambda: Ratio(1, 2) * "x", InvalidTypeError, "_1/_2 * str 'x'"),
     ("ratio minus", lambda: Ratio(1, 2) - 1.5, InvalidTypeError, "_1/_2 - float 1.5"),
     ("quotient of a ratio", lambda: (Ratio(1, 2) * E(0)) // 2, InvalidTypeError, "safe_div needs an integer scale,"),
+    ("minus a ratio", lambda: 1.5 - Ratio(1, 2), InvalidTypeError, "_1/_2 - float 1.5"),
+    ("basis and a scaled E()", lambda: E(0) + ScaledBasis(4), LayoutError, "ScaledBasis op+ error!"),
+    ("basis minus a scaled E()", lambda: E(0) - ScaledBasis(4), LayoutError, "ScaledBasis op- error!"),
     ("huge ratio", lambda: Ratio(10**5000, 3), InvalidValueError, "(16610 bits); must be at most 2**128"),
     ("mode of a tuple", lambda: ArithTuple(1, 2)["x"], InvalidTypeError, "a mode must be an integer, got str 'x'"),
     ("position", lambda: E(1).at(3, 1), InvalidTypeError, "modes must be a sequence of integers"),  # type: ignore[arg-type]
