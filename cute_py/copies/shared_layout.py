@@ -2,8 +2,8 @@
 
 A wavefront is one round of the 32 banks of 4 bytes. An access of a warp of up to 4 bytes per thread is one request of
 32 threads. With 8 or 16 bytes per thread it is two or four requests of 16 or 8 threads. The number of rounds of a
-request is the number of distinct words in its busiest bank. If the access is linear over F2, all touched banks have the
-same number of words: 2**(rank of the word's bits - rank of the bank's bits).
+request is the number of distinct words in its busiest bank. If the access is linear over F2, all touched banks have
+equally many words: 2**(rank of the word's bits - rank of the bank's bits).
 """
 
 from __future__ import annotations

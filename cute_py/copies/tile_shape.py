@@ -165,7 +165,7 @@ class TileShape:
         return math.prod([extents[m] for m in self.orders[side][self.runs[side] :]]) // (self.columns if side else 1)
 
     def vectors_of(self, combination: int, side: int) -> int:
-        """Number of vectors of a row; on a shifted side, the number of words that the row may touch."""
+        """Number of vectors of a row; on a shifted side, one for each word that the row may touch."""
         size, width = self.run(combination, side) * self.element, self.vectors[side]
         if not self.shifts[side]:
             return size // width

@@ -263,7 +263,7 @@ __device__ __forceinline__ void store_shifted(
     const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const RunsOfRow runs = {(const int*)(p.tables + c.list), p.spread[0], p.spread[1]};
-  // before: elements that precede the first tile in its grain. whole: limit of the starts of words that are read whole.
+  // before: elements that precede the first tile in its grain. whole: words that are read whole start below this limit.
   const u32 before = first ? GRAIN / ELEMENT_BYTES : 0, own = c.own + before;
   const u32 whole = c.held < PER_VECTOR ? 0 : c.held - PER_VECTOR + 1;
 #pragma unroll 1
