@@ -440,7 +440,7 @@ def _tiled(
             pad_shared=tuning.pad_shared,
         )
     side = "at least" if total >= CROSSOVER else "below"
-    why = f"{total} bytes, {side} {CROSSOVER}" if tuning.form is None else "asked for"
+    why = f"{total} bytes, {side} {CROSSOVER}" if tuning.form is None else "the tuning requests this form"
     return LaunchPlan(form, kernel, _maps(source, destination, modes, box), blocks, total, why)
 
 

@@ -404,7 +404,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         arguments.restore(eager)
     left = [] if judge else ["races, fences and barriers, because of judge=False"]
     left += first.totals.unjudged
-    left += ["the rest of the run, which an error ended"] if first.failed else []
+    left += ["the rest of the run, because an error ended it"] if first.failed else []
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
     left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
     made = tuple(diagnostics)

@@ -521,7 +521,7 @@ class Machine:
         one = self.code.instructions[block.start]
         inner = max((b for b in self.code.blocks if b is not None), key=lambda b: b.threads)
         lines = f"lines {self.code.instructions[inner.start].line} to {self.code.instructions[inner.after - 1].line}"
-        text = f"{self.limit} instructions were executed (the limit); most often {lines}; now at {frame.text()}"
+        text = f"the run executed {self.limit} instructions, its limit; most often {lines}; now at {frame.text()}"
         facts: dict[str, Any] = {"limit": self.limit, "loop": lines}
         return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
 

@@ -208,7 +208,7 @@ def _pattern(fill: float | None, view: ArrayView) -> int:
     if not fill:
         return 0
     if view.element_bytes > 4:
-        raise refused(f"fill = {fill} of elements of {view.element_bytes} bytes", "fill=0 there")
+        raise refused(f"fill = {fill} for elements of {view.element_bytes} bytes", "fill=0 for them")
     one = int(codes(np.asarray([fill]).astype(view.dtype.numpy))[0])
     bits = 8 * view.element_bytes
     return sum(one << at for at in range(0, 32, bits))

@@ -123,7 +123,7 @@ def _barrier(
         numbers = broadcast(name(f), f)
         for cta, number, frame in _by_number(f, numbers):
             if number > 15:
-                raise site.fault("barrier number", f"barrier {number}; there are 0 to 15", frame, "bar")
+                raise site.fault("barrier number", f"barrier {number}; must be 0 to 15", frame, "bar")
             bar = bars.setdefault((cta, number), _Bar())
             if counted is not None:
                 bar.expected = bar.counts[site.number] = int(np.max(counted(frame)))

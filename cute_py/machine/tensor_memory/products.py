@@ -330,7 +330,8 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     lanes, places = factor_places(rows, product.descriptor.k, product.vectors, scale_halves(product, operand))
     count = int(places.max()) // 4 + 1
     if column + count > COLUMNS:
-        raise TmemError(f"the scales of {operand} are in columns {column}..{column + count - 1}; there are {COLUMNS}")
+        last = column + count - 1
+        raise TmemError(f"the scales of {operand} are in columns {column}..{last}; must be below {COLUMNS}")
     codes = memory.cells.view(np.uint8).reshape(LANES, -1)[lanes, 4 * column + first + places]
     if (codes != codes[:, :1]).any():
         text = f"the scales of {operand} differ between groups of 32 lanes; must be equal"
@@ -434,7 +435,7 @@ def _summed(product: Product, left: Array, right: Array, memory: CtaMemory, d_ty
     lanes, columns = places_of_d(product)
     lane, column = split_address(product.d)
     if column + columns_of_d(product) > COLUMNS:
-        raise TmemError(f"D is in columns {column}..{column + columns_of_d(product) - 1}; there are {COLUMNS}")
+        raise TmemError(f"D is in columns {column}..{column + columns_of_d(product) - 1}; must be below {COLUMNS}")
     if product.adds:
         sums = numbers_of_sums(memory.cells[lane + lanes, column + columns], d_type)
         sums = np.ldexp(sums, -product.shift) if product.shift else sums
