@@ -332,8 +332,8 @@ class Ledger(Observer):
         old = life.phase(issued)
         said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
         text = (
-            f"the {self.name(life.place)} completed phase {issued}{said} before {nbytes} bytes of a copy of that "
-            f"phase had landed; these bytes count in phase {life.now.number}"
+            f"the {self.name(life.place)} completed phase {issued}{said} before the {nbytes} bytes of a copy of "
+            f"that phase had landed; these bytes count in phase {life.now.number}"
         )
         expects = [] if old is None else old.expects
         facts: dict[str, Any] = {
