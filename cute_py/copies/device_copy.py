@@ -37,8 +37,8 @@ from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import array_view, device_of_array, require_pair
-from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
+from cute_py.gpu.arrays import array_view, as_numpy, device_of_array, host_bytes, host_copy, require_pair, span
+from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device
 from cute_py.gpu.isolate import call_isolated
 from cute_py.tensor.array_views import ArrayLike, ArrayView, StreamLike, overlap, stream_handle
 from cute_py.tma.atom.op import check_op
@@ -89,34 +89,6 @@ def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...
 def _require_architecture(atom: TmaAtom, device: Device) -> None:
     for found in check_op(atom.op, device.arch, atom.num_multicast):
         raise DeviceError(f"{device.name}: {found}", {"atom": str(atom.op)}, "use backend='emulator'")
-
-
-def span(view: ArrayView) -> tuple[int, int]:
-    """The first address that a view touches, and the number of bytes up to its last byte."""
-    low, high = view.extent()
-    return low, high - low
-
-
-def host_bytes(view: ArrayView) -> memoryview:
-    """The host memory that a view touches, writable."""
-    import ctypes
-
-    low, size = span(view)
-    return memoryview((ctypes.c_char * size).from_address(low)).cast("B")
-
-
-def _as_numpy(view: ArrayView, content: bytearray | memoryview) -> HostArray:
-    """The array of a view over `content`: the bytes that the view touches, or a copy of these bytes."""
-    strides = tuple(stride * view.element_bytes for stride in view.strides)
-    return np.ndarray(view.shape, view.dtype.numpy, content, view.address - span(view)[0], strides)
-
-
-def host_copy(view: ArrayView) -> HostArray:
-    """A numpy array with the shape, strides and current bytes of `view`."""
-    low, size = span(view)
-    if view.device is None:
-        return _as_numpy(view, bytearray(host_bytes(view)))
-    return _as_numpy(view, read_memory(open_device(view.device), low, size))
 
 
 def moved_to_device(
@@ -263,7 +235,7 @@ def copy_on_device(
         prepared.check(handle)
     seconds = time.perf_counter() - start
     if to_host:  # Write only the elements; the bytes between them stay.
-        _as_numpy(b, host_bytes(b))[...] = host_copy(here)
+        as_numpy(b, host_bytes(b))[...] = host_copy(here)
     details: dict[str, Any] = {
         "device": device.name,
         "kernels": [kernel.source.name for kernel in prepared.kernels],

@@ -1,4 +1,4 @@
-"""Addresses, shapes and strides of arrays in device memory; the driver reports the device of each array.
+"""Addresses, shapes and strides of arrays in device memory, and copies of them on the host.
 
 An array may be on any device, not only the current one. While the array exports its memory, its device is current;
 afterwards the previous device is restored. `tensor.array_views` has the functions that need no driver.
@@ -7,12 +7,14 @@ afterwards the previous device is restored. `tensor.array_views` has the functio
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import sys
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError, first_line
 from cute_py.gpu.bindings import call, driver
-from cute_py.gpu.device import current_context, open_device
+from cute_py.gpu.device import current_context, open_device, read_memory
 from cute_py.tensor.array_views import (
     ArrayLike,
     ArrayView,
@@ -23,6 +25,38 @@ from cute_py.tensor.array_views import (
     no_export,
     overlap,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
+
+def span(view: ArrayView) -> tuple[int, int]:
+    """The first address that a view touches, and the number of bytes up to its last byte."""
+    low, high = view.extent()
+    return low, high - low
+
+
+def host_bytes(view: ArrayView) -> memoryview:
+    """The host memory that a view touches, writable."""
+    low, size = span(view)
+    return memoryview((ctypes.c_char * size).from_address(low)).cast("B")
+
+
+def as_numpy(view: ArrayView, content: bytearray | memoryview) -> NDArray[np.generic]:
+    """The array of a view over `content`: the bytes that the view touches, or a copy of these bytes."""
+    strides = tuple(stride * view.element_bytes for stride in view.strides)
+    return np.ndarray(view.shape, view.dtype.numpy, content, view.address - span(view)[0], strides)
+
+
+def host_copy(view: ArrayView) -> NDArray[np.generic]:
+    """A numpy array with the shape, strides and current bytes of `view`."""
+    low, size = span(view)
+    if view.device is None:
+        return as_numpy(view, bytearray(host_bytes(view)))
+    return as_numpy(view, read_memory(open_device(view.device), low, size))
 
 
 @contextlib.contextmanager
