@@ -45,9 +45,9 @@ _ON_FIRST_USE = {
     "copy_array": "device_copy",
     "tuned_copy": "tune",
 }
-"""Public name -> the module here that has it."""
+"""Public name -> its module in this package."""
 
-if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+if not TYPE_CHECKING:  # type checkers see the imports, so that they report a misspelled name
 
     def __getattr__(name):
         if name not in _ON_FIRST_USE:

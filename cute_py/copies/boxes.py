@@ -2,16 +2,16 @@
 
     CopyModes (size, byte strides of both sides), addresses -> LaunchPlans, one for each launch
 
-- a single contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
-  (256 and 255 if the source starts between two 16-byte boundaries);
-- the same mode is innermost in both: tiles of that mode and its neighbours, moved as 8-byte words;
-- the same, but the source starts between two 16-byte boundaries: the realigning kernel;
-- different modes are innermost: the transposing kernel;
-- rows that are not a multiple of 16 bytes: one of these for the full units of 16 bytes, and threads for up to 15 bytes
-  of each row, because a tensor store writes full units.
+- A single contiguous run is cut into rows of 512 bytes; threads copy the last bytes, at most 511, one by one (256 and
+  255 if the source starts between two 16-byte boundaries).
+- If both sides have the same innermost mode, the copy moves tiles of that mode and its neighbours as 8-byte words. If
+  the source starts between two 16-byte boundaries, the realigning kernel does this.
+- If the sides have different innermost modes, the transposing kernel copies.
+- If rows are not a multiple of 16 bytes, one of these kernels copies the full units of 16 bytes, and threads copy up to
+  15 bytes of each row, because a tensor store writes full units.
 
-A transposing copy whose sizes are whole 128-byte lines has maps of one mode more, (line, lines of a row, rows), so that
-a row of a tile moves at once instead of box by box.
+If the sizes of a transposing copy are whole 128-byte lines, its maps have one more mode, (line, lines of a row, rows),
+so that a row of a tile moves at once instead of box by box.
 
 Below `CROSSOVER` bytes a grid of one-shot blocks is faster, and above it the ring. The tile sizes are the best of those
 measured on NVIDIA H200. If no tensor map can describe a copy, the error names the mode and the number that prevent it.
@@ -42,8 +42,8 @@ ROW: Final = 512
 """Bytes of a row of a tile. Measured on NVIDIA H200: 128-byte rows cost 2 to 4 %, wider ones gain nothing."""
 
 HINTS: Final = ("evict_last", "evict_first")
-"""Cache policies of loads and stores with `hints=True`: 1 % faster on large copies, and the kernels that follow find
-less of their data in L2. Measured on NVIDIA H200."""
+"""Cache policies of loads and stores with `hints=True`. Large copies are 1 % faster, but later kernels find less of
+their data in L2. Measured on NVIDIA H200."""
 
 
 class HintArguments(TypedDict, total=False):
@@ -54,7 +54,7 @@ class HintArguments(TypedDict, total=False):
 
 
 def hint_arguments(on: bool) -> HintArguments:
-    """The arguments of a kernel for `HINTS`, or for none."""
+    """The arguments of a kernel for `HINTS`, or for no cache policies."""
     return {"load_hint": HINTS[0], "store_hint": HINTS[1]} if on else {}
 
 
@@ -64,9 +64,9 @@ class Tuning:
 
     form: "once" or "ring". row_bytes, rows: the size of a tile. stages, stores, per_multiprocessor, early: parameters
         of the ring. per_block: the number of tiles of a one-shot block. hints: whether to use cache policies. pitch:
-        the largest distance in bytes of two rows of a ring's tile in a contiguous run (0: the rows follow each other).
-        pad_shared: extra shared memory that a one-shot block requests, to have fewer blocks on an SM. paired: whether
-        transpositions move whole rows of a tile at once if the sizes allow it.
+        the largest distance in bytes of two rows of a ring's tile in a contiguous run; 0 if the rows are adjacent.
+        pad_shared: extra shared memory that a one-shot block requests, so that fewer blocks run on an SM. paired:
+        whether transpositions move whole rows of a tile at once if the sizes allow it.
     """
 
     form: str | None = None
@@ -112,8 +112,8 @@ def count_units(value: int, unit: int) -> int:
 def _maps(
     source: int, destination: int, modes: tuple[CopyMode, ...], box: tuple[int, ...], shift: int = 0
 ) -> tuple[TensorMapTiled, TensorMapTiled]:
-    """Maps of both sides, in 8-byte elements. With `shift` the map of the source starts `shift` bytes before it, and
-    its rows and boxes are wider by as much: the boxes by the 16 bytes that a shifted row touches more."""
+    """Maps of both sides, in 8-byte elements. With `shift`, the source's map starts `shift` bytes before the source.
+    Its rows are `shift` bytes wider, and its boxes 16 bytes wider, because a shifted row touches one more unit."""
     kind, promotion, sizes = UNSIGNED[WORD], L2Promotion.B128, tuple(mode.size for mode in modes)
     load_sizes, load_box = sizes, box
     if shift:
@@ -127,7 +127,7 @@ def _maps(
 
 
 def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode, ...], tuple[CopyMode, ...]]:
-    """Split the rows of the destination: return modes of their full 16-byte units, and modes of the rest.
+    """Split the rows of the destination into full 16-byte units and the rest; return the modes of both.
 
     Mode 0 is contiguous in the destination. A part without elements is empty.
 
@@ -166,8 +166,8 @@ def plan_transposed(
 ) -> LaunchPlan:
     """The plan for `modes`; mode 0 is contiguous in the destination, and mode `inner` in the source.
 
-    The rows of the destination consist of whole units of 16 bytes. A block moves one tile. In a ring, persistent blocks
-    move all tiles; their number is what fits on the multiprocessors.
+    The rows of the destination consist of whole units of 16 bytes. A one-shot block moves one tile. In a ring,
+    persistent blocks move all tiles; there are as many blocks as fit on the multiprocessors.
 
     Raises:
         TmaLimitError: no tile exists for the element width.
@@ -222,7 +222,7 @@ CROSSOVER: Final = 128 * 2**20
 """Smallest copy in bytes for which the ring is faster. Measured on NVIDIA H200."""
 
 WORD: Final = 8
-"""Bytes of the elements that a copy without transposition moves."""
+"""Bytes of an element in a copy without transposition."""
 
 SOURCE: Final = "CUDA driver API, cuTensorMapEncodeTiled"
 STRIDE_MAX: Final = bounds("stride_range")[1]
@@ -231,12 +231,12 @@ REALIGNED_ROW: Final = 256
 """Largest row in bytes that the realigning kernel shifts at once."""
 
 FOLDED_ROW: Final = 128
-"""Smallest rows, in bytes, into which a long run is cut."""
+"""Minimum length in bytes of the rows of a long run."""
 
 SMALL: Final = 16 * 2**20
-"""Largest copy in bytes with one-shot tiles of 4 KiB instead of 2: 2 KiB are 2 % faster from memory (32 MiB and more),
-4 KiB are 4 % faster within L2 (8 MiB). Transposed tiles of 2 bytes are 64 x 64 elements, not 128 x 128: 20 % faster
-within L2. Measured on NVIDIA H200."""
+"""Largest copy in bytes with one-shot tiles of 4 KiB; larger copies have 2 KiB. 2 KiB are 2 % faster from memory (32
+MiB and more), and 4 KiB are 4 % faster within L2 (8 MiB). Transposed tiles of 2-byte elements are then 64 x 64 elements
+instead of 128 x 128, which is 20 % faster within L2. Measured on NVIDIA H200."""
 
 
 def plan_boxes(
@@ -251,8 +251,8 @@ def plan_boxes(
     """The launches that copy `modes` by tensor maps. Rows that are not a multiple of 16 bytes need a second launch.
 
     Args:
-        source, destination: addresses of the first elements. modes: strides in bytes, innermost in the destination
-            first.
+        source, destination: addresses of the first elements. modes: modes with strides in bytes; the destination's
+            innermost mode is the first.
         width: bytes of an element.
     Raises:
         TmaLimitError: no TMA box can move them; the text names the mode that prevents it.
@@ -343,15 +343,17 @@ def _fix(role: str, address: int, strides: list[int]) -> str | None:
 
 
 def _rows(size: int, row: int) -> tuple[int, int, int]:
-    """Cut a run of `size` bytes, at least 16, into rows of `row` bytes or one row: (bytes of a row, rows, bytes
-    left)."""
+    """Cut a run of `size` bytes, at least 16, into rows of `row` bytes or into one row.
+
+    Returns (bytes of a row, rows, bytes left).
+    """
     if size < row:
         row = size // 16 * 16
     return row, size // row, size % row
 
 
 def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> list[LaunchPlan]:
-    """One contiguous run of `size` bytes as rows of `row_bytes`, and the rest."""
+    """The plan for one contiguous run of `size` bytes: rows of `row_bytes`, and the rest."""
     if size < 16:
         return [plan_edges(source, destination, (CopyMode(size, 1, 1),), 1)]
     row, rows, tail = _rows(size, REALIGNED_ROW if source % 16 else tuning.row_bytes)
@@ -367,15 +369,15 @@ def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) ->
 
 
 def _apart(row: int, rows: int, tuning: Tuning) -> tuple[CopyMode, CopyMode]:
-    """A run of rows that follow each other, for a ring: tiles of rows that lie apart, walked along the rows, are 0.5 %
-    faster than tiles that are contiguous."""
+    """Modes of a run of adjacent rows, for a ring. Tiles whose rows lie apart are 0.5 % faster than contiguous tiles,
+    if the ring walks along the rows."""
     apart = math.gcd(rows, max(tuning.pitch // row, 1))
     row, rows = row * apart, rows // apart
     return CopyMode(row // WORD, WORD, WORD), CopyMode(rows, row, row)
 
 
 def _folded(modes: tuple[CopyMode, ...], form: str, rows: int, tuning: Tuning) -> tuple[CopyMode, ...]:
-    """The modes, with the first cut into rows if the others have too few to fill a tile of `rows`."""
+    """The modes, with the first mode cut into rows if the other modes can't fill a tile of `rows` rows."""
     run = WORD * modes[0].size
     row = max((size for size in range(16, tuning.row_bytes + 1, 16) if run % size == 0), default=run)
     enough = math.prod(mode.size for mode in modes[1:]) >= min(rows, run // row)
@@ -391,7 +393,7 @@ def _form(size: int) -> str:
 
 
 def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
-    """The box, in 8-byte elements innermost: rows of at most `row_bytes`, and as many as fill the tile."""
+    """The box, with 8-byte elements innermost: rows of at most `row_bytes`, and enough rows to fill the tile."""
     run = WORD * modes[0].size
     inner = 16 * count_units(count_units(run, count_units(run, row_bytes)), 16)
     box = [inner // WORD]
@@ -438,7 +440,7 @@ def _tiled(
             pad_shared=tuning.pad_shared,
         )
     side = "at least" if total >= CROSSOVER else "below"
-    why = f"{total} bytes, {side} {CROSSOVER}" if tuning.form is None else "asked for"
+    why = f"{total} bytes, {side} {CROSSOVER}" if tuning.form is None else "the tuning requests this form"
     return LaunchPlan(form, kernel, _maps(source, destination, modes, box), blocks, total, why)
 
 

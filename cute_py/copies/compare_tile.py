@@ -1,11 +1,11 @@
 """Compare a dump of one tile of shared memory from a user's kernel with the bytes that the engine writes.
 
     dump = expected?  ->  equal
-    otherwise the first difference: coordinate, byte, bank; and the cause, if one of these gives the dump
+    otherwise the first difference: coordinate, byte, bank; and one of these causes, if it explains the dump
 
         other swizzle, other major, other box order      the same elements at other places
         shifted by one tile, exchanged coordinates       elements of another tile
-        stale phase                                      elements of an earlier tile, all of them or some
+        stale phase                                      some or all elements are those of an earlier tile
         not yet arrived                                  places that no load has written
 
 A cause is named only if it gives every byte of the dump.
@@ -56,8 +56,8 @@ class TileComparison:
     Attributes:
         equal: whether all bytes that the loads write are as expected.
         difference: the first byte that differs, with the element that belongs there; None if equal.
-        cause: the first of these that gives this dump: 'other swizzle', 'other major', 'other box order',
-            'shifted by one tile', 'exchanged coordinates', 'stale phase', 'not yet arrived'; empty: equal, or unknown.
+        cause: the first cause that explains this dump: 'other swizzle', 'other major', 'other box order', 'shifted by
+            one tile', 'exchanged coordinates', 'stale phase' or 'not yet arrived'; empty if equal or unknown.
         detail: the cause with its numbers.
         scope: the bytes that were compared and the causes that were tried. It also lists the bytes that no load writes,
             and the causes that were not tried, with the reason.
@@ -122,7 +122,7 @@ class _Tile:
 
 
 def _swizzled(count: int, bits: int) -> Integers:
-    """Place -> place behind the swizzle of 16 << bits bytes; its own inverse."""
+    """Place -> place after the swizzle of 16 << bits bytes. The map is its own inverse."""
     place = np.arange(count, dtype=np.int64)
     return place ^ ((place >> 7 & (1 << bits) - 1) << 4)
 
@@ -184,7 +184,7 @@ def compare_tile(
 
 
 def _find_cause(tile: _Tile, stages: int | None) -> tuple[str, str, list[str]]:
-    """(the first cause that gives the dump, its detail, the causes that were tried); empty: no cause does."""
+    """(first cause that explains the dump, its detail, causes that were tried); empty texts if no cause explains it."""
     if stages is not None and tile.number >= stages and tile.matches(tile.bytes_of(tile.number - stages)):
         before = tile.number - stages
         detail = f"all bytes belong to tile {before}, which the stage held {counted(stages, 'stage')} earlier"
@@ -208,7 +208,7 @@ def _other_swizzle(tile: _Tile) -> Iterator[str]:
 
 
 def _repacked(tile: _Tile, bits: int) -> bool:
-    """Whether a map with another swizzle, whose rows may lie closer together, leaves this dump."""
+    """Whether a map with another swizzle, and possibly with closer rows, gives this dump."""
     try:
         other = replace(
             tile.atom,
@@ -229,7 +229,7 @@ def _with_swizzle(layout: Layout | ComposedLayout, bits: int) -> Layout | Compos
 
 
 def _values(tile: _Tile) -> tuple[Bytes, tuple[int, ...], int] | None:
-    """(elements of the tile by logical coordinate as rows of bytes, its shape, bytes of an element)."""
+    """(elements of the tile as rows of bytes, in logical order; shape of the tile; bytes of an element)."""
     width = tile.atom.dtype.bits // 8
     plain = domain_of(tile.atom.tile)
     if not width or tile.atom.dtype.bits % 8 or len(tile.linear) % width:
@@ -243,7 +243,7 @@ def _values(tile: _Tile) -> tuple[Bytes, tuple[int, ...], int] | None:
 
 
 def _other_major(tile: _Tile) -> Iterator[str]:
-    """Try the same elements with another mode contiguous: compact, or a canonical layout, behind any swizzle."""
+    """Try layouts in which another mode is contiguous: compact or canonical layouts, with any swizzle."""
     held = _values(tile)
     if held is None:
         tile.untried.append("other major: an element does not have whole bytes of its own")
@@ -275,7 +275,7 @@ def _chunks(tile: _Tile, memory: Bytes) -> list[bytes]:
 
 
 def _other_order(tile: _Tile) -> Iterator[str]:
-    """Try the boxes of the tile in exchanged places, or the rows of one box in another order of its modes."""
+    """Try the boxes of the tile in a different order, or the rows of a box with two of its modes exchanged."""
     want, have = _chunks(tile, tile.expected), _chunks(tile, tile.found)
     if len(want) > 1 and len(set(want)) == len(want) and sorted(want) == sorted(have) and want != have:
         order = [want.index(chunk) for chunk in have]
@@ -310,11 +310,11 @@ def _neighbours(tile: _Tile) -> Iterator[tuple[int, int, int]]:
 
 
 def _exchanged(tile: _Tile) -> Iterator[str]:
-    """The boxes at the same coordinates in the order of the array's modes, outermost first."""
+    """Try boxes whose coordinates are in the order of the array's modes, outermost first."""
     first = tile.number * tile.work.per_tile
     coords = tile.work.coords[first : first + tile.work.per_tile]
     made = unless_refused(emulated_tile, tile.atom, tile.source, coords[:, ::-1], tile.work, 0)
-    # If all bytes are zero, the stage may also be one without any load.
+    # If all bytes are zero, it is also possible that no load has written the stage.
     if made is None:
         tile.untried.append("exchanged coordinates: a load there traps")
     if made is not None and made.smem.any() and tile.matches(made.smem):
@@ -323,7 +323,7 @@ def _exchanged(tile: _Tile) -> Iterator[str]:
 
 
 def _stale(tile: _Tile) -> Iterator[str]:
-    """Try a complete earlier tile, or some units of one with the rest as expected."""
+    """Try a complete earlier tile, or the expected tile with some units of an earlier tile."""
     units = _units(tile)
     beside = {number for number, _, _ in _neighbours(tile)}
     for number in range(tile.number - 1, max(-1, tile.number - 1 - MOST_EARLIER), -1):
@@ -348,7 +348,7 @@ def _units(tile: _Tile) -> list[Integers]:
 
 
 def _not_arrived(tile: _Tile) -> Iterator[str]:
-    """Try units of one repeated byte, as in memory that was filled and not written, with the rest as expected."""
+    """Try the expected tile with some units of one repeated byte, as in memory that was filled but not written."""
     units = _units(tile)
     wrong = [unit for unit in units if not np.array_equal(tile.expected[unit], tile.found[unit])]
     fill = int(tile.found[wrong[0][0]])
@@ -365,4 +365,4 @@ _CAUSES: Final = (
     ("stale phase", _stale),
     ("not yet arrived", _not_arrived),
 )
-"""Causes in the order of the trials; each yields the details with which it gives the dump."""
+"""Causes in the order of the trials; each function yields the details if the cause explains the dump."""

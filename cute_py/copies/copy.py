@@ -88,11 +88,11 @@ def copy(
             copy of a view, for example). Default: a new array with the source's strides.
         backend: 'emulator', 'cuda' or 'both'.
         progress: a function that is called with (tiles done, tiles) from time to time.
-        options: options of the CUDA executor. stream: enqueue the copy there, and do not wait for or verify device
-            arrays. hints: use L2 policies. verify: compare on the host (default True). report: measure against a memcpy
-            (`details["report"]`). Without an atom also tune: keep the fastest of a few tilings.
+        options: options of the CUDA executor. stream: enqueue the copy on this stream; do not wait for device arrays,
+            and do not verify them. hints: use L2 policies. verify: compare on the host (default True). report: measure
+            against a memcpy (`details["report"]`). tune, only without an atom: keep the fastest of a few tilings.
     Raises:
-        InvalidTypeError: the atom is not one; InvalidValueError: the arrays are not the atom's tensor; TmaLimitError:
+        InvalidTypeError: `atom` is not an atom; InvalidValueError: the arrays are not the atom's tensor; TmaLimitError:
             the tile does not fit in the shared memory of a block; TmaTrap: an instruction would trap.
 
     >>> import numpy as np
@@ -140,7 +140,7 @@ def execute(
         options: options of the CUDA executor. isolate: run in a child process, so that a trap leaves the context of
             this process intact. seconds: the time limit of the child process, default 60.
     Raises:
-        InvalidTypeError: the atom is not one; InvalidValueError: the array is not the atom's tensor, or the tile does
+        InvalidTypeError: `atom` is not an atom; InvalidValueError: the array is not the atom's tensor, or the tile does
             not exist; TmaLimitError: the tile does not fit in the shared memory of a block; TmaTrap: an instruction
             would trap; DeviceError: there is no GPU, a barrier did not complete, or (backend "both") a byte differs.
 

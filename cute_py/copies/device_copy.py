@@ -2,7 +2,7 @@
 
 numpy arrays are copied to the device and back; arrays of other libraries are copied in place.
 
-    copy_on_device, execute_on_device    an atom's tiles: the instructions that the emulator runs, and the atom's own
+    copy_on_device, execute_on_device    tiles of an atom: the same instructions as in the emulator, and the atom's own
                                          descriptor with the address of the bytes
     copy_without_atom, copy_array        whole arrays: the planner chooses the kernel and the boxes from addresses and
                                          strides
@@ -62,7 +62,7 @@ SWITCHES = ("hints", "verify", "report", "tune", "isolate")
 """Names of the options that are True or False."""
 MAX_SECONDS = 86_400.0
 PLACE_UNIT = 128
-"""Alignment in bytes that an array keeps when it moves to the device, so that alignment rules still apply."""
+"""An array that moves to the device keeps its address modulo this number of bytes, so alignment rules still apply."""
 
 
 def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...]) -> None:
@@ -147,7 +147,7 @@ def _checked(atom: TmaAtom, array: ArrayLike, name: str) -> ArrayView:
 
 
 def _require_writable(atom: TmaAtom, source: ArrayView, destination: ArrayView, spill: int) -> None:
-    """Refuse a destination that stores must not write, or into which they write `spill` bytes behind each row."""
+    """Refuse a destination that is read-only, or in which stores write `spill` bytes after each row."""
     to_host = destination.device is None
     if destination.readonly:
         raise InvalidValueError("the destination is read-only")
@@ -171,7 +171,7 @@ def _prepared_tiles(
     options: CopyOptions,
     keep: Kept,
 ) -> PreparedCopy:
-    """The launch that carries out the instructions of an atom between two arrays on the device."""
+    """The launch that runs the instructions of an atom between two arrays on the device."""
     stores = destination_atom(atom, destination.address, destination.shape, destination.strides, destination.dtype.bits)
     return prepare_listed(
         _at(atom, source),
@@ -188,7 +188,7 @@ def _prepared_tiles(
 
 
 def _difference(atom: TmaAtom, source: ArrayView, destination: ArrayView, backend: str) -> str | None:
-    """The first element in which a finished copy differs from the emulator's (backend "both") or from its source."""
+    """Text of the first element that differs from the emulator's copy (backend "both") or from the source."""
     before, after = host_copy(source), host_copy(destination)
     beside = _beside_the_emulator(atom, before, after) if backend == "both" else None
     return beside or first_difference(before, after)
@@ -272,7 +272,7 @@ def copy_on_device(
 
 
 def _beside_the_emulator(atom: TmaAtom, source: HostArray, copied: HostArray) -> str | None:
-    """The first element in which the GPU's copy differs from the emulator's, as text."""
+    """Text of the first element that differs between the GPU's copy and the emulator's."""
     difference = first_difference(emulated_copy(atom, source, None, None).destination, copied)
     return None if difference is None else difference.replace("source", "emulator", 1).replace("destination", "GPU", 1)
 
@@ -288,7 +288,7 @@ def _device_windows(
     poison: int,
     ordinal: int,
 ) -> bytes:
-    """One tile's window, from global memory given as bytes; `base` is the map's address of content[0]."""
+    """Load one tile's window from global memory given as bytes; `base` is the address of content[0] in the map."""
     device = open_device(ordinal)
     offset = base % PLACE_UNIT
     with DeviceBuffer(device, offset + len(content)) as buffer:
@@ -310,8 +310,8 @@ def execute_on_device(
 ) -> TileResult:
     """`execute` with backend "cuda" or "both".
 
-    The options are those of `execute`: isolate and seconds. A copy that traps in the emulator is refused before the
-    launch, unless it is isolated.
+    The options are those of `execute`: isolate and seconds. If a copy traps in the emulator, this function refuses it
+    before the launch, unless it is isolated.
 
     Raises:
         TmaTrap: the hardware would trap; DeviceError: there is no GPU, or a barrier did not complete.
@@ -400,7 +400,7 @@ def copy_without_atom(
 ) -> CopyResult[ArrayLike]:
     """`copy(None, source, destination, backend="cuda")`: copy arrays of any order and strides that boxes can move.
 
-    The options are those of a copy with an atom, and tune: time a few tilings on the device and keep the fastest.
+    The options are those of a copy with an atom, and also tune: time a few tilings on the device and keep the fastest.
 
     Raises:
         InvalidTypeError: the backend is not "cuda"; only the GPU executor plans copies without an atom.

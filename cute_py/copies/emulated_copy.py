@@ -1,6 +1,6 @@
-"""An atom's copy in numpy: the checks of the arrays of `copy` and `execute`, the emulated engine, and the results.
+"""Copy the tiles of an atom in numpy: the checks of `copy` and `execute`, the emulated engine, and the results.
 
-Every backend uses the same checks and results; `device_copy` copies through a GPU.
+All backends use these checks and results; `device_copy` copies through a GPU.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class CopyResult(Generic[Destination]):
     """Result of a copy.
 
     Attributes:
-        destination: the array that was written; equal: whether its elements equal the source's (None: not compared, for
-            example on a stream of the caller).
-        tiles, instructions: the numbers of tiles and of loads; there are as many stores. transaction_bytes: bytes that
-            a barrier expects per tile.
+        destination: the array that was written; equal: whether its elements equal the source's; None if they were not
+            compared, for example on a stream of the caller.
+        tiles, instructions: the numbers of tiles and of loads; the number of stores equals that of loads.
+            transaction_bytes: bytes that a barrier expects per tile.
         bytes: bytes of the tensor; seconds: time of the copy alone.
-        warnings: legal properties that may surprise; difference: a text of the first element that differs.
+        warnings: texts about legal but unexpected properties; difference: a text of the first element that differs.
 
     >>> import numpy
     >>> import cute_py as cute
@@ -110,7 +110,7 @@ class CopyResult(Generic[Destination]):
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
-    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and data about its loads.
+    """One tile in shared memory: `smem` has its bytes (uint8) after the loads, as on hardware.
 
     >>> import numpy
     >>> import cute_py as cute
@@ -161,12 +161,12 @@ def _another_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int],
 
 
 def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bits: int, name: str) -> None:
-    """Check that the array is the tensor that the atom was made for: same shape and strides, elements of the same
-    width.
+    """Check that an array has the shape, strides and element width of the atom's tensor.
+
+    Strides are in elements. The strides of modes of size 1 are not compared.
 
     Raises:
-        InvalidValueError: the array is another tensor. Strides are in elements; the strides of modes of size 1 are not
-            compared.
+        InvalidValueError: the array is another tensor.
     """
     if not _same_tensor(atom, shape, strides):
         raise _another_tensor(atom, shape, strides, name)
@@ -177,14 +177,16 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
 
 
 def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides: Sequence[int], bits: int) -> TmaAtom:
-    """The atom of the stores: the load's atom, or an atom for a destination of the same shape with other strides, if
-    the same boxes at the same coordinates can move it.
+    """The atom of the stores.
+
+    It is the load's atom. If the destination has other strides, it is an atom for these strides, provided that the same
+    boxes at the same coordinates can move the tensor.
 
     Args:
-        address: the address of the destination's first element; only its position within 16 bytes matters. strides: in
-            elements.
+        address: the address of the destination's first element; only its position within 16 bytes matters. strides:
+            strides in elements.
     Raises:
-        InvalidValueError: the shape or element width differs, or the strides make other boxes.
+        InvalidValueError: the shape or element width differs, or the strides need other boxes.
         TmaLimitError: no tensor map can have the strides or the address.
     """
     layout = atom.gtensor.layout
@@ -252,8 +254,8 @@ def _on_host(array: ArrayLike, name: str) -> HostArray:
 
 
 def _memory(array: HostArray) -> tuple[Bytes, int, tuple[list[int], list[int], int]]:
-    """Memory of an array: (all bytes between its lowest and highest element, index of the first element's byte, shape,
-    strides in elements, bits of an element)."""
+    """Memory of an array: (bytes from its lowest to its highest element, index of the first element's byte, (shape,
+    strides in elements, bits of an element))."""
     engine, layout = engine_and_layout(array)
     width = engine.flat.dtype.itemsize
     geometry = _numbers(layout.shape), _numbers(layout.stride), 8 * width
@@ -290,8 +292,7 @@ def emulated_copy(
     depth = max(1, min(work.tiles, RING_BYTES // work.smem_bytes))
     smem = np.zeros(depth * work.smem_bytes, np.uint8)
     windows = (np.arange(depth)[:, None] * work.smem_bytes + work.smem_offsets[None, :]).reshape(-1)
-    # Tiles in the order of their addresses: neighbours in memory go through one batch, and a batch through a ring of
-    # tile buffers.
+    # Sort tiles by address: a batch holds tiles that are neighbours in memory, and uses a ring of tile buffers.
     tiles = work.coords.reshape(work.tiles, work.per_tile, -1)
     ordered = tiles[np.lexsort(tiles[:, 0].T)].reshape(len(work.coords), -1)
     step = depth * work.per_tile * max(1, 4096 // (depth * work.per_tile))
@@ -339,8 +340,8 @@ def emulated_tile(atom: TmaAtom, source: ArrayLike, coords: Integers, work: Inst
 
 
 def emulated_window(atom: TmaAtom, gmem: Bytes, base: int, coords: Integers, work: Instructions, poison: int) -> Bytes:
-    """Shared memory after the loads of one tile. It is filled with the byte `poison` before the loads; gmem[0] is at
-    address `base`."""
+    """Shared memory after the loads of one tile. The byte `poison` fills it before the loads; gmem[0] is at address
+    `base`."""
     smem = np.full(work.smem_bytes, poison, np.uint8)
     Emulator(atom.arch).load_many(atom.descriptor, gmem, coords, smem, smem_offsets=work.smem_offsets, gmem_base=base)
     return smem

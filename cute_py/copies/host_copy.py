@@ -1,7 +1,7 @@
-"""Copies in host memory by numpy, between any layouts, from the pairing of their elements.
+"""Copy in host memory with numpy, between any layouts whose elements are paired.
 
-Affine copies use strided views; if the two sides walk different modes first, the copy is cut into blocks that fit in a
-core's cache. Other copies use lists of offsets, a block of elements at a time.
+Affine copies use strided views. If the two sides walk different modes first, the copy is cut into blocks that fit in a
+core's cache. Other copies use lists of offsets for a block of elements at a time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ else:
     from cute_py.optional_packages import numpy as np
 
 BLOCK: Final = 256
-"""Elements of a block along the modes that either side walks first."""
+"""Elements of a block along each mode that a side walks first."""
 BLOCKED: Final = 1024
-"""Smallest number of elements of both for which blocks pay: the lines of a shorter column stay in the cache anyway."""
+"""Minimum size of both modes for a copy in blocks: the lines of a shorter column stay in the cache without blocks."""
 LISTED: Final = 1 << 18
 """Number of elements whose offsets are listed at once."""
 
@@ -36,8 +36,10 @@ def memory_at(address: int, size: int) -> memoryview:
 
 
 def element_values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int, flip: int) -> Bytes:
-    """An array (elements, bytes of one) of the elements at these offsets; an element of 4 bits takes one byte. low: the
-    offset of the image's first byte."""
+    """The elements at these offsets, as an array (elements, bytes of one); an element of 4 bits has one byte.
+
+    low: the offset of the image's first byte.
+    """
     found: Bytes
     if bits == NIBBLE:
         found = (image[(offsets >> 1) - low] >> 4 * ((offsets & 1) ^ flip).astype(np.uint8) & 15)[:, None]
@@ -47,7 +49,7 @@ def element_values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int
 
 
 def copy_paired(pairing: Pairing, source: int, destination: int) -> None:
-    """Copy between two addresses of host memory, those of offset 0 of both sides."""
+    """Copy between two addresses of host memory, the addresses of offset 0 of both sides."""
     if pairing.refinement is None:
         return
     if pairing.bits == NIBBLE:
@@ -57,12 +59,12 @@ def copy_paired(pairing: Pairing, source: int, destination: int) -> None:
 
 
 def _words(address: int, low: int, count: int, element: int, writable: bool) -> Words:
-    """`count` elements of memory from `low` elements after `address` on."""
+    """View `count` elements of memory; the first is `low` elements after `address`."""
     return _view(address + low * element, [CopyMode(count, 1, 1)], "source", element, writable)
 
 
 def host_copy_layouts(refinement: Refinement, element: int, source: int, destination: int) -> None:
-    """Copy between two addresses of host memory, those of offset 0 of both sides. Elements of `element` bytes."""
+    """Copy elements of `element` bytes in host memory, given the addresses of offset 0 of both sides."""
     bounds = [side_bounds(refinement, which) for which in (0, 1)]
     if refinement.form == "affine":
         _strided(refinement, element, source, destination)
@@ -78,7 +80,7 @@ def host_copy_layouts(refinement: Refinement, element: int, source: int, destina
 
 
 def host_copy_nibbles(refinement: Refinement, source: int, destination: int, flips: tuple[int, int]) -> None:
-    """As `host_copy_layouts`, of elements of 4 bits; flips: 1 where the first of a byte lies in its upper half."""
+    """`host_copy_layouts` for elements of 4 bits; flips: 1 for a side whose bytes have the first element on top."""
     lows = [byte_span(refinement, which, NIBBLE) for which in (0, 1)]
     ours, theirs = (
         np.frombuffer(memory_at(address + low, size), np.uint8)
@@ -88,14 +90,14 @@ def host_copy_nibbles(refinement: Refinement, source: int, destination: int, fli
         index = np.arange(begin, min(begin + LISTED, refinement.count))
         values = element_values(ours, side_offsets(refinement, 0, index), NIBBLE, lows[0][0], flips[0])[:, 0]
         offsets = side_offsets(refinement, 1, index)
-        for half in (0, 1):  # one element of a byte at a time
+        for half in (0, 1):  # the two elements of a byte, one after the other
             mine = (offsets & 1) == half
             at, place = (offsets[mine] >> 1) - lows[1][0], 4 * (half ^ flips[1])
             theirs[at] = theirs[at] & (15 << 4 - place) | values[mine] << place
 
 
 def _view(address: int, modes: list[CopyMode], name: str, element: int, writable: bool) -> Words:
-    """The strided view of one side, its last axis the first mode."""
+    """The strided view of one side; its last axis is the first mode."""
     kind = np.dtype(f"u{element}") if element < 16 else np.dtype("V16")
     shape = tuple(m.size for m in reversed(modes))
     steps = tuple(getattr(m, name) * element for m in reversed(modes))
@@ -120,7 +122,7 @@ def _strided(refinement: Refinement, element: int, source: int, destination: int
     if min(rows, columns) < BLOCKED:
         b[...] = a
         return
-    # Lines of the side that is walked across are read again and again: as many of them as a core's cache holds.
+    # The side that is walked across its lines reads each line many times, so a block has only as many as a cache holds.
     a, b = (np.moveaxis(v, across, -2) for v in (a, b))
     for outer in itertools.product(*(range(n) for n in a.shape[:-2])):
         one, other = a[outer], b[outer]

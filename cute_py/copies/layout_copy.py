@@ -42,8 +42,7 @@ from cute_py.tma.emulator.emulator import Emulator
 
 BACKENDS: Final = ("auto", "host", "emulator", "cuda", "both")
 PLACE_UNIT: Final = 256
-"""Alignment in bytes that memory keeps when it moves to the device, so that plans depend on it in the same way
-there."""
+"""Memory that moves to the device keeps its address modulo this number of bytes, so its plan stays the same."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +53,7 @@ class LayoutCopyResult:
         destination: the destination as it was given. bytes: bytes of the elements. seconds: time of the copy alone.
         report: a comparison with a memcpy; None unless it was requested.
 
-    `equal` and `difference` compare both sides when they are first used, and wait for the device.
+    On first use, `equal` and `difference` compare both sides, and wait for the device.
     """
 
     destination: Operand
@@ -130,7 +129,7 @@ def _first_difference(
 
 
 def _coordinate(pairing: Pairing, offset: int) -> str:
-    """Coordinate of an offset in the destination, as text; '' for large layouts."""
+    """Text of the coordinate of an offset in the destination; '' for large layouts."""
     from cute_py.layout.int_tuple import size
     from cute_py.layout.offsets import offsets
 
@@ -212,27 +211,27 @@ def copy(
             index, and other shapes in colexicographic order (the first mode fastest), with a warning if both are
             arrays.
         Element types must be equal.
-        backend: 'host' (host memory), 'cuda', 'emulator' (plans of tensor maps, in host memory), 'both' (the GPU's
-            bytes beside the host's); 'auto': 'host' if both are in host memory, otherwise 'cuda'.
+        backend: 'host' (host memory), 'cuda', 'emulator' (plans of tensor maps, in host memory), or 'both' (compares
+            the GPU's bytes with the host's). 'auto' is 'host' if both sides are in host memory, otherwise 'cuda'.
         stream: the stream of the device copy; the copy is enqueued there, and the call does not wait for it.
         report: measure the device copy against a memcpy.
         dtype: for two pairs, the element type that the layouts count, if it is not the type of the memory.
         nibbles: for elements of 4 bits, two in a byte: the half ('low' or 'high') that holds the first element, for
             (source, destination).
         rows: the rows of the source to copy, in this order; -1 gives a row of `fill`.
-        into_rows: the row of the destination for each row; -1 drops the row. On the host, a row that is named twice is
-            refused. On a device such a row gets one of the two contents; `unique=True` refuses it before the copy.
+        into_rows: the row of the destination for each row; -1 drops the row. The host refuses an index that names a row
+            twice. On a device such a row gets one of the two contents; `unique=True` refuses it before the copy.
         pages: the pages of a source (pages, page_size, ...) to copy, one after another.
         fill: the value of masked rows, and of the padding of scales (default 0).
         requantize: allow a format other than the source's. cast: allow an element type other than the source's.
     Returns:
         a `LayoutCopyResult`. `copy(array, format)` returns the `ScaledTensor`, and a tuple of formats gives a tuple of
-        them.
+        ScaledTensors.
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
             overlaps itself or the source, or the backend is 'emulator' and the plan needs threads. InvalidTypeError: an
-            operand is not an array, or a layout has symbols. DeviceError: there is no GPU, a launch failed, or the GPU
-            is to copy host memory of another library.
+            operand is not an array, or a layout has symbols. DeviceError: there is no GPU, a launch failed, or a GPU
+            copy got host memory of a library other than numpy.
 
     >>> import numpy as np
     >>> x = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -291,7 +290,7 @@ def copy(
 def _computed(
     source: Any, destination: Any, backend: str, stream: StreamLike, unique: bool, options: ScaledOptions
 ) -> Any:
-    """The copy with a format, a cast or an index: on the host, or on a device where the memory is there."""
+    """Copy with a format, a cast or an index: on a device if the memory is on a device, else on the host."""
     if backend not in ("auto", "host", "cuda"):
         raise InvalidValueError(
             f"backend = {backend!r}; must be 'auto', 'host' or 'cuda' for a copy with a format, an index or a cast"
@@ -326,7 +325,7 @@ def _plan(pairing: Pairing, sides: tuple[OperandSide, OperandSide]) -> CopyPlan:
 
 
 def _onto_itself(refinement: Refinement) -> Refinement:
-    """The destination's side on both sides."""
+    """The refinement that copies the destination onto itself."""
     modes = tuple(replace(m, source=m.destination) for m in refinement.modes)
     sides = refinement.starts[1], refinement.swizzles[1], refinement.rest[1]
     return Refinement(modes, (sides[0],) * 2, (sides[1],) * 2, (sides[2],) * 2)

@@ -1,8 +1,8 @@
 """Copy host arrays with the kernels of the GPU on the emulated multiprocessor.
 
-    run_on_machine(a, b)        plans the copy as the GPU would, compiles its kernels, runs their PTX without a GPU
+    run_on_machine(a, b)        plan the copy as for a GPU, compile its kernels, and run their PTX without a GPU
 
-The plan, the maps and the parameters are those of `prepare_copy`, with host addresses in place of device addresses.
+The plan, the maps and the parameters are those of `prepare_copy`, with host addresses instead of device addresses.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ else:
     from cute_py.optional_packages import numpy as np
 
 RING_SMS: Final = 4
-"""SMs that a ring of copies is planned for: few, so that its emulated grid stays small."""
+"""Number of SMs in the plan of a ring; it is small, so that the emulated grid stays small."""
 
 
 class _Memory:
     """The bytes of one side, and arrays that begin at addresses in it.
 
-    They reach to whole units of 16 bytes: the map of a source that is not aligned begins and ends at one.
+    The bytes extend to whole units of 16 bytes, because the map of an unaligned source begins and ends at such a unit.
     """
 
     def __init__(self, view: ArrayView) -> None:
@@ -51,7 +51,7 @@ class _Memory:
         if address == 0:
             return None
         offset = address - self.low
-        # No slice: an empty one has the address of the array's start.
+        # A slice does not work here: an empty slice has the address of the array's start.
         return np.ndarray(len(self.bytes) - offset, np.uint8, self.bytes, offset)
 
 
@@ -61,7 +61,7 @@ def machine_launches(
     """The launches of a copy between arrays in host memory.
 
     Args:
-        source, destination, dtype: as in `prepare_copy`. tuning: fixes the form and the tiles of tensor maps.
+        source, destination, dtype: as in `prepare_copy`. tuning: form and tiles of tensor maps.
     """
     a, b = side(source, "source", dtype), side(destination, "destination", dtype)
     plan = plan_pairing(paired(a, b), (a.alignment, b.alignment))
@@ -79,8 +79,7 @@ def machine_launches(
 
 
 def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[MachineLaunch, ...]:
-    """The launch of a copy that computes, between host arrays and scaled tensors. The options are those of
-    `scaled_work`."""
+    """The launch of a computing copy between host arrays and scaled tensors. The options are those of `scaled_work`."""
     work = scaled_work(source, destination, **options)
     record = np.full(8, 0xFF, np.uint8)
     block, at = work.parameters(0), work.launch.pointers()
@@ -92,7 +91,7 @@ def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[Mach
 
 
 def emulated_largest_magnitude(source: Any) -> float:
-    """The largest magnitude of a host matrix without its NaN, found by the kernel of a GPU; 0 if all are NaN."""
+    """The largest magnitude in a host matrix, from the kernel for GPUs. NaN elements are ignored; 0 if all are NaN."""
     view = memory_view(source)
     side = matrix(view, "source", kind_of(view.dtype))
     launch, record = plan_largest(side), np.zeros(8, np.uint8)
@@ -104,7 +103,7 @@ def emulated_largest_magnitude(source: Any) -> float:
 
 
 def run_scaled(source: Any, destination: Any, *, schedule: str | int = "both", **options: Any) -> PtxRun:
-    """Copy with a format, a cast or an index between host memory by the kernels that a GPU would run.
+    """Copy with a format, a cast or an index in host memory, with the kernels for GPUs.
 
     Args:
         source, destination: an array or a `ScaledTensor`; several outputs are a tuple. options: as in `copy`.
@@ -128,7 +127,7 @@ def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Array]
 
 
 def _mapped(request: Any, one: _Memory) -> tuple[Any, Array]:
-    """A map and the bytes from where it points."""
+    """A map, and the bytes from its address on."""
     found = one.at(request.global_address)
     return request, one.bytes if found is None else found
 
@@ -151,7 +150,7 @@ def run_on_machine(
     dtype: DTypeLike | None = None,
     schedule: str | int = "both",
 ) -> PtxRun | None:
-    """Copy between host arrays by the kernels that a GPU would run; None for a copy of no elements.
+    """Copy between host arrays with the kernels for GPUs; return None for a copy without elements.
 
     Raises:
         MissingPackageError: there is no compiler of CUDA C++. All errors of `prepare_copy`.

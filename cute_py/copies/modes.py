@@ -1,13 +1,13 @@
-"""The common refinement of a copy: it cuts two layouts of one size into modes that both sides walk in step.
+"""The common refinement of a copy: two layouts of one size, cut into modes that both sides walk in step.
 
     source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        each size is cut where a size of the other side ends
     destination  (4,15):(15,1)  -> 2 x 2 | 3 x 5
 
-Elements correspond by coordinate, in colexicographic order where profiles differ. If each product of leading sizes of
-one side divides such a product of the other side, or is divided by it, cutting the modes there makes both lists equal,
-and the copy is affine. A swizzle over such a layout adds an exclusive or on its side, and the copy is linear. If the
-sizes have no common refinement, the modes that match at either end are cut off, both sides keep their own lists for the
-modes between, and the copy is general.
+Elements correspond by coordinate, or in colexicographic order if the profiles differ. There are three forms. The copy
+is affine if each product of leading sizes of one side divides such a product of the other side, or is a multiple of it.
+Cuts at these products then make both lists of modes equal. The copy is linear if a side also has a swizzle, which adds
+an exclusive or on this side. Otherwise the sizes have no common refinement, and the copy is general: the modes that
+match at either end are cut off, and each side keeps its own list of the modes between.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ NIBBLE: Final = 4
 """Bits of the narrowest elements."""
 NIBBLES: Final = ("low", "low")
 VECTORS: Final = (16, 8, 4, 2, 1)
-"""Bytes of an element, and of a thread's access."""
+"""Possible bytes of an element, and of a thread's access."""
 MAX_RANK: Final = 16
-"""Most modes of a refinement; only a tensor of more than 65536 elements whose modes don't merge has more."""
+"""Maximum number of modes of a refinement; only tensors of more than 65536 elements can have more modes."""
 LISTED: Final = 1 << 24
-"""Most elements of a swizzled side whose offsets are listed to find the last one."""
+"""Maximum number of elements of a swizzled side whose offsets are listed to find the largest."""
 MAX_OFFSET: Final = 1 << 60
-"""Most elements: beyond it an address does not fit into 64 bits."""
+"""Maximum number of elements; beyond it an address does not fit into 64 bits."""
 
 IDENTITY: Final = Swizzle(0, 4, 3)
 Digits: TypeAlias = tuple[tuple[int, int], ...]
-"""(size, stride) of each mode, the one that an index counts first leading."""
+"""(size, stride) of each mode; the fastest mode of an index is the first."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyMode:
-    """One mode of a copy: its size, and the strides of source and destination, in elements (in bytes in plans of
-    boxes)."""
+    """One mode of a copy: its size, and the strides of source and destination. Strides are in elements, but in bytes in
+    plans of boxes."""
 
     size: int
     source: int
@@ -69,12 +69,12 @@ class CopyMode:
 class Refinement:
     """Both sides of a copy.
 
-    offset = swizzle(start + sum of coordinate * stride), where the coordinates are those of `modes`, and (general
-    copies) of the digits of one index that counts through `rest`, which each side cuts in its own way.
+    offset = swizzle(start + sum of coordinate * stride). The coordinates are those of `modes`. A general copy also has
+    an index that counts through `rest`; each side cuts this index into its own digits.
 
     Attributes:
-        modes: the modes that both sides walk, the destination's innermost first. Sizes are above 1 and destination
-            strides positive.
+        modes: the modes that both sides walk; the destination's innermost mode is the first. Sizes are above 1, and
+            destination strides are positive.
         starts: the first offsets (source, destination), in elements.
         swizzles: swizzles on element offsets. rest: the remaining modes (source, destination); empty unless the copy is
             general.
@@ -99,7 +99,7 @@ class Refinement:
 
 
 def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
-    """Coalesced (size, stride) pairs, the offset added to them, and the swizzle of the sum."""
+    """Coalesced (size, stride) pairs, the added offset, and the swizzle of the sum."""
     if isinstance(layout, ComposedLayout):
         start = value_of(layout._offset) if not hasattr(layout._offset, "bits") else 0
         if type(start) is not int:
@@ -136,7 +136,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
 
 
 def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> list[CopyMode]:
-    """Remove from both lists the modes that both can be cut into, from their first (end 0) or last (end -1) mode on."""
+    """Cut common modes off both lists, from the first (end 0) or the last (end -1) mode on, and return them."""
     taken: list[CopyMode] = []
     while one and other:
         (n, s), (m, d) = one[end], other[end]
@@ -157,7 +157,7 @@ def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> 
 
 
 def _apart(digits: Digits) -> bool:
-    """Is each step larger than all that the smaller steps reach together? Then no two offsets are equal."""
+    """Whether each step exceeds the total reach of the smaller steps, so that no two offsets are equal."""
     reach = 0
     for size, step in sorted(digits, key=lambda digit: abs(digit[1])):
         if abs(step) <= reach:
@@ -167,7 +167,7 @@ def _apart(digits: Digits) -> bool:
 
 
 def merged(modes: Sequence[CopyMode]) -> tuple[CopyMode, ...]:
-    """The modes in order of the destination's strides; modes that continue each other on both sides are joined.
+    """Sort modes by the destination's strides, and join modes that continue each other on both sides.
 
     >>> merged([CopyMode(4, 8, 8), CopyMode(8, 1, 1), CopyMode(3, 5, 64)])
     (CopyMode(size=32, source=1, destination=1), CopyMode(size=3, source=5, destination=64))
@@ -232,7 +232,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
 
 
 class PairedElements:
-    """The sizes that follow from paired elements; a base of `Pairing` and of plans for it."""
+    """The sizes that follow from paired elements; the base of `Pairing` and of its plans."""
 
     __slots__ = ()
 
@@ -247,7 +247,7 @@ class PairedElements:
 
     @property
     def flips(self) -> tuple[int, int]:
-        """1 for a side on which the first element of a byte lies in its upper half."""
+        """(source, destination): 1 if the first element of a byte lies in the upper half of the byte."""
         return int(self.nibbles[0] == "high"), int(self.nibbles[1] == "high")
 
 
@@ -257,8 +257,8 @@ class Pairing(PairedElements):
 
     Attributes:
         refinement: None if there is nothing to copy. bits: bits of the counted unit: an element, or a byte if 4-bit
-            elements move in pairs. nibbles: of elements of 4 bits, where the first of a byte lies on (source,
-            destination): 'low' or 'high' half.
+            elements move in pairs. nibbles: for elements of 4 bits, the half of a byte ('low' or 'high') with the first
+            element, for (source, destination).
     """
 
     source: Layout | ComposedLayout
@@ -303,7 +303,7 @@ def _paired(
 
 
 def in_bytes(refinement: Refinement) -> Refinement | None:
-    """The refinement of 4-bit elements in bytes of two; None if a byte of one side is split on the other.
+    """The refinement of 4-bit elements in bytes; None if the other side splits a byte.
 
     >>> in_bytes(Refinement((CopyMode(8, 1, 1), CopyMode(3, 16, 8)))).modes
     (CopyMode(size=4, source=1, destination=1), CopyMode(size=3, source=8, destination=4))
@@ -330,7 +330,7 @@ def in_bytes(refinement: Refinement) -> Refinement | None:
 
 
 def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64] | None = None) -> NDArray[numpy.int64]:
-    """Offsets of one side, in elements, of the elements with these numbers (default all), in the refinement's order."""
+    """Offsets of one side, in elements, for the elements with these numbers in the refinement's order (default all)."""
     name = ("source", "destination")[which]
     rest = np.arange(refinement.count) if index is None else index
     total = np.full(rest.shape, refinement.starts[which], np.int64)
@@ -366,8 +366,7 @@ def side_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
 
 
 def byte_span(refinement: Refinement, which: int, bits: int) -> tuple[int, int]:
-    """First byte of a side, from the address of offset 0, and the number of bytes to its last, for elements of `bits`
-    bits.
+    """First byte of a side relative to the address of offset 0, and its number of bytes, for elements of `bits` bits.
 
     >>> byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 4), byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 32)
     ((-1, 2), (-8, 12))

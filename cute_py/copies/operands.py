@@ -1,4 +1,4 @@
-"""Operands of `copy`: an array, a tensor over memory, or a pair (memory, layout); and the offsets of their elements.
+"""Operands of `copy`, and the offsets of their elements: an array, a tensor over memory, or a pair (memory, layout).
 
 Offset 0 of a pair's layout is the first element of its memory. The layout must stay within the memory.
 """
@@ -25,10 +25,10 @@ Operand: TypeAlias = "ArrayLike | Tensor | tuple[ArrayLike, LayoutLike]"
 
 @dataclass(frozen=True, slots=True)
 class OperandSide:
-    """One side of a copy: memory and the layout of its elements there.
+    """One side of a copy: memory, and the layout of its elements.
 
     view: the memory; its address is the address of the layout's offset 0. room: (first offset, one past the last) of
-    the memory, in elements; None: unknown.
+    the memory, in elements; None if unknown.
     """
 
     role: str
@@ -59,9 +59,10 @@ def _device_at(address: int) -> int:
 
 
 def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSide:
-    """The memory and the layout of one side of a copy. dtype: the element type in which the layout of a pair counts, if
-    it is not the type of the memory.
+    """The memory and the layout of one side of a copy.
 
+    Args:
+        dtype: the element type that the layout of a pair counts, if it is not the type of the memory.
     Raises:
         InvalidTypeError: the operand is not an array, tensor or pair, a tensor has no memory, or a dtype is given
             without a pair.
@@ -110,7 +111,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
 
 
 def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, str] = NIBBLES) -> Pairing:
-    """The elements of two sides, after every check that needs no device. nibbles: as in `plan_copy`.
+    """Pair the elements of two sides, after all checks that need no device. nibbles: as in `plan_copy`.
 
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or

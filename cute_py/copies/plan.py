@@ -3,15 +3,15 @@
     layouts -> refine -> Refinement -> boxes of tensor maps | tiles by threads | runs by threads -> CopyPlan
     layouts, formats -> scaled: tiles, rows or whole rows by threads, with arithmetic between load and store -> CopyPlan
 
-- boxes: the copy engine moves tiles, if tensor maps can describe both sides (affine copies of units of 16 bytes);
-- tile: threads transpose tiles in shared memory, if each side has contiguous runs along another mode, with any
-  alignment;
-- runs: threads move vectors if both sides share their contiguous runs; general copies, and copies without a tile, move
-  single elements.
+- boxes: if tensor maps can describe both sides (affine copies of units of 16 bytes), the copy engine moves tiles.
+- tile: if the two sides are contiguous along different modes, threads transpose tiles in shared memory, with any
+  alignment.
+- runs: if both sides share their contiguous runs, threads move vectors. In general copies, and in copies without a
+  tile, threads move single elements.
 
-A plan holds no address; `launches_of` returns the kernels for two addresses.
+A plan has no addresses; `launches_of` returns the kernels for two addresses.
 
-Constants that say "Measured on NVIDIA H200" were measured on one. To measure one again, run `python -m
+Constants with the note "Measured on NVIDIA H200" are measured values. To measure one again, run `python -m
 benchmarks.relayout` on a GPU with each value in turn, and compare the rows.
 """
 
@@ -58,21 +58,23 @@ from cute_py.targets import LINE_BYTES, MULTIPROCESSORS, SECTOR_BYTES, Target, T
 from cute_py.tma.descriptor.limits import STORE_UNIT
 
 TURNED_BY_THREADS = 4 << 20
-"""Largest copy in bytes that threads transpose before the copy engine would begin. Measured on NVIDIA H200."""
+"""Largest copy in bytes that threads transpose before the copy engine would start. Measured on NVIDIA H200."""
 SHARED_BY_THREADS = 16 << 20
-"""Bytes above which threads move runs that both sides share, in vectors of 16 bytes, if these are short or no whole
-lines; of the latter all but one 2 to 9 % faster than by the copy engine. Measured on NVIDIA H200, 31 copies."""
+"""Bytes above which threads move shared runs in vectors of 16 bytes, if the runs are short or are not whole lines. For
+runs that are not whole lines, all copies but one are 2 to 9 % faster than with the copy engine. Measured on NVIDIA
+H200, 31 copies."""
 SHORT_RUN = 1024
-"""Most bytes of a short run: with rows of 32 KiB threads are 2 % slower, and cache hints gain 2 % more."""
+"""Maximum bytes of a short run. With rows of 32 KiB, threads are 2 % slower than the copy engine, and cache hints gain
+another 2 %."""
 COPIED = 9.07
 """Bytes per clock cycle that a multiprocessor can copy from memory. Measured on NVIDIA H200."""
 PER_BYTE = 0.066
-"""Fraction of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA
-H200."""
+"""Fraction of a memcpy's rate for each byte of a vector, if a thread finds the places of a vector by division. Measured
+on NVIDIA H200."""
 SHARED_RUN = 128
-"""Smallest run of both sides, in bytes, that threads move directly."""
+"""Minimum bytes of a run of both sides that threads move directly."""
 SOURCE, DESTINATION = 1 << 40, 1 << 44
-"""Placeholder addresses of a plan's tensor maps until it has real ones."""
+"""Placeholder addresses in the tensor maps of a plan."""
 
 _DEFAULT = architecture("sm_90a")
 
@@ -87,14 +89,15 @@ class CopyPlan(PairedElements):
             'whole'.
         launches: the number of kernels that one copy enqueues. source_vector, destination_vector: bytes that a thread
             moves at once on that side; for boxes, the bytes of a row of a box.
-        tile: the layout (size of each mode in a tile) -> number of the element in the destination's order.
-        shared_layout: the layout of the same coordinates -> offset in shared memory, in elements; None: no shared
-            memory.
+        tile: the layout from a coordinate in a tile to the number of the element in the destination's order.
+        shared_layout: the layout from the same coordinates to offsets in shared memory, in elements; None if the kernel
+            uses no shared memory.
         sectors: sectors of 32 bytes that (source, destination) touch; an estimate if strides interleave. wavefronts:
             wavefronts of shared memory that threads need for all tiles.
         expected: the time of a memcpy of the same number of bytes divided by the time of this copy. The estimate comes
             from a model that was fitted to measured copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
-        nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
+        nibbles: for elements of 4 bits, the half of a byte ('low' or 'high') with the first element, for (source,
+            destination).
         bits: bits of the refinement's unit: an element, or a byte if 4-bit elements move in pairs.
         why: the reason for the kernel. scaled: the launch of a copy that computes; its `bytes` are the bytes read and
             written.
@@ -122,12 +125,12 @@ class CopyPlan(PairedElements):
 
     @property
     def bytes(self) -> int:
-        """Bytes of the elements; of a copy that computes, bytes read and written."""
+        """Bytes of the elements; for a copy that computes, bytes read and written."""
         return super(CopyPlan, self).bytes if self.scaled is None else self.scaled.moved
 
     @property
     def orders(self) -> tuple[Layout, Layout]:
-        """The number of an element in the source's order and in the destination's order, for a coordinate of a tile."""
+        """Layouts from a coordinate of a tile to the element's number in the order of the source and destination."""
         tile = self.threads_tile
         if tile is None:
             return self.tile, self.tile
@@ -263,7 +266,7 @@ def _computing(
     rows: int | None,
     into_rows: int | None,
 ) -> CopyPlan:
-    """The plan of a copy that computes, or follows an index."""
+    """The plan of a copy that computes or uses an index."""
     from cute_py.copies.scaled.format_plan import plan_formats
 
     launch, first, second, vectors = plan_formats(source, destination, dtype, cast_to, rows, into_rows)
@@ -332,7 +335,7 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
 
 
 def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[int, int]:
-    """Widest access to each side in bytes, by its address, its strides and its swizzle."""
+    """Widest access to each side in bytes that its address, strides and swizzle permit."""
     found = []
     for start, swizzle, aligned in zip(refinement.starts, refinement.swizzles, alignment, strict=True):
         limit = math.gcd(aligned, 16, start * element if start else 16)
@@ -343,7 +346,7 @@ def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) ->
 
 
 def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
-    """The widest vector, in bytes, that is contiguous and aligned on both sides throughout the copy."""
+    """The widest vector, in bytes, that is contiguous and aligned on both sides everywhere in the copy."""
     if not refinement.modes or refinement.modes[0].source != 1 or refinement.modes[0].destination != 1:
         return element
     steps = [refinement.modes[0].size]
@@ -363,7 +366,7 @@ def gathered_vector(refinement: Refinement, element: int, limit: int) -> int:
 
 
 def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
-    """The launches by tensor maps, if these suit the copy."""
+    """The launches with tensor maps, if these suit the copy."""
     if refinement.form != "affine":
         return None
     modes = refinement.modes
@@ -393,8 +396,7 @@ def box_launches(
     multiprocessors: int,
     tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches of an affine copy of elements of `width` bytes by tensor maps, from the addresses of the first
-    elements.
+    """The launches with tensor maps of an affine copy of elements of `width` bytes, given the first addresses.
 
     Raises:
         TmaLimitError: no tensor map describes a side.
@@ -417,7 +419,7 @@ def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
 
 
 def _sectors(refinement: Refinement, which: int, bits: int) -> int:
-    """Sectors that one side touches, counted once if neighbours share one, for elements of `bits` bits."""
+    """Number of sectors that one side touches, for elements of `bits` bits; a shared sector counts once."""
     name, sector = ("source", "destination")[which], 8 * SECTOR_BYTES
     steps = [(m.size, abs(getattr(m, name)) * bits) for m in refinement.modes]
     steps += [(n, abs(d) * bits) for n, d in refinement.rest[which]]
@@ -427,7 +429,7 @@ def _sectors(refinement: Refinement, which: int, bits: int) -> int:
             span += (size - 1) * step
         else:
             apart.append((size, step))
-    begins = Counter({side_bounds(refinement, which)[0] * bits % sector: 1})  # runs, by where in a sector they begin
+    begins = Counter({side_bounds(refinement, which)[0] * bits % sector: 1})  # start within a sector -> number of runs
     for size, step in apart:
         period, found = sector // math.gcd(step, sector), Counter[int]()
         for begin, count in begins.items():

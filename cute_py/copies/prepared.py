@@ -1,9 +1,9 @@
 """Prepared copies of whole tensors on the GPU: of arrays, and of tiles through given tensor maps.
 
     prepare_copy(a, b)                    arrays; the planner chooses the kernel and the boxes
-    prepare_tiles(map, map, walk, ...)    the tiles of a regular walk: the folded kernels
-    prepare_listed(map, map, coords, ..)  any tiles: unless they are a regular walk of single instructions, the
-                                          coordinates go to the device in a list
+    prepare_tiles(map, map, walk, ...)    the tiles of a regular walk, by the folded kernels
+    prepare_listed(map, map, coords, ..)  any tiles; the device gets a list of their coordinates, unless they are a
+                                          regular walk of single instructions
 
 Preparing validates, compiles and loads. `launch` makes one driver call for each kernel and never synchronises. `check`
 waits for the stream, and raises an error if a kernel reported a barrier that did not complete.
@@ -62,18 +62,17 @@ def prepare_copy(
     """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
 
     With a `ScaledTensor` on either side, `cast`, or rows by an index, the result is a `PreparedScaledCopy`: one launch
-    that computes. Several outputs of one source are given as a tuple of ScaledTensors.
+    that computes. To write several outputs of one source, pass a tuple of ScaledTensors.
 
     Args:
         source, destination: an array that `array_view` accepts, a `Tensor` over memory, or a pair (memory, layout).
             Elements correspond by coordinate, or in colexicographic order if the shapes differ.
-        hints: keep read data longer in L2 than written data; faster for large copies by tensor maps, at the
-            cost of the kernels that follow.
-        tuning: fixes the form and the tiles of tensor maps. Default: the fastest measured ones for the size, or
-            threads.
+        hints: keep read data longer in L2 than written data. Large copies with tensor maps are faster, but later
+            kernels find less of their data in L2.
+        tuning: form and tiles of tensor maps. Default: the fastest measured values for the size, or threads.
         dtype, nibbles, rows, into_rows, pages, fill, cast: as in `copy`. The kernel checks an index on the device:
-            `check` raises an error with the first entry that is not a row. If into_rows names a row twice, that row
-            gets one of the two contents. unique: check now that into_rows names each row once.
+            `check` raises an error that names the first entry that is not a row. If into_rows names a row twice, that
+            row gets one of the two contents. unique: check now that into_rows names each row once.
     Raises:
         DeviceError: there is no device, an array is not on it, or the arrays are on two devices.
         InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, or a layout exceeds
@@ -99,7 +98,7 @@ def prepare_sides(
     device: Device | None = None,
     nibbles: tuple[str, str] = NIBBLES,
 ) -> PreparedCopy:
-    """`prepare_copy` of sides."""
+    """`prepare_copy` for sides."""
     device = as_device(device, common_device({"source": a.view.device, "destination": b.view.device}))
     require_place({"source": a.view, "destination": b.view}, device.ordinal)
     expect(hints, bool, "hints")
@@ -118,12 +117,12 @@ def prepare_between(
     nibbles: tuple[str, str] = NIBBLES,
     overlaps: bool = False,
 ) -> PreparedCopy:
-    """Plan, compile and load a copy that runs on a device that reaches both sides.
+    """Plan, compile and load a copy on a device that reaches both sides.
 
     Args:
         tuning: the tiling of kernels with tensor maps; it requests these kernels if the layouts are affine.
-        multiprocessors: the number that the kernels may use; 0: all. hints, nibbles: as in `prepare_copy`. overlaps: as
-            in `PreparedCopy`.
+        multiprocessors: the number that the kernels may use; 0 for all. hints, nibbles: as in `prepare_copy`. overlaps:
+            as in `PreparedCopy`.
     """
     plan = plan_pairing(paired(a, b, nibbles), (a.alignment, b.alignment))
     kept: Kept = (a.view, b.view)
@@ -167,11 +166,11 @@ def prepare_tiles(
     """Prepare the copy of a whole tensor through the tiles of two given maps with the same box and swizzle.
 
     Args:
-        load_map, store_map: 128 bytes each; coordinates are the same in both.
+        load_map, store_map: 128 bytes each; both use the same coordinates.
         walk: the tiles, in elements of the maps.
         tile_bytes: bytes that the barrier counts for a tile. window_bytes: shared memory that a tile covers.
-        form: "once" or "ring"; the default depends on the size. reduction: combine instead of store (only in the
-            one-shot form).
+        form: "once" or "ring"; the default depends on the size. reduction: combine with the destination instead of
+            storing (only in the one-shot form).
     Raises:
         InvalidValueError: a map does not have 128 bytes, or a reduction uses the ring form.
         DeviceError: there is no device, or the tile does not fit in shared memory.
@@ -214,7 +213,7 @@ def packed(coords: IntegersLike, rank: int) -> bytes:
 
 
 def regular_walk(coords: IntegersLike, rank: int) -> TileWalk | None:
-    """The regular walk from the origin that visits the tiles at these coordinates in this order, or None.
+    """Find the regular walk from the origin that visits the tiles at these coordinates in this order, or None.
 
     >>> regular_walk([(0, 0), (8, 0), (0, 4), (8, 4), (0, 8), (8, 8)], 2)
     TileWalk(counts=(2, 3), steps=(8, 4), order=(0, 1))
@@ -249,7 +248,7 @@ def regular_walk(coords: IntegersLike, rank: int) -> TileWalk | None:
 
 
 def _listed(coords: IntegersLike, rank: int, per_tile: int) -> tuple[bytes, int]:
-    """Coordinates as bytes, and their number of tiles."""
+    """Coordinates as bytes, and the number of tiles."""
     content = packed(coords, rank)
     tiles, rest = divmod(len(content) // (4 * rank), per_tile)
     if rest or not tiles:
@@ -274,12 +273,12 @@ def prepare_listed(
     device: Device | None = None,
     keep: Kept = (),
 ) -> PreparedCopy:
-    """Prepare the copy of tiles: instruction i of a tile loads to `places[i]`, and is stored from there.
+    """Prepare the copy of tiles: instruction i of a tile loads to `places[i]`, and the store reads from there.
 
     Args:
         load_map, store_map: 128 bytes each, with the same box and swizzle.
-        coords: (tiles x len(places), rank), innermost mode first; the same in both maps. They are not checked: an
-            unaligned or negative inner coordinate traps.
+        coords: (tiles x len(places), rank), innermost mode first, for both maps. They are not checked: an unaligned or
+            negative inner coordinate traps.
         places: byte offsets in a tile's window. box_bytes: bytes of one instruction. window_bytes: bytes of a window.
     Raises:
         InvalidValueError: coordinates, places or sizes do not fit together.
@@ -321,9 +320,10 @@ def load_windows(
     device: Device | None = None,
     stream: StreamLike = None,
 ) -> list[bytes]:
-    """Load tiles, wait for the loads, and return the shared-memory windows, which the byte `poison` fills before.
+    """Load tiles, wait for the loads, and return the shared-memory windows.
 
-    The arguments and errors are those of `prepare_listed`; DeviceError also means that a barrier did not complete.
+    The byte `poison` fills the windows before the loads. The arguments and errors are those of `prepare_listed`. A
+    DeviceError may also mean that a barrier did not complete.
     """
     device = as_device(device)
     content, tiles = _listed(coords, rank, len(places))

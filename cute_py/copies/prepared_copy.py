@@ -1,4 +1,4 @@
-"""A prepared copy: kernels that are loaded, with their parameters, and launched on any stream."""
+"""A prepared copy: loaded kernels with their parameters, for launches on any stream."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from cute_py.tma.descriptor.encode import encode
 Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
 """Objects that must outlive the launches of a copy."""
 Owned: TypeAlias = LoadedKernel | DeviceBuffer | WaitRecord
-"""Kernels and device memory that a copy made for itself."""
+"""Kernels and device memory that belong to a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One kernel of a copy: the maps of source and destination as 128 bytes each (none if threads move all bytes),
-    blocks, the tail that threads move one by one (source address, destination address, bytes), and the values of
-    parameters that only its kernel has. threads: if threads move all bytes, the launch of the kernel, and the address
-    of its tables."""
+    """One kernel of a copy.
+
+    It has the maps of source and destination as 128 bytes each (none if threads move all bytes), the number of blocks,
+    the tail that threads move byte by byte (source address, destination address, bytes), and the values of parameters
+    of this kernel alone. threads: if threads move all bytes, the launch of the kernel, and the address of its tables.
+    """
 
     kernel: LoadedKernel
     maps: tuple[bytes, ...]
@@ -52,12 +54,12 @@ class PreparedCopy:
     """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
 
     With `overlaps`, its kernels start while the previous kernel in the stream ends, and access memory only after that
-    kernel has ended; edges to them in a captured graph are programmatic.
+    kernel has ended. In a captured graph, the edges to these kernels are programmatic.
 
-    `bytes` counts the copied elements; `plan` is the plan for arrays (None for given tiles), and `places` has the
-    addresses of their offsets 0. `keep` holds objects that must outlive the launches. A stream gets its own parameters
-    and tile counter at its first launch. Counters for `SPARE_STREAMS` streams are allocated in advance, because a
-    stream can't allocate during capture; `prepare` makes more.
+    `bytes` counts the bytes of the copied elements. `plan` is the plan for arrays (None for given tiles), and `places`
+    has the addresses of their offsets 0. `keep` holds objects that must outlive the launches. At its first launch, a
+    stream gets its own parameters and tile counter. Counters for `SPARE_STREAMS` streams are allocated in advance,
+    because a stream can't allocate during capture; `prepare` makes more.
     """
 
     def __init__(
@@ -105,13 +107,13 @@ class PreparedCopy:
         return tuple(work.blocks for work in self._work)
 
     def owned(self) -> tuple[Owned, ...]:
-        """The kernels and the device memory of this copy, without the arrays: what a captured graph needs to run."""
+        """The kernels and the device memory of this copy, without the arrays; a captured graph needs them to run."""
         buffers = [one for one in self._keep if isinstance(one, DeviceBuffer)]
         records = [one for one in self._records if one is not None]
         return (*self.kernels, *buffers, *self._memory, *records)
 
     def _more_counters(self) -> list[int]:
-        """Addresses of counters at zero, each for one stream."""
+        """Allocate counters with the value zero, one for each stream, and return their addresses."""
         size = COUNTER_BYTES * SPARE_STREAMS
         block = DeviceBuffer(self.device, size)
         block.write(bytes(size))
@@ -125,7 +127,7 @@ class PreparedCopy:
         Args:
             args: two arrays in host memory with the layouts for which the copy was prepared.
         Raises:
-            InvalidValueError: the arguments are others, or the copy moves tiles through given tensor maps.
+            InvalidValueError: the arguments do not match, or the copy moves tiles through given tensor maps.
         """
         from cute_py.copies.machine_copy import machine_launches
 
@@ -180,7 +182,7 @@ class PreparedCopy:
             one.launch()
 
     def moved(self, source: Operand, destination: Operand) -> PreparedCopy:
-        """Return this copy for other memory without another planning, compilation or load.
+        """Return this copy for other memory, without planning, compiling or loading again.
 
         Args:
             source, destination: memory with this copy's layouts, element type and device. Its addresses must differ
@@ -216,11 +218,11 @@ class PreparedCopy:
         )
 
     def update_graph(self, graph: int, nodes: Sequence[int]) -> None:
-        """Replace nodes of an instantiated graph by the kernels of this copy; they run at the graph's next launch.
+        """Replace nodes of an instantiated graph by the kernels of this copy, from the graph's next launch on.
 
         Args:
             graph: the CUgraphExec as a number. nodes: the CUgraphNode of each kernel, in the order of `kernels`, from
-                the graph that was instantiated. A launch of a copy during capture added them.
+                the instantiated graph. A launch of a copy during capture has added them.
         Raises:
             InvalidValueError: the numbers of nodes and kernels differ. DeviceError: the driver refuses an update.
         """
@@ -251,7 +253,7 @@ def box_work(kernel: LoadedKernel, plan: LaunchPlan, arch: str) -> Work:
 
 
 def moved_plan(plan: LaunchPlan, by: tuple[int, int]) -> LaunchPlan:
-    """The launch with both sides moved by these byte distances."""
+    """The launch for memory that lies these byte distances further, for (source, destination)."""
     source, destination, size = plan.tail
     tail = (source + by[0], destination + by[1], size) if size else plan.tail
     if plan.maps is None:

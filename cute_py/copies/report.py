@@ -1,7 +1,7 @@
 """The report of a copy: time, rate, percentage of the memcpy rate, instructions, registers, text.
 
-Times are medians of CUDA events around several launches; the copy and the memcpy take turns. The memcpy of the same
-number of bytes uses two buffers of its own, which are freed again.
+Times are medians of CUDA events around several launches; the copy and the memcpy take turns. The memcpy copies the same
+number of bytes between two buffers of its own, which are freed afterwards.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from cute_py.gpu.nvrtc import kernel_ptx, kernel_sass
 from cute_py.tensor.array_views import StreamLike, stream_handle
 
 MANY = 1 << 20
-"""Rounds of a measurement, and launches of a round, at most."""
+"""Maximum number of rounds of a measurement, and of launches of a round."""
 
 
 @record
 class KernelReport:
     """One kernel of a copy.
 
-    `bytes_per_barrier` is the number of bytes that one wait counts, 0 if threads move the bytes. Sizes are in bytes;
-    the blocks per SM follow from the occupancy.
+    `bytes_per_barrier` is the number of bytes that one wait counts, 0 if threads move the bytes. Sizes are in bytes.
+    The occupancy gives the blocks per SM.
     """
 
     name: str
@@ -106,8 +106,8 @@ def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
 def median_times(
     device: Device, works: Sequence[Callable[[], object]], rounds: int, launches: int, stream: int = 0
 ) -> list[float]:
-    """The median time in microseconds of one launch of each of `works`, over `rounds`. They take turns, `launches` at a
-    time."""
+    """The median time in microseconds of one launch of each of `works`, over `rounds`. The works take turns, with
+    `launches` launches at a time."""
     api = driver()
     samples: list[list[float]] = [[] for _ in works]
     with device.current():

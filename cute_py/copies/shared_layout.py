@@ -1,9 +1,9 @@
-"""Shared memory between two access patterns: the swizzle with the fewest wavefronts, and the count of them.
+"""Shared memory between two access patterns: find the swizzle with the fewest wavefronts, and count wavefronts.
 
-A wavefront is one round of the 32 banks of 4 bytes. An access of up to 4 bytes by a warp is one request of 32 threads,
-one of 8 or 16 bytes is two or four requests of 16 or 8 threads; a request takes as many rounds as the busiest bank
-has distinct words. Where thread, value and offset are linear over F2, every bank that is touched at all has
-equally many: 2**(rank of the word's bits - rank of the bank's bits).
+A wavefront is one round of the 32 banks of 4 bytes. An access of a warp of up to 4 bytes per thread is one request of
+32 threads. With 8 or 16 bytes per thread it is two or four requests of 16 or 8 threads. The number of rounds of a
+request is the number of distinct words in its busiest bank. If the access is linear over F2, all touched banks have
+equally many words: 2**(rank of the word's bits - rank of the bank's bits).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ else:
     from cute_py.optional_packages import numpy as np
 
 LINE: Final = (BANKS * BANK_BYTES).bit_length() - 1
-"""Bits of an address that choose its place among the banks."""
+"""Number of address bits that select the bank and the byte in it."""
 WIDEST: Final = 16
-"""Bytes of one thread's access, at most."""
+"""Maximum bytes of one thread's access."""
 MAX_TILE_BITS: Final = 18
-"""A tile of more bytes than 2**18 is in no shared memory."""
+"""log2 of the maximum bytes of a tile: a tile of more than 2**18 bytes does not fit in shared memory."""
 
 
 def requests(width: int) -> int:
-    """Requests that a warp's access of `width` bytes a thread is made of.
+    """Number of requests of a warp's access of `width` bytes per thread.
 
     >>> [requests(width) for width in (1, 4, 8, 16)]
     [1, 1, 2, 4]
@@ -50,7 +50,7 @@ def requests(width: int) -> int:
 
 
 def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Byte steps of the bits of the thread, and of those of the value."""
+    """Byte steps of the bits of the thread, and of the bits of the value."""
     view = linear(access)  # type: ignore[arg-type]
     modes = access.shape if isinstance(access.shape, tuple) else (access.shape, 1)
     if len(modes) != 2:
@@ -75,7 +75,7 @@ def _rank(vectors: Iterable[int]) -> int:
 
 
 def _behind(columns: Sequence[int], swizzle: Swizzle) -> list[int]:
-    """The columns behind a swizzle."""
+    """The columns after a swizzle."""
     mask, shift = swizzle.yyy_mask, swizzle.shift
     if shift > 0:
         return [c ^ (c & mask) >> shift for c in columns]
@@ -86,7 +86,7 @@ def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: in
     """(wavefronts, bytes of one thread's access) of an access. `threads` and `values` list the step in bytes for each
     bit of the thread and of the value.
 
-    Each thread takes as many values at once as are contiguous and aligned behind the swizzle, up to 16 bytes.
+    Each thread accesses as many values at once as are contiguous and aligned after the swizzle, up to 16 bytes.
 
     >>> linear_wavefronts((128, 256, 512, 1024, 2048), (), 4, Swizzle(0, 4, 3))[0]
     32
@@ -110,28 +110,28 @@ def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: in
 
 
 def counted_wavefronts(addresses: NDArray[numpy.int64], width: int) -> int:
-    """Wavefronts of accesses of `width` bytes at byte addresses, (access, thread), any threads; by counting.
+    """Count the wavefronts of accesses of `width` bytes at any byte addresses (access, thread).
 
     >>> import numpy
     >>> counted_wavefronts(numpy.arange(32).reshape(1, 32) * 128, 4)
     32
     """
     together = WARP // requests(width)
-    short = -addresses.shape[1] % together  # the last request of fewer threads: its last thread twice is no conflict
+    short = -addresses.shape[1] % together  # repeat the last thread to fill the last request: this adds no conflict
     full = addresses if not short else np.concatenate([addresses, np.repeat(addresses[:, -1:], short, 1)], axis=1)
     full = full.reshape(-1, together)
     words = (full[:, :, None] + np.arange(0, width, BANK_BYTES)).reshape(len(full), -1) // BANK_BYTES
     words.sort(axis=1)
     bins = words % BANKS + BANKS * np.arange(len(words))[:, None]
-    bins[:, 1:][words[:, 1:] == words[:, :-1]] = BANKS * len(words)  # one that is there already
+    bins[:, 1:][words[:, 1:] == words[:, :-1]] = BANKS * len(words)  # a repeated word
     found = np.bincount(bins.ravel(), minlength=BANKS * len(words))[: BANKS * len(words)]
     return sum(found.reshape(-1, BANKS).max(axis=1).tolist())
 
 
 def _fields(bits: int, element: int) -> Iterator[tuple[int, int]]:
-    """(bits, base) of the swizzles on bytes of a tile of 2**bits that change a bank, the smaller first.
+    """(bits, base) of the byte swizzles of a tile of 2**bits bytes that change a bank, the smaller first.
 
-    Bits above the banks' and bits within a word change no bank: a smaller swizzle without them does the same.
+    Bits above those of the banks, and bits within a word, do not change a bank: a smaller swizzle has the same effect.
     """
     lowest = max(element, BANK_BYTES).bit_length() - 1
     for count in range(1, LINE + 1):
@@ -141,7 +141,7 @@ def _fields(bits: int, element: int) -> Iterator[tuple[int, int]]:
 
 
 def _shifts(bits: int, count: int, base: int) -> Iterator[int]:
-    """The shifts of these swizzles, the nearer first; down first."""
+    """The shifts of these swizzles, the nearer first; shifts down come before shifts up."""
     for shift in range(count, bits - count - base + 1):
         yield shift
         if base + count + shift <= LINE:
@@ -151,11 +151,11 @@ def _shifts(bits: int, count: int, base: int) -> Iterator[int]:
 class _Count:
     """`linear_wavefronts` of one access under many swizzles.
 
-    A swizzle of bits above a thread's access keeps its width and maps words one to one: only the rank of
-    the banks changes, by one for each of its bits at most. One of lower bits may make it narrower, and leaves that.
+    A swizzle of bits above a thread's access keeps the width of the access, and maps words one to one. It changes only
+    the rank of the banks, by at most one for each of its bits. A swizzle of lower bits may make the access narrower.
 
-    Attributes: least, the wavefronts if each request were one: no swizzle makes the access wider, or does with fewer.
-    plain: those without a swizzle.
+    Attributes: least, the wavefronts if each request has one. No swizzle makes the access wider, or needs fewer
+    wavefronts. plain: the wavefronts without a swizzle.
     """
 
     def __init__(self, threads: Sequence[int], values: Sequence[int], element: int) -> None:
@@ -166,7 +166,7 @@ class _Count:
         self._touched = self._columns(self._width)
         self._conflictless = self.plain << _rank([c >> 2 & BANKS - 1 for c in self._touched])
         self._narrower = {self._width: self.plain}
-        """Bytes of an access -> wavefronts without a swizzle if it were so wide, or wider."""
+        """Bytes of an access -> wavefronts without a swizzle if the access had this width or more."""
         width = self._width
         while width > max(element, BANK_BYTES):
             width, fewest = width // 2, self._narrower[width]
@@ -175,16 +175,16 @@ class _Count:
             self._narrower[width] = min(fewest, self.least * rounds)
 
     def _columns(self, width: int) -> list[int]:
-        """Byte steps of the bits of a request: of its threads, and of each one's banks if an access were so wide."""
+        """Byte steps of the bits of a request of this width: those of its threads, and of the banks of one thread."""
         together = (WARP // requests(width)).bit_length() - 1
         return [*self._access[0][:together], *(1 << k for k in range(2, width.bit_length() - 1))]
 
     def floor(self, bits: int, base: int) -> int:
-        """A bound of the wavefronts behind every swizzle of this many bits from `base` on."""
+        """A lower bound of the wavefronts with any swizzle of this number of bits from `base` on."""
         return max(self.least, self._narrower[min(1 << base, self._width)] >> bits)
 
     def of(self, swizzle: Swizzle) -> int:
-        """The wavefronts behind a swizzle."""
+        """The wavefronts with a swizzle."""
         if 1 << swizzle.base < self._width:
             return linear_wavefronts(*self._access, swizzle)[0]
         return self._conflictless >> _rank([c >> 2 & BANKS - 1 for c in _behind(self._touched, swizzle)])
@@ -198,16 +198,16 @@ def best_swizzle(
     reader: tuple[tuple[int, ...], tuple[int, ...]],
     positive: bool = False,
 ) -> tuple[Swizzle, int, int]:
-    """(swizzle on bytes, wavefronts of the writer, of the reader): the fewest in sum, of equals the smallest swizzle.
+    """(byte swizzle, wavefronts of the writer, of the reader) with the fewest wavefronts in sum.
 
-    positive: only swizzles that move higher bits to lower ones.
+    Among equals it is the smallest swizzle. positive: allow only swizzles that move higher bits to lower ones.
     """
     one, other = (_Count(*side, element) for side in (writer, reader))
     best, found = (one.plain + other.plain, -1), (IDENTITY, one.plain, other.plain)
     fields = [
         (one.floor(*field) + other.floor(*field), number, field) for number, field in enumerate(_fields(bits, element))
     ]
-    for floor, number, (count, base) in sorted(fields):  # those that may be best first: others are not counted
+    for floor, number, (count, base) in sorted(fields):  # the most promising first; later ones are not counted
         if (floor, number) > best:
             continue
         ours_least = one.floor(count, base)

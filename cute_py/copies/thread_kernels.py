@@ -1,7 +1,7 @@
-"""The kernels of tiles and of runs with their parameters, made from a plan and its addresses.
+"""Make the kernels of tiles and of runs with their parameters from a plan and its addresses.
 
-The parameters are one block of bytes, and so are a tile's tables, which lie on the device: the kernel reads exactly the
-bytes packed here.
+The parameters are one block of bytes. The tables of a tile are another block, in device memory. The kernel reads
+exactly the bytes that this module packs.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ else:
     from cute_py.optional_packages import numpy as np
 
 FEW: Final = 65536
-"""Reads up to which a thread gathers whole vectors: 256 KiB of single 4-byte elements, 1 MiB of vectors of 16 bytes.
-Tiles take longer there. Measured on NVIDIA H200."""
+"""Up to this number of reads, a thread gathers whole vectors: 256 KiB of single 4-byte elements, 1 MiB of vectors of 16
+bytes. Tiles are slower for such copies. Measured on NVIDIA H200."""
 ALONE: Final = 16384
-"""Vectors up to which each has a thread of its own, in small blocks. Measured on NVIDIA H200."""
+"""Up to this number of vectors, each vector has its own thread, in small blocks. Measured on NVIDIA H200."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadLaunch:
-    """A kernel, its grid, and its parameters but for addresses.
+    """A kernel, its grid, and its parameters without addresses.
 
-    head: formats and values of the parameter block before and after the addresses. tables: what lies on the device.
-    reach: of the source, one past the last byte, from its address.
+    head: values of the parameter block after the addresses. body: the bytes that follow them. tables: bytes of the
+    tables in device memory. reach: one past the last byte of the source, relative to its address.
     """
 
     kernel: KernelSource
@@ -78,13 +78,13 @@ def _swizzled(refinement: Refinement) -> bool:
 
 
 def source_reach(refinement: Refinement, element: int) -> int:
-    """One past the last byte of a plain source, from the address of offset 0."""
+    """One past the last byte of a source without a swizzle, relative to the address of offset 0."""
     most = sum(max((m.size - 1) * m.source, 0) for m in refinement.modes)
     return (refinement.starts[0] + most + 1) * element
 
 
 def tile_tables(tile: BlockTile) -> tuple[bytes, list[tuple[int, int, int]]]:
-    """The tables of a tile, and for each class the places of the source's rows, the destination's, and its list."""
+    """The tables of a tile, and for each class the places of its source rows, destination rows and list in them."""
     content, places = bytearray(), []
 
     def add(part: bytes) -> int:
@@ -103,7 +103,7 @@ def tile_tables(tile: BlockTile) -> tuple[bytes, list[tuple[int, int, int]]]:
             rows["offset"], rows["place"] = offsets, tile.swizzled(at)
             found.append(add(rows.tobytes()))
         along = tile.swizzled(tile.along(combination))
-        if tile.run_size:  # one more than there are: a vector looks at the run after its own
+        if tile.run_size:  # one extra run, because a vector reads the run after its own
             starts = along[:: tile.run_size].astype("<i4")
             found.append(add(np.append(starts, starts[-1:]).tobytes()))
         else:
@@ -123,7 +123,7 @@ def _class(tile: BlockTile, combination: int, places: tuple[int, int, int]) -> b
 
 
 def block_order(tile: BlockTile) -> list[int]:
-    """The modes that blocks count through: those of the destination's smallest steps first."""
+    """The modes through which blocks count; the mode with the destination's smallest step is the first."""
     return [i for i, count in enumerate(tile.shape.counts) if count > 1]
 
 
@@ -141,7 +141,7 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
     spread = runs if tile.listed else list(spread_of(tile) or ())
     pieces = [int(x) for x in tile.swizzled(np.arange(shape.vectors[0] // tile.piece) * tile.piece)]
     steps = [shape.modes[m].source * (shape.extents[m] + shape.halo) * element for m in shape.orders[0]]
-    reach = sum(steps) if min(steps) > 0 else 1 << 62  # of a source that is walked backwards every word is looked at
+    reach = sum(steps) if min(steps) > 0 else 1 << 62  # a backward walk checks every word
     affine = tile.affine
     head = (
         *(start * element for start in refinement.starts),
@@ -180,7 +180,7 @@ def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
 
 
 def pairs_up(refinement: Refinement) -> bool:
-    """Whether elements 2k and 2k + 1 of the destination follow each other in its first mode, wherever it lies."""
+    """Whether elements 2k and 2k + 1 of the destination are adjacent in its first mode, for any address."""
     if not refinement.modes or refinement.starts[1] % 2:
         return False
     first, *others = refinement.modes
@@ -193,7 +193,7 @@ def pairs_up(refinement: Refinement) -> bool:
 def nibble_launches(refinement: Refinement, flips: tuple[int, int]) -> tuple[ThreadLaunch, ...]:
     """The launches of a copy of single elements of 4 bits: one for both elements of a byte, or one for each half.
 
-    flips: of (source, destination), 1 where the first element of a byte lies in its upper half.
+    flips: for (source, destination), 1 if the first element of a byte lies in the upper half of the byte.
     """
     if pairs_up(refinement):
         first, *others = refinement.modes
@@ -203,9 +203,9 @@ def nibble_launches(refinement: Refinement, flips: tuple[int, int]) -> tuple[Thr
 
 
 def gathered_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
-    """The launch of a copy by vectors of `vector` bytes of the destination, whose elements lie apart in the source.
+    """The launch of a copy by destination vectors of `vector` bytes whose elements lie apart in the source.
 
-    Threads that follow each other read a sector of the source, and write one of the destination.
+    Neighbouring threads read one sector of the source, and write one sector of the destination.
     """
     first, *others = refinement.modes
     per, sector = vector // element, SECTOR_BYTES // element
@@ -222,13 +222,13 @@ def gathered_launch(refinement: Refinement, element: int, vector: int) -> Thread
 
 
 def _split(mode: CopyMode, count: int) -> tuple[CopyMode, CopyMode]:
-    """The first `count` elements of a mode and the mode of such parts, or all of it where these don't divide it."""
+    """Split a mode into parts of `count` elements and the mode of the parts; keep it whole if they don't divide it."""
     count = count if mode.size % count == 0 else mode.size
     return replace(mode, size=count), CopyMode(mode.size // count, mode.source * count, mode.destination * count)
 
 
 def runs_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
-    """The launch of a copy by vectors of `vector` bytes, which are contiguous on both sides."""
+    """The launch of a copy by vectors of `vector` bytes that are contiguous on both sides."""
     modes, per = list(refinement.modes), vector // element
     if per > 1:
         modes[0] = CopyMode(modes[0].size // per, modes[0].source * per, modes[0].destination * per)
@@ -244,7 +244,7 @@ def _runs(
     nibbles: tuple[bool, bool] = (False, False),
     gathered: int = 1,
 ) -> ThreadLaunch:
-    """The launch of a copy of vectors of `per` elements, whose numbers count `modes`."""
+    """The launch of a copy of vectors of `per` elements; the number of a vector counts through `modes`."""
     total = math.prod(m.size for m in modes) * math.prod(n for n, _ in refinement.rest[0])
     steps = [abs(d) for _, d in refinement.rest[1]]
     before = [m for m in modes if not steps or m.destination < min(steps)]

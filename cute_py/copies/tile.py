@@ -1,6 +1,6 @@
 """A tile that threads transpose in shared memory: the places of its elements, and the choice of the cheapest tile.
 
-The elements lie in the source's order, mode m at multiples of `pitches[m]` bytes, behind one swizzle.
+The elements lie in the source's order. Mode m has the stride `pitches[m]` bytes, and one swizzle applies to all places.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ else:
 LEAST: Final = (1024, FILLED)
 """Minimum tile sizes in bytes; the first size that gives a tile is used."""
 CROWDED: Final = 14000
-"""Bytes of a tile from which its block has all threads, where words are narrow."""
+"""If words are narrow, the block of a tile of at least this number of bytes has all threads."""
 COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
-"""Element bytes -> bytes of a row in shared memory that a thread turns at once."""
+"""Element bytes -> bytes of a row in shared memory that a thread transposes at once."""
 FOLDED: Final = 1 << 20
-"""Smallest copy in bytes for which a kernel with its own pitch pays."""
+"""Minimum bytes of a copy for which a kernel with a compiled-in pitch pays."""
 MAX_SHARED: Final = 65536
-"""Most bytes of shared memory of a block."""
+"""Maximum bytes of shared memory of a block."""
 LOOKUP: Final = 10
-"""Instructions that look a row up."""
+"""Number of instructions of a table lookup of a row."""
 IDLE: Final = 1 / 8
-"""Largest fraction of a block's threads that may be idle so that each thread stays in its column."""
+"""Maximum fraction of a block's threads that may stay idle to keep each thread in its column."""
 
 
 @dataclass(frozen=True)
 class BlockTile:
     """Attributes:
-    pitches: bytes in shared memory, for each mode; 0 where the tile does not hold it.
-    piece, unit: bytes of a thread's accesses to shared memory. swizzle: of byte places there.
-    skew: bytes that each vector's worth of the destination's first mode lies further on than its pitch says.
-    listed: the places of one destination vector have no fixed distances.
+    pitches: stride in bytes in shared memory, for each mode; 0 if the tile does not hold the mode.
+    piece, unit: bytes of a thread's writes and reads of shared memory. swizzle: swizzle of bytes in shared memory.
+    skew: extra bytes, in addition to the pitch, between successive vectors of the destination's first mode.
+    listed: whether the places of a destination vector have no fixed distances.
     """
 
     shape: TileShape
@@ -57,7 +57,7 @@ class BlockTile:
     listed: bool
 
     def places(self, mode: int, digit: Places) -> Places:
-        """Places of elements of one mode; with a skew, each vector of the destination's first one lies further."""
+        """Places of elements of one mode; the skew moves each further vector of the destination's first mode."""
         found = digit * self.pitches[mode]
         if self.skew and mode == self.shape.orders[1][0]:
             found += digit // (self.shape.vectors[1] // self.shape.element) * self.skew
@@ -79,7 +79,7 @@ class BlockTile:
         """Threads of a block."""
         shape = self.shape
         size = shape.elements * shape.element
-        if shape.narrow and size >= CROWDED:  # measured: few tiles at a time are faster
+        if shape.narrow and size >= CROWDED:  # measured: fewer tiles at a time are faster
             return MAX_THREADS
         work = size // min(shape.vectors)
         return max(64, min(256 if self.shared_bytes > 12288 else 128, -(-work // 64) * 64))
@@ -91,20 +91,22 @@ class BlockTile:
 
     @property
     def affine(self) -> bool:
-        """Whether the rows of both sides are in steps, in shared memory as well (with a skew they are not), and are not
-        looked up. Such rows are looked up by blocks with all threads; and by threads that are not steady, where rows
-        are narrow and no whole sectors: up to 20 % faster."""
+        """Whether threads compute the places of rows from constant steps instead of a table.
+
+        This needs constant steps on both sides and in shared memory, so no skew. Blocks with all threads use the table
+        anyway. So do threads that are not steady, if rows are narrow and are not whole sectors: up to 20 % faster.
+        """
         shape = self.shape
         apart = not shape.narrow or shape.run(0, 1) * shape.element % SECTOR_BYTES == 0
         return shape.in_steps and not self.skew and self.threads < MAX_THREADS and (self.steady or apart)
 
     def row_pitch(self, side: int) -> int:
-        """Bytes from one row to the next in shared memory, where rows are one mode."""
+        """Bytes from one row to the next in shared memory, if rows count one mode."""
         order, run = self.shape.orders[side], self.shape.runs[side]
         return self.pitches[order[run]] * (self.shape.columns if side == 1 else 1) if len(order) > run else 0
 
     def shared_mode(self, mode: int) -> tuple[int | tuple[int, int], int | tuple[int, int]]:
-        """Shape and stride, in elements, of a mode in shared memory; of parts that lie apart as many whole ones."""
+        """Shape and stride, in elements, of a mode in shared memory; a skew rounds its extent up to whole vectors."""
         shape = self.shape
         extent, pitch = shape.extents[mode], self.pitches[mode] // shape.element
         if not self.skew or mode != shape.orders[1][0]:
@@ -114,7 +116,7 @@ class BlockTile:
 
     @property
     def folded_pitch(self) -> int:
-        """Bytes between the elements of a destination's vector, where these are the same all over; else 0."""
+        """Bytes between the elements of a destination vector, if they are the same everywhere; else 0."""
         pitch, per = self.pitches[self.shape.orders[1][0]], self.shape.vectors[1] // self.unit
         if per == 1 or self.swizzle.bits or self.shape.copied < FOLDED:
             return 0
@@ -124,8 +126,7 @@ class BlockTile:
 
     @property
     def run_size(self) -> int:
-        """Elements of the runs that a listed row of the destination consists of, where rows start between two words;
-        else 0."""
+        """Elements of the runs of a listed destination row, if rows start between two words; else 0."""
         return self.shape.extents[self.shape.orders[1][0]] if self.listed and self.shape.shifts[1] else 0
 
     @property
@@ -134,7 +135,7 @@ class BlockTile:
         return 0 < self.run_size * self.shape.element < self.shape.vectors[1]
 
     def rows(self, combination: int, side: int) -> tuple[Places, Places]:
-        """(byte offsets, places in shared memory) of the rows of a tile: of the source (side 0) or destination."""
+        """(byte offsets, places in shared memory) of the rows of a tile, for the source (side 0) or the destination."""
         number = np.arange(self.shape.rows(combination, side), dtype=np.int64)
         digits = self.shape.row_digits(combination, side, number)
         places = sum([self.places(m, digit) for m, digit in digits], number * 0)
@@ -150,17 +151,17 @@ class BlockTile:
         return places[:: self.unit // self.shape.element]
 
     def swizzled(self, places: Places) -> Places:
-        """Places behind the swizzle."""
+        """Places after the swizzle."""
         return self.swizzle(places) if self.swizzle.bits else places
 
     @functools.cached_property
     def read_wavefronts(self) -> int:
-        """Wavefronts of the reader of a whole tile, from its first 2 warps."""
+        """Wavefronts of the reader of a whole tile, extrapolated from its first 2 warps."""
         return self._counted(1)
 
     @functools.cached_property
     def wavefronts(self) -> tuple[int, int]:
-        """Wavefronts of a whole tile: of the writer, of the reader."""
+        """(wavefronts of the writer, wavefronts of the reader) of a whole tile."""
         return self._counted(0), self.read_wavefronts
 
     def _counted(self, side: int) -> int:
@@ -192,8 +193,11 @@ def _columns(shape: TileShape, grain: int) -> int:
 
 
 def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable[BlockTile]]]:
-    """A shape where a thread may read several columns, else one for each of several vectors of the destination; and
-    its tiles, which are made when they are asked for. Rows of the source lie at multiples of `grain` bytes."""
+    """Yield shapes, each with an iterator that makes its tiles on demand.
+
+    If a thread can read several columns, there is one such shape; else there is one for each of several vectors of the
+    destination. Rows of the source lie at multiples of `grain` bytes.
+    """
     columns = _columns(shape, grain)
     if columns > 1:
         several, word = replace(shape, columns=columns), columns * shape.element
@@ -214,7 +218,7 @@ def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable
 
 
 def _placed(shape: TileShape) -> Iterator[BlockTile]:
-    """Tiles of a shape behind a swizzle, or with rows at several distances."""
+    """Tiles of a shape with a swizzle, or with rows at several distances."""
     element, extents, order, run = shape.element, shape.extents, shape.orders[0], shape.runs[0]
     if all(t & (t - 1) == 0 for t in extents) and not any(shape.shifts):
         yield _with_swizzle(shape)
@@ -235,7 +239,7 @@ def _placed(shape: TileShape) -> Iterator[BlockTile]:
 
 
 def _with_swizzle(shape: TileShape) -> BlockTile:
-    """The tile in the source's order behind the best swizzle; extents are powers of two."""
+    """The tile in the source's order with the best swizzle; extents are powers of two."""
     pitches, step = [0] * len(shape.modes), shape.element
     for m in shape.orders[0]:
         pitches[m] = step
@@ -257,7 +261,7 @@ def _with_swizzle(shape: TileShape) -> BlockTile:
 
 
 def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> BlockTile:
-    """The tile in rows whose pitches are the source's steps modulo a word (of a shifted source), `pad` bytes apart."""
+    """The tile in padded rows; for a shifted source, the pitches equal the source's steps modulo a word."""
     pitches, step = [0] * len(shape.modes), shape.element
     for place, m in enumerate(shape.orders[0]):
         if place == shape.runs[0]:
@@ -273,9 +277,9 @@ def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> BlockTile:
 
 
 def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: int) -> BlockTile:
-    """The tile at these places, with the widest accesses to shared memory that they allow."""
+    """The tile with these places, and with the widest accesses to shared memory that they permit."""
     element = shape.element
-    grain = 1 << swizzle.base  # 16 bytes without a swizzle, too
+    grain = 1 << swizzle.base  # also 16 bytes without a swizzle
     apart = [*(pitches[m] for m in shape.orders[0][shape.runs[0] :]), skew]
     piece = shape.vectors[0]
     while not shape.shifts[0] and piece > element and (piece > grain or any(p % piece for p in apart)):
@@ -312,7 +316,7 @@ def spread_of(tile: BlockTile) -> tuple[int, ...] | None:
             digits = range(min(shape.extents[m], -(-2 * each // len(start))))
             start = [place + n * tile.pitches[m] for n in digits for place in start]
         if any(b - a != start[each] for a, b in zip(start[:each], start[each : 2 * each], strict=False)):
-            return None  # the first two vectors differ, most often
+            return None  # usually the first two vectors already differ
     found = None
     for combination in shape.classes:
         places = tile.swizzled(tile.along(combination))
@@ -329,10 +333,10 @@ def _overlapped(issued: float, wavefronts: float) -> float:
 
 
 def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, ends: bool) -> float:
-    """Cycles in which the instructions of a tile are issued.
+    """Number of cycles that issue the instructions of a tile.
 
-    lookup: of each row. more: for each unit of a vector of the destination. ends: the elements outside whole words at
-    both ends of a row of the destination have a thread each.
+    lookup: instructions for each row. more: instructions for each unit of a destination vector. ends: whether each
+    element outside whole words, at both ends of a destination row, has its own thread.
     """
     element, per = shape.element, shape.vectors[1] // unit
     (held, across), (rows, along) = shape.whole
@@ -354,7 +358,7 @@ def least_cost(shape: TileShape) -> float:
     inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts)
     unit = shape.vectors[1] if inner else shape.element
     apart = int(shape.copied < FOLDED and unit < shape.vectors[1])
-    ends = shape.shifts[1] and shape.run_mode < 0 and shape.runs[0] < 2  # a shorter run may let words borrow elements
+    ends = shape.shifts[1] and shape.run_mode < 0 and shape.runs[0] < 2  # with shorter runs, words may borrow elements
     issued = _issued(shape, shape.vectors[0], unit, 0 if shape.in_steps else LOOKUP, apart, ends)
     return _overlapped(issued, 3 * shape.elements * shape.element / LINE_BYTES) / shape.elements
 
@@ -362,14 +366,14 @@ def least_cost(shape: TileShape) -> float:
 def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
     """Cost of an element in clock cycles of an SM: four instructions, or two wavefronts, take one cycle.
 
-    The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
-    from machine code, and the rate of wavefronts is that with which the fastest tiles are found (measured on NVIDIA
-    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). If a tile costs more than `bound`
-    regardless of its wavefronts, these are not counted.
+    The larger of the two counts in full and the smaller by half, because they overlap. The number of instructions of a
+    vector was counted in machine code. The rate of wavefronts is the one that finds the fastest tiles (measured on
+    NVIDIA H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). If a tile costs more than
+    `bound` regardless of its wavefronts, they are not counted.
     """
     shape = tile.shape
     apart = int(shape.vectors[1] > tile.unit and not tile.folded_pitch)
-    if tile.run_size:  # of the vector's elements, each asks for its run
+    if tile.run_size:  # each element of the vector looks up its run
         apart += 5 if tile.short_runs else 2
     apart += (tile.listed and not tile.run_size) + 2 * bool(tile.skew and shape.shifts[1])
     ends = shape.shifts[1] and shape.run_mode < 0

@@ -1,10 +1,10 @@
-"""The part of a copy that a tile takes, and the walk of threads over it, for any place in shared memory.
+"""The part of a copy that a tile covers, and the walk of threads over it, for any place in shared memory.
 
-A tile takes the modes that the source walks first and those that the destination walks first, as much of each as gives
-both sides whole lines. Tiles that end early in a mode are classes of their own, with tables of their own: a tile has
-exactly its elements, and no thread asks whether it has work.
+A tile covers the modes that the source walks first and the modes that the destination walks first, with extents that
+give both sides whole lines. Tiles that end early in a mode form separate classes, with separate tables. A tile
+therefore has exactly its elements, and no thread tests whether it has work.
 
-Constants that say "Measured on NVIDIA H200" were measured on one. To measure one again, run `python -m
+Constants with the note "Measured on NVIDIA H200" are measured values. To measure one again, run `python -m
 benchmarks.relayout` on a GPU with each value in turn, and compare the rows.
 """
 
@@ -30,27 +30,27 @@ else:
 Places: TypeAlias = "NDArray[np.int64]"
 
 LINES: Final = (256, 128, 64, 32)
-"""Bytes of a run of a tile that are tried, the first that leaves room for the other side."""
+"""Bytes of a run of a tile, in the order of the trials; the first value that leaves room for the other side is used."""
 TILE_BYTES: Final = 32768
-"""Most bytes of a tile."""
+"""Maximum bytes of a tile."""
 FILLED: Final = 8192
-"""Bytes that a tile is filled up to, where the tensor has them; see `_may_halve`."""
+"""A tile grows to this number of bytes if the tensor is large enough; see `_may_halve`."""
 HALVED: Final = 2, 4, 8
-"""Bytes of elements for which half of it may do: 1 to 5 % faster, where others lose up to 13 %. Measured on NVIDIA
-H200, 37 copies whose tile has 4 KiB."""
+"""Bytes of elements for which half of `FILLED` may be better: 1 to 5 % faster, while other elements lose up to 13 %.
+Measured on NVIDIA H200, 37 copies whose tile has 4 KiB."""
 BLOCKS: Final = MULTIPROCESSORS
-"""Tiles that a copy is cut into at least, so that every multiprocessor has work."""
+"""Minimum number of tiles of a copy, so that every multiprocessor has work."""
 QUICK: Final = 4096, 1024
-"""Bytes of a tile, or a part of the copy, which are enough for one that caches hold. Measured on NVIDIA H200."""
+"""Sufficient size of a tile of a copy in cache: bytes, or the fraction 1 / n of the copy. Measured on NVIDIA H200."""
 MANY: Final = 8
-"""Tiles along a mode from which one that ends early costs little."""
+"""With this number of tiles along a mode, a last tile that ends early costs little."""
 
 
 class Walk(NamedTuple):
-    """Threads of the first 2 warps on one side of a whole tile.
+    """The first 2 warps on one side of a whole tile.
 
-    accesses: of all threads. along: the vector of its row that each has. digits: of its row, (mode, elements
-    along it). phases: elements by which its row starts past a sector of the destination.
+    accesses: number of accesses of all threads. along: for each thread, its vector in its row. digits: its row as
+    (mode, elements along it). phases: elements from the start of a destination sector to the start of its row.
     """
 
     accesses: int
@@ -62,9 +62,9 @@ class Walk(NamedTuple):
 @dataclass(frozen=True)
 class TileShape:
     """Attributes:
-    modes: of the copy, in elements. extents: of a whole tile, for each mode.
-    orders: the modes of a tile, as (source, destination) walk them. runs: how many of these, from the first on, are one
-        contiguous run.
+    modes: modes of the copy, in elements. extents: extents of a whole tile, for each mode.
+    orders: the modes of a tile, as (source, destination) walk them. runs: number of leading modes of each order that
+        form one contiguous run.
     vectors: bytes of a thread's access on both sides. shifts: sides whose rows may start between two words.
     columns: elements of the source's first mode that a thread reads at once; it writes as many rows.
     """
@@ -80,7 +80,7 @@ class TileShape:
 
     @functools.cached_property
     def counts(self) -> tuple[int, ...]:
-        """Tiles along each mode."""
+        """Number of tiles along each mode."""
         return tuple([-(-m.size // t) for m, t in zip(self.modes, self.extents, strict=True)])
 
     @functools.cached_property
@@ -95,9 +95,9 @@ class TileShape:
 
     @functools.cached_property
     def run_mode(self) -> int:
-        """The mode along which a word of the destination may take elements from the next tile; -1: there is none.
+        """The mode along which a destination word may take elements from the next tile; -1 if there is none.
 
-        Elements of the next tile must be rows of their own, or the end of a source row that is read in whole words.
+        Elements of the next tile must be separate rows, or the end of a source row that is read in whole words.
         """
         if not self.shifts[1]:
             return -1
@@ -116,7 +116,7 @@ class TileShape:
 
     @functools.cached_property
     def bits(self) -> tuple[int, ...]:
-        """For each mode the bit of the class that its last tile has, 0 where that is like the others."""
+        """For each mode, the bit of the class of its last tile; 0 if the last tile is like the others."""
         found, bit = [], 1
         for index, (mode, t, count) in enumerate(zip(self.modes, self.extents, self.counts, strict=True)):
             own = mode.size % t != 0 or (index == self.run_mode and count > 1)
@@ -165,7 +165,7 @@ class TileShape:
         return math.prod([extents[m] for m in self.orders[side][self.runs[side] :]]) // (self.columns if side else 1)
 
     def vectors_of(self, combination: int, side: int) -> int:
-        """Vectors of a row; of a shifted side as many words as it may touch."""
+        """Number of vectors of a row; on a shifted side, one for each word that the row may touch."""
         size, width = self.run(combination, side) * self.element, self.vectors[side]
         if not self.shifts[side]:
             return size // width
@@ -174,7 +174,7 @@ class TileShape:
 
     @functools.cached_property
     def whole(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(rows, vectors of one) of a whole tile: of the source, of the destination."""
+        """(rows, vectors of a row) of a whole tile, for the source and for the destination."""
         return (self.rows(0, 0), self.vectors_of(0, 0)), (self.rows(0, 1), self.vectors_of(0, 1))
 
     def row_digits(self, combination: int, side: int, number: Places) -> tuple[tuple[int, Places], ...]:
@@ -187,7 +187,7 @@ class TileShape:
         return tuple(found)
 
     def row_offsets(self, side: int, digits: Sequence[tuple[int, Places]], number: Places) -> Places:
-        """Byte offsets of the rows with these numbers, which have these digits."""
+        """Byte offsets of the rows with these numbers and digits."""
         offsets = number * 0
         for m, digit in digits:
             offsets += digit * ((self.modes[m].source, self.modes[m].destination)[side] * self.element)
@@ -195,7 +195,7 @@ class TileShape:
 
     @functools.cached_property
     def walks(self) -> tuple[Walk, Walk]:
-        """Walk of the first 2 warps of a whole tile over the source, and the destination."""
+        """Walks of the first 2 warps of a whole tile over the source and over the destination."""
         found = []
         for side, (rows, run) in enumerate(self.whole):
             threads = np.arange(min(rows * run, 2 * WARP), dtype=np.int64)
@@ -209,23 +209,23 @@ class TileShape:
 
     @property
     def narrow(self) -> bool:
-        """Whether the destination's rows, each of one mode, are written in aligned words of less than 16 bytes."""
+        """Whether destination rows have one mode, and are written in aligned words of less than 16 bytes."""
         return self.vectors[1] < WORD and not self.shifts[1] and self.runs[1] == 1
 
     @property
     def in_steps(self) -> bool:
-        """Whether the rows of both sides are one mode, in steps of 31 bits."""
+        """Whether the rows of both sides count one mode, with steps that fit in 31 bits."""
         return _in_steps(self.orders, self.runs) and max(abs(self.row_step(0)), abs(self.row_step(1))) < 2**31
 
     def row_step(self, side: int) -> int:
-        """Bytes from one row of a side to the next, where rows are one mode."""
+        """Bytes from one row of a side to the next, if rows count one mode."""
         order, run = self.orders[side], self.runs[side]
         mode = self.modes[order[run]] if len(order) > run else CopyMode(1, 0, 0)
         return (mode.source, mode.destination)[side] * self.element * (self.columns if side == 1 else 1)
 
     @functools.cached_property
     def fits(self) -> bool:
-        """Whether the kernel has room for its classes, and its last tile holds the elements that the previous tile
+        """Whether the kernel has room for the classes, and the last tile holds all elements that the tile before it
         borrows."""
         at = self.run_mode
         lent = at < 0 or _lending(self.modes[at].size, self.extents[at], self.halo) == self.extents[at]
@@ -233,18 +233,18 @@ class TileShape:
 
 
 def _in_steps(orders: Sequence[Sequence[int]], runs: Sequence[int]) -> bool:
-    """Whether rows are one mode on both sides."""
+    """Whether rows count one mode on both sides."""
     return all(len(order) - run <= 1 for order, run in zip(orders, runs, strict=True))
 
 
 def _order(modes: Sequence[CopyMode], side: str) -> list[int]:
-    """The modes that a side steps through, its smallest step first."""
+    """The modes that a side steps through, the smallest step first."""
     moving = [i for i, m in enumerate(modes) if getattr(m, side)]
     return sorted(moving, key=lambda i: abs(getattr(modes[i], side)))
 
 
 def widths_of(element: int) -> tuple[int, ...]:
-    """Bytes of a thread's access to a side, the widest first: few, since each pair of them is a kernel.
+    """Bytes of a thread's access to a side, the widest first. There are few, because each pair needs its own kernel.
 
     >>> widths_of(1), widths_of(8)
     ((16, 8, 4, 1), (16, 8))
@@ -253,7 +253,7 @@ def widths_of(element: int) -> tuple[int, ...]:
 
 
 def _even(size: int, wanted: int) -> int:
-    """An extent from `wanted` on: a power of two where few tiles or none end early, else one that makes tiles alike."""
+    """An extent of at least `wanted`: a power of two if few or no tiles end early, else one that makes tiles alike."""
     wanted = 1 << max(wanted - 1, 0).bit_length()
     if size % wanted == 0 or size >= MANY * wanted:
         return wanted
@@ -263,7 +263,7 @@ def _even(size: int, wanted: int) -> int:
 
 
 def _grown(size: int, extent: int) -> int:
-    """The next extent: twice as much, or of half as many tiles that are alike.
+    """The next extent: twice as large, or such that half as many tiles are alike.
 
     >>> _grown(1000, 32), _grown(129, 33), _grown(129, 65)
     (64, 65, 129)
@@ -278,7 +278,7 @@ def _grown(size: int, extent: int) -> int:
 def choose_extents(modes: Sequence[CopyMode], element: int, least: int, filled: int) -> tuple[int, ...] | None:
     """Extents of a tile that give both sides runs of whole lines; None if no tile gives both a sector.
 
-    least: bytes of a tile below which it is not made smaller so that there are `BLOCKS`. filled: up to which it grows.
+    least: minimum bytes of a tile, even if there are fewer than `BLOCKS` tiles. filled: bytes up to which a tile grows.
     """
     orders = _order(modes, "destination"), _order(modes, "source")
     total = math.prod(m.size for m in modes) * element
@@ -331,7 +331,7 @@ def _vector(
     element: int,
     limit: int,
 ) -> int:
-    """The widest access, in bytes, that every vector of every tile of a side is aligned to."""
+    """The widest access, in bytes, to which every vector of every tile of a side is aligned."""
     if not run:
         return element
     first = order[0]
@@ -352,7 +352,7 @@ def _vector(
 
 
 class _Filled(NamedTuple):
-    """The extents of a tile; of both sides the modes that it steps through, how many are one run, and the vectors."""
+    """The extents of a tile, and for both sides: its modes in order, the number of modes of a run, and the vectors."""
 
     extents: tuple[int, ...]
     orders: list[list[int]]
@@ -367,7 +367,7 @@ class _Filled(NamedTuple):
 def _filled(
     modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int, filled: int
 ) -> _Filled | None:
-    """A tile of this many bytes; None if there is none. Arguments as in `tile_shapes` and `choose_extents`."""
+    """A tile of this number of bytes, or None; the arguments are those of `tile_shapes` and `choose_extents`."""
     extents = choose_extents(modes, element, least, filled)
     if extents is None:
         return None
@@ -382,24 +382,24 @@ def _filled(
 
 
 def _may_halve(tile: _Filled, element: int) -> bool:
-    """Whether a tile of half of `FILLED` is faster: one of exactly as many bytes, whose rows are in steps."""
+    """Whether a tile of half of `FILLED` is faster: it must have exactly that size, with rows in constant steps."""
     exact = math.prod(tile.extents) * element == FILLED // 2 and tile.vectors == [WORD, WORD]
     return exact and _in_steps(tile.orders, tile.runs)
 
 
 def _shares_sectors(tile: _Filled, element: int) -> bool:
-    """Whether the destination's rows are short, and start at words of 4 or 8 bytes: neighbouring tiles then write parts
-    of the same sectors. Larger tiles have 1.0 to 1.5 times the speed there (NVIDIA H200, seven permutations)."""
+    """Whether destination rows are short and start at words of 4 or 8 bytes, so that neighbouring tiles write parts of
+    the same sectors. Larger tiles are then 1.0 to 1.5 times as fast (NVIDIA H200, seven permutations)."""
     return tile.vectors[1] in (4, 8) and tile.run_bytes(1, element) < LINES[0]
 
 
 def tile_shapes(
     refinement: Refinement, element: int, limits: tuple[int, int], least: int
 ) -> Iterator[tuple[TileShape, int]]:
-    """Shapes of tiles for a copy, of one set of extents and several vectors, and the bytes that all rows of the source
-    lie at multiples of.
+    """Yield shapes of tiles for a copy, with one set of extents and several vectors.
 
-    limits: bytes that a side's accesses may have. least: as of `choose_extents`.
+    Each comes with a number of bytes: all rows of the source lie at multiples of it. limits: maximum bytes of an access
+    to each side. least: as in `choose_extents`.
     """
     modes = refinement.modes
     halved = _filled(modes, element, limits, least, FILLED // 2) if element in HALVED else None
@@ -413,7 +413,7 @@ def tile_shapes(
     words: list[list[tuple[bool, int]]] = []
     for i, width in enumerate(found):
         shifted = width < WORD and runs[i] > 0 and chosen.run_bytes(i, element) >= 32 and plain[i]
-        if shifted and i == 1:  # the widest first, most often the best: others are dropped before they are counted
+        if shifted and i == 1:  # the widest, usually the best, comes first, so others are dropped uncounted
             cheap = width < 4, max(width, 4)
             others = [(True, word) for word in (WORD, 8, 4) if word > max(width, element)]
             words.append([*(other for other in others if other != cheap), cheap])
@@ -442,8 +442,7 @@ def tile_shapes(
 
 
 def _lending(size: int, extent: int, halo: int) -> int:
-    """The largest extent up to this one whose last tile holds the elements that the previous tile borrows; 0: there is
-    none.
+    """The largest extent up to this one whose last tile holds the elements that the previous tile borrows, or 0.
 
     >>> _lending(100, 32, 7), _lending(128, 32, 7), _lending(96, 16, 31)
     (31, 32, 0)

@@ -1,7 +1,7 @@
 """`tune=True`: time a few tilings of one copy on the device and keep the fastest.
 
 The result is stored beside the kernels, under the device's name and the geometry of the copy (sizes and strides, not
-addresses). The search writes the destination, as the copy does.
+addresses). The search writes the destination, like the copy itself.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def geometry_key(prepared: PreparedCopy, source: ArrayView, hints: bool) -> str:
 def tuned_copy(
     source: ArrayLike, destination: ArrayLike, *, hints: bool = False, rounds: int = 7, device: Device | None = None
 ) -> PreparedCopy:
-    """Prepare a copy with the fastest of a few tilings, which is measured once for a geometry and then stored.
+    """Prepare a copy with the fastest of a few tilings; the search runs once for a geometry and stores its result.
 
     Copies that have only one kernel (transposing, realigning) are prepared without a search.
 

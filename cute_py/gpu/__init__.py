@@ -1,4 +1,4 @@
-"""The GPU: device, arrays, compiler, launches with bounded waits."""
+"""The GPU: device, arrays, compiler, and launches with bounded waits."""
 
 from __future__ import annotations
 

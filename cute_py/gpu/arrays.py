@@ -1,7 +1,7 @@
 """Addresses, shapes and strides of arrays in device memory, and copies of them on the host.
 
-An array may be on any device, not only the current one. Its device is made current while the array exports its memory;
-then the previous device is restored. `tensor.array_views` has the functions that need no driver.
+An array may be on any device, not only the current one. While the array exports its memory, its device is current;
+afterwards the previous device is restored. `tensor.array_views` has the functions that need no driver.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def host_bytes(view: ArrayView) -> memoryview:
 
 
 def as_numpy(view: ArrayView, content: bytearray | memoryview) -> NDArray[np.generic]:
-    """The array of a view over `content`, the bytes that the view touches or a copy of them."""
+    """The array of a view over `content`: the bytes that the view touches, or a copy of these bytes."""
     strides = tuple(stride * view.element_bytes for stride in view.strides)
     return np.ndarray(view.shape, view.dtype.numpy, content, view.address - span(view)[0], strides)
 
@@ -63,9 +63,9 @@ def host_copy(view: ArrayView) -> NDArray[np.generic]:
 def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
     """Context manager that makes the device of an array current, for the driver and for the array's own library.
 
-    PyTorch keeps its own current device beside the driver's (which need not have a context yet), and refuses to export
-    an array of another device; CuPy allocates on the driver's current device. If the driver does not know the device,
-    or the array is in host memory (None), nothing changes.
+    PyTorch has its own current device in addition to the driver's (which may have no context yet), and refuses to
+    export an array of another device. CuPy allocates on the driver's current device. If the driver does not know the
+    device, or the array is in host memory (None), nothing changes.
     """
     with contextlib.ExitStack() as stack:
         libraries = {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
@@ -80,7 +80,7 @@ def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
 
 
 def device_at(address: int) -> int:
-    """The device of an address, as the driver reports it; 0 if the driver reports none, or without a driver.
+    """The device of an address, from the driver; 0 if there is no driver, or the driver reports no device.
 
     `__cuda_array_interface__` has no field for the device, so the pointer's context gives it: cuda-bindings 13 returns
     0 for the device ordinal of every pointer (measured on two H200, driver 580.159.04).

@@ -1,7 +1,7 @@
-"""The bytes that a barrier on the GPU should have received, for the error of a wait that timed out.
+"""Count the bytes that a barrier on the GPU should have received, for the error of a wait that timed out.
 
-The executor never reads a tensor map. After a failure, the emulator counts the bytes that one load of this map delivers
-to its barrier, for the error message.
+The executor never reads a tensor map. After a failure, the emulator counts the bytes that one load with this map
+delivers to its barrier. The error message contains this number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cute_py.tma.emulator.geometry import geometry
 
 
 def emulated_arrival(loads: Sequence[tuple[bytes, int]]) -> str:
-    """The bytes that loads bring to one barrier, or why the emulator can't count them.
+    """Text of the bytes that loads bring to one barrier, or of the reason why the emulator can't count them.
 
     Args:
         loads: the maps, of 128 bytes, each with the number of its loads.

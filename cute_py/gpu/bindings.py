@@ -1,9 +1,9 @@
 """Import cuda-core and cuda-bindings at their first use, and convert their errors. No other module imports them.
 
 `core` has devices, the compiler and its cache, and loaded kernels. `driver` has functions of the driver that cuda-core
-lacks (docs/architecture.md gives the reason for each): contexts of other libraries, plain memory, launches with tensor
-maps made by cute_py. Every driver call goes through `call`, every use of cuda-core through `reported`: a code that is
-not success becomes a `DeviceError` with the name of the code and of the failed step.
+lacks: contexts of other libraries, plain memory, launches with tensor maps made by cute_py (docs/architecture.md gives
+the reason for each). Every driver call uses `call`, and every use of cuda-core is in `reported`: an error code becomes
+a `DeviceError` with the name of the code and of the failed step.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def nvrtc() -> ModuleType:
 
 @functools.cache
 def core() -> ModuleType:
-    """The module cuda.core; a device is opened through it, so that its import (0.1 s) is not part of a copy.
+    """The module cuda.core. Opening a device imports it, so its import (0.1 s) is not part of a copy.
 
     Raises:
         MissingPackageError: cuda-core is not installed.
@@ -80,7 +80,7 @@ STICKY = frozenset(
 
 
 def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
-    """Make the error for the step `doing`, which ended with `code`: a CUresult, an nvrtcResult or its name."""
+    """Make the error for the step `doing` that ended with `code`: a CUresult, an nvrtcResult or its name."""
     name = getattr(code, "name", str(code))
     facts: dict[str, object] = {"code": name}
     if name in _ADVICE:
@@ -103,8 +103,8 @@ def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
 
 @contextlib.contextmanager
 def reported(doing: str) -> Iterator[None]:
-    """Convert any exception of cuda-core in the block to a `DeviceError` whose message begins with the name of the
-    driver's code."""
+    """Convert exceptions of cuda-core in the block to a `DeviceError`; its message begins with the name of the driver's
+    code."""
     try:
         yield
     except CuteError:

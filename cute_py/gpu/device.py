@@ -1,12 +1,12 @@
 """The GPU: its ability to run TMA copies, its properties, and its memory.
 
-The context of a device is the context that was current when the device was first opened, if it belongs to this device
-(PyTorch and CuPy use the primary context), otherwise the primary context. It stays the same until the process ends.
+The context of a device is fixed when the device is first opened: the current context if it belongs to this device,
+otherwise the primary context (PyTorch and CuPy use the primary context). It stays the same until the process ends.
 
 A thread has one current context. These functions make the device's context current for their work, and restore the
 previous one afterwards; if there was none, the device's context stays current. cuda-core's `Device` has the device's
-properties. Its `set_current` takes only its own contexts, but those of PyTorch and CuPy must be restored, so these
-calls use the driver.
+properties. Its `set_current` accepts only contexts of cuda-core, but contexts of PyTorch and CuPy must be restored, so
+these calls use the driver.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MIN_DRIVER: Final = 12000
 """CUDA 12.0: the first driver whose API has tensor maps. CUDA driver API, cuTensorMapEncodeTiled."""
 
 DEFAULT_STREAMS: Final = (0, 1, 2)
-"""The default streams, which every device has; they refer to the current device: NULL, CU_STREAM_LEGACY and
-CU_STREAM_PER_THREAD. CUDA driver API, stream management."""
+"""The default streams: NULL, CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. Every device has them, and they refer to the
+current device. CUDA driver API, stream management."""
 
 ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
     (9, 0): "sm_90a",
@@ -36,7 +36,7 @@ ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
     (12, 0): "sm_120a",
     (12, 1): "sm_121a",
 }
-"""Compute capability -> the architecture that kernels are compiled for. Kernels have run only on sm_90a."""
+"""Compute capability -> target architecture of kernels. Kernels have run only on sm_90a."""
 
 
 @record
@@ -65,7 +65,7 @@ class Device:
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
-        """Make the device's context current in the block, and restore the previous one, if there was one, after it."""
+        """Make the device's context current in the block, and then restore the previous context, if there was one."""
         with current_context(self.context):
             yield
 
@@ -82,7 +82,7 @@ class Device:
 
 @contextlib.contextmanager
 def current_context(context: SupportsInt) -> Iterator[None]:
-    """Make a context current in the block, and restore the previous one, if there was one, after it."""
+    """Make a context current in the block, and then restore the previous context, if there was one."""
     api = driver()
     before = call("asking for the context", api.cuCtxGetCurrent)
     if int(before) == int(context):
@@ -93,7 +93,7 @@ def current_context(context: SupportsInt) -> Iterator[None]:
         yield
     finally:
         if int(before):
-            # This can fail after a kernel failed; the error of the kernel is raised instead.
+            # If a kernel has failed, this may fail too; the error of the kernel is raised instead.
             api.cuCtxSetCurrent(before)
 
 
@@ -101,8 +101,8 @@ def current_context(context: SupportsInt) -> Iterator[None]:
 def during_capture() -> Iterator[None]:
     """Let this thread allocate and free memory and load kernels in the block while one of its streams is captured.
 
-    By default the driver refuses such calls until the capture ends. The memory must outlive the graph, whose nodes hold
-    its addresses.
+    By default the driver refuses such calls until the capture ends. The nodes of the graph hold addresses of the
+    memory, so the memory must outlive the graph.
     """
     api = driver()
     relaxed = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
@@ -127,7 +127,7 @@ def open_device(ordinal: int | None = None) -> Device:
     A current context stays current; if there is none, the device's context becomes current.
 
     Raises:
-        InvalidTypeError: not an integer.
+        InvalidTypeError: `ordinal` is not an integer.
         MissingPackageError: cuda-python is not installed.
         DeviceError: the driver is missing or older than CUDA 12.0, or the device does not exist or has no TMA.
 
@@ -147,7 +147,7 @@ def as_device(device: Device | None, ordinal: int | None = None) -> Device:
     """Return the given device, or open the device with this index; by default the current one.
 
     Raises:
-        InvalidTypeError: not a `Device`. As `open_device`.
+        InvalidTypeError: `device` is not a `Device`. All errors of `open_device`.
     """
     return open_device(ordinal) if device is None else expect(device, Device, "device")
 
@@ -158,7 +158,7 @@ def common_device(ordinals: Mapping[str, int | None]) -> int | None:
     Args:
         ordinals: name of each array -> its device; None for an array in host memory.
     Raises:
-        DeviceError: they are on two or more devices; the message names an array on each.
+        DeviceError: the arrays are on several devices; the message names arrays on two of them.
 
     >>> common_device({"source": 1, "destination": None})
     1
@@ -275,11 +275,11 @@ def read_memory(device: Device, address: int, size: int, stream: int = 0) -> byt
 
 
 class DeviceBuffer:
-    """Device memory that this library allocated; freed when it is closed or no longer referenced.
+    """Device memory that this library allocated. It is freed when it is closed or no longer referenced.
 
-    `address` is a multiple of at least 256 bytes. The object is a context manager. The memory comes from cuMemAlloc,
-    because freeing it waits for every stream, and a prepared copy may be dropped while it runs on any stream.
-    cuda-core's pool would free memory in the order of only one stream.
+    `address` is a multiple of at least 256 bytes. The object is a context manager. A prepared copy may be dropped while
+    it runs on any stream. The memory therefore comes from cuMemAlloc, because freeing such memory waits for every
+    stream. cuda-core's pool would free memory in the order of a single stream.
     """
 
     def __init__(self, device: Device, size: int) -> None:
@@ -290,8 +290,8 @@ class DeviceBuffer:
             self.address = int(call(f"allocating {size} bytes", driver().cuMemAlloc, max(size, 1)))
 
     def close(self) -> None:
-        """Free the memory now, even while this thread captures a stream, because Python may collect a buffer at any
-        time."""
+        """Free the memory now. This also works while this thread captures a stream, because Python may collect a buffer
+        at any time."""
         address, self.address = self.address, 0
         if address:
             with self.device.current(), during_capture():
@@ -309,7 +309,7 @@ class DeviceBuffer:
             self.close()
 
     def write(self, content: bytes | bytearray | memoryview, offset: int = 0, stream: int = 0) -> None:
-        """Copy bytes from the host. Returns when the host bytes may be changed."""
+        """Copy bytes from the host. After the call, the host bytes may be changed."""
         import numpy as np
 
         size = memoryview(content).nbytes
@@ -331,7 +331,7 @@ class DeviceBuffer:
         return read_memory(self.device, self.address + offset, length, stream)
 
     def fill(self, value: int, stream: int = 0) -> None:
-        """Set every byte to `value`. Returns when all are set, because kernels of other streams would not wait."""
+        """Set every byte to `value`. The call waits until all are set, because kernels of other streams would not."""
         api = driver()
         with self.device.current():
             call("filling device memory", api.cuMemsetD8Async, self.address, value, self.size, stream)

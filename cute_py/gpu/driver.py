@@ -1,7 +1,7 @@
 """The driver's encoder, called through cuda-python: the reference for `cute_py.tma.descriptor.encode`.
 
-    request -> driver_encode -> 128 bytes that the driver wrote sweep(20_000): both encoders on random requests; they
-    must agree in every byte and in every refusal
+    request -> driver_encode -> 128 bytes from the driver
+    sweep(20_000): both encoders on random requests; they must agree in every byte and in every refusal
 
 `as_cuda_python` converts a map for cuda-python's calls, and `read_map` reads their results. The TensorMapDescriptor of
 cuda.core 1.2 exposes no bytes and can't be read.
@@ -70,15 +70,15 @@ def driver_encode(request: TensorMap) -> bytes:
     """The 128 bytes that the driver of this machine writes for a request.
 
     Args:
-        request: as for `encode`; a residue is not passed on. Its tuples must have the lengths of its rank.
+        request: as for `encode`, but the driver does not get a residue. The tuples must have the lengths of the rank.
     Returns:
         128 bytes.
     Raises:
         MissingPackageError: cuda-python is not installed.
-        DeviceError: no driver, no device with TMA, or an error other than a refusal.
-        TmaLimitError: the driver refuses; `.violations` lists cute_py's reasons, because the driver gives none. Also
-            raised if a value does not fit the driver's argument, or a length does not fit the rank.
-        InvalidTypeError: not a request.
+        DeviceError: there is no driver, no device with TMA, or the driver reports an error other than a refusal.
+        TmaLimitError: the driver refuses the request; `.violations` lists cute_py's reasons, because the driver gives
+            none. Also raised if a value does not fit the driver's argument, or a length does not fit the rank.
+        InvalidTypeError: `request` is not a request.
     Source:
         CUDA 13.0 driver API, Tensor Map Object Management.
 
@@ -140,7 +140,7 @@ def as_cuda_python(data: bytes) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A request on which the two encoders differ, with both results: bytes as hex, or the refusal."""
+    """A request for which the two encoders differ, with both results: bytes as hex, or the refusal."""
 
     request: TensorMap
     ours: str
@@ -173,11 +173,11 @@ def sweep(count: int = 2_000, seed: int = 0) -> Sweep:
     """Compare `encode` with the driver of this machine on random requests of all kinds, legal and not.
 
     Args:
-        count: requests.
+        count: number of requests.
         seed: seed of Python's random.Random; the same seed gives the same requests.
     Raises:
         As `driver_encode`, if the driver can't be called.
-        InvalidValueError: count below 1.
+        InvalidValueError: `count` is below 1.
     """
     count = expect_integer(count, "count", 1)
     seed = expect_integer(seed, "seed")
@@ -208,8 +208,8 @@ def _outcome(encoder: Callable[[TensorMap], bytes], request: TensorMap) -> str:
 
 
 def random_request(generator: random.Random) -> TensorMap:
-    """Make a request of any kind. About two in three are legal; one in four has a value at or beyond the limit of its
-    rule."""
+    """Make a random request of any kind. About two in three are legal; one in four has a value at or beyond the limit
+    of its rule."""
     pick = generator.choice
     kind = pick((TensorMapTiled, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
     interleave = pick((0, 0, 0, 1, 2)) if kind is not TensorMapIm2colWide else pick((0, 0, 1))

@@ -1,7 +1,7 @@
-"""Call a function in a separate process, so that a trap on the GPU ends that process's context and not the user's.
+"""Call a function in a separate process, so that a trap on the GPU ends the context of that process, not the user's.
 
-The function and its arguments are pickled and sent over a pipe; so is the result, or the exception. The child is
-terminated when it exceeds its time limit.
+The function, its arguments, and the result or the exception are pickled and sent over a pipe. The child is terminated
+if it exceeds its time limit.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
 def _rebuilt(name: str, headline: str, facts: dict[str, object], hint: str | None) -> CuteError:
     from cute_py import errors
 
-    # Either no error of `errors`, or an error with more fields than its message.
+    # The error is not one of `errors`, or has more fields than its message.
     with contextlib.suppress(AttributeError, TypeError):
         error: CuteError = getattr(errors, name)(headline, facts, hint)
         return error

@@ -2,8 +2,8 @@
 
 A launch is prepared once: the kernel is loaded, its parameters are stored in one block of host memory (tensor maps at
 128-byte boundaries, as CUDA 13 requires), and the launch configuration is made. Each launch is then one driver call
-through cuda-bindings. cuda-core's `launch` takes only its own tensor maps, which can't be made from bytes, and converts
-its configuration to the driver's at each launch.
+through cuda-bindings. cuda-core's `launch` does not fit: it accepts only its own tensor maps, which can't be made from
+bytes, and converts its configuration to the driver's at each launch.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
 
 MAP_BYTES: Final = 128
 DEFAULT_SHARED: Final = 49_152
-"""The dynamic shared memory that a block may use by default, in bytes. CUDA programming guide."""
+"""Maximum dynamic shared memory of a block without an opt-in, in bytes. CUDA programming guide."""
 PORTABLE_CLUSTER: Final = 8
-"""The largest cluster in CTAs that every device with clusters can run; up to 16 by opt-in. CUDA programming guide."""
+"""Largest cluster, in CTAs, that every device with clusters runs; up to 16 with an opt-in. CUDA programming guide."""
 
 
 def target_arch(source: KernelSource, device: Device) -> str:
@@ -44,8 +44,8 @@ def target_arch(source: KernelSource, device: Device) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoadedKernel:
-    """A kernel on a device: cuda-core's `Kernel`, which keeps its library loaded, and its properties as the driver
-    reports them."""
+    """A kernel on a device: cuda-core's `Kernel`, which keeps its library loaded, and the properties that the driver
+    reports."""
 
     device: Device
     compiled: CompiledKernel
@@ -100,23 +100,23 @@ def load_kernel(source: KernelSource, device: Device) -> LoadedKernel:
     """Compile a kernel for the device and load it.
 
     Raises:
-        MissingPackageError, DeviceError: no compiler, the wrong architecture, too much shared memory, or the driver
-            refuses the cubin (a compiler newer than the driver).
+        MissingPackageError, DeviceError: there is no compiler, the architecture is wrong, the kernel needs too much
+            shared memory, or the driver refuses the cubin (the compiler is newer than the driver).
     """
     return _load(device, compile_kernel(source, target_arch(source, device)))
 
 
 Block: TypeAlias = ctypes.Array[ctypes.c_char]
-"""A structure that is passed by value, as its bytes."""
+"""The bytes of a structure that is passed by value."""
 ParameterValue: TypeAlias = bytes | int | ctypes.c_uint32 | Block
-"""A tensor map, a number of 64 bits, one of 32, or a structure."""
+"""A tensor map, a 64-bit number, a 32-bit number, or a structure."""
 
 
 class Parameters:
     """The parameters of a kernel in host memory, and the array of pointers to them that a launch takes.
 
-    `bytes` is a tensor map (128 bytes, placed at a multiple of 128). An int has 64 bits, and a ctypes number its own
-    width. An array of characters is a structure, which is passed without a copy.
+    `bytes` is a tensor map (128 bytes, placed at a multiple of 128). An int has 64 bits, and a ctypes number has its
+    own width. An array of characters is a structure, which is passed without a copy.
     """
 
     def __init__(self, values: Sequence[ParameterValue]) -> None:
@@ -145,13 +145,13 @@ class Parameters:
 class PreparedLaunch:
     """One launch of a kernel with its grid and parameters, repeatable: `launch()` is one driver call.
 
-    It runs in the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
-    default streams are those for the current device: with several devices the launch looks up which that is, and makes
-    the kernel's current.
+    It runs in the stream for which it was prepared. A launch in a capturing stream becomes a node of the graph. The
+    default streams refer to the current device. With several devices, the launch therefore makes the kernel's device
+    current if another one is.
 
-    overlaps: the kernel waits for the one before it by itself, so it may be launched while that still runs
-    (programmatic dependent launch). This saves 0.3 to 0.8 us between small kernels (NVIDIA H200). A captured graph then
-    has programmatic edges.
+    overlaps: whether the kernel itself waits for the previous kernel, so that it may be launched while that one still
+    runs (programmatic dependent launch). This saves 0.3 to 0.8 us between small kernels (NVIDIA H200). A captured graph
+    then has programmatic edges.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class PreparedLaunch:
         launch of the graph uses them.
 
         Args:
-            graph: CUgraphExec as a number. node: CUgraphNode of the graph that it was instantiated from.
+            graph: CUgraphExec as a number. node: CUgraphNode of the graph from which `graph` was instantiated.
         Raises:
             DeviceError: the driver refuses, because the node does not exist or its kernel belongs to another context.
         """
@@ -230,7 +230,7 @@ class PreparedLaunch:
         call("updating a node of a graph", api.cuGraphExecKernelNodeSetParams, *places, found)
 
     def _again(self, code: IntEnum) -> None:
-        """Retry a launch in a thread that never used the device: such a thread has no context, so make one current."""
+        """Retry a launch in a thread that has never used the device: it has no context, so make one current."""
         if code.name in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED"):
             with self.kernel.device.current():
                 (code,) = self._launch(self._config, self._handle, self._pointers, 0)
@@ -242,7 +242,7 @@ class PreparedLaunch:
 class WaitTimeout:
     """A kernel's record of a wait that did not end within its limit.
 
-    barrier: the shared address of the barrier. phase: the parity that the thread waited for. expected: the expected
+    barrier: the shared address of the barrier. phase: the parity for which the thread waited. expected: the expected
     bytes. cycles: the length of the wait.
     """
 
@@ -305,11 +305,13 @@ class WaitRecord:
         return found
 
     def check(self, kernel: str, stream: int = 0, loads: Sequence[tuple[bytes, int]] = ()) -> None:
-        """Wait for the stream; raise if a wait timed out, and clear the record. Args as `WaitTimeout.error`.
+        """Wait for the stream, raise an error if a wait timed out, and clear the record.
+
+        The arguments are those of `WaitTimeout.error`.
 
         Raises:
-            DeviceError: a barrier did not complete within its bound; it names barrier, phase, the bytes that it
-                expected, and the bytes that its loads bring in the emulator.
+            DeviceError: a barrier did not complete within its bound. The error names the barrier, the phase, the
+                expected bytes, and the bytes that its loads bring in the emulator.
         """
         for found in self.read(stream):
             if found is not None:

@@ -1,10 +1,10 @@
 """Compile the source of a kernel to a cubin with cuda-core's Program, and cache the cubin.
 
-The key of a cubin contains everything that it depends on: the source, the architecture, the options and the version of
-the compiler. `KernelCompiler` caches in memory, and cuda-core's FileStreamProgramCache on disk, so that processes that
-compile the same kernel concurrently never read a partial file. That cache does not check contents, so an entry starts
-with the digest of its cubin; if it does not match, the kernel is compiled again. cute_py makes its own key, because
-cuda-core asks NVRTC for its version, which loads the compiler (100 MB) even if it is not needed.
+The key of a cubin contains everything on which it depends: the source, the architecture, the options and the version of
+the compiler. `KernelCompiler` caches in memory. cuda-core's FileStreamProgramCache caches on disk, so that processes
+that compile the same kernel concurrently never read a partial file. That cache does not check contents, so an entry
+starts with the digest of its cubin; if the digest does not match, the kernel is compiled again. cute_py makes its own
+key, because cuda-core asks NVRTC for its version, which loads the compiler (100 MB) even if it is not needed.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from cute_py.gpu.bindings import call, core, nvrtc
 from cute_py.gpu.kernels.source import KernelSource
 
 OPTIONS: Final = {"std": "c++17", "minimal": True, "no_cache": True, "diag_suppress": [177, 186]}
-"""Options for cuda-core's ProgramOptions. `minimal` omits texture and runtime declarations, which no kernel here uses,
-and saves compile time. `no_cache` turns off NVRTC's cache, which would start the driver (0.2 s). 177 and 186 are the
-warnings about unused constants and about comparisons that the constants decide."""
+"""Options for cuda-core's ProgramOptions. `minimal` saves compile time: it omits texture and runtime declarations,
+which no kernel here uses. `no_cache` turns off NVRTC's cache, which would start the driver (0.2 s). 177 and 186 are the
+warnings about unused constants, and about comparisons whose result is constant."""
 
 FAST: Final = {"ofast_compile": "min", "ptxas_options": "-Ofc=0"}
-"""Further options for `fast_compile`: fewer passes of the optimizer. ptxas keeps all of its passes: without some of
-them it is not faster, and copies that stay in L2 take up to 17 % longer."""
+"""Further options for `fast_compile`: fewer passes of the optimizer. ptxas keeps all its passes: with fewer passes it
+is not faster, and copies that stay in L2 take up to 17 % longer."""
 
 DIGEST_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """A kernel as machine code. `origin` is "compiled", "disk" or "memory"; `seconds` is the time to get it."""
+    """A kernel as machine code. `origin` is "compiled", "disk" or "memory"; `seconds` is the time to obtain it."""
 
     source: KernelSource
     arch: str
@@ -59,7 +59,7 @@ def cache_directory() -> Path | None:
 
 @functools.cache
 def compiler_version() -> str:
-    """The version of NVRTC. It is read from the package where possible, without loading NVRTC."""
+    """The version of NVRTC, from its package if possible, without loading NVRTC."""
     from importlib import metadata
 
     for package in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
@@ -104,7 +104,7 @@ def run_nvrtc(text: str, name: str, arch: str, want: str, fast_compile: bool = F
 
 
 class KernelCompiler:
-    """Compiles kernels and remembers them, in memory and (unless `directory` is None) on disk."""
+    """Compiler of kernels that caches cubins in memory, and also on disk unless `directory` is None."""
 
     def __init__(self, directory: Path | None) -> None:
         self.directory = directory
@@ -135,7 +135,7 @@ class KernelCompiler:
         key = self.key(source, target)
         found = self._memory.get(key)
         if found is not None:
-            # One source may be launched in several ways (with more shared memory), so keep the caller's object.
+            # One text may be launched in several ways (with more shared memory), so keep the caller's object.
             return replace(found, source=source, origin="memory", seconds=time.perf_counter() - started)
         cubin, origin = b"", "disk"
         with contextlib.suppress(OSError):
@@ -158,7 +158,7 @@ def kernel_compiler(directory: Path | None = None) -> KernelCompiler:
 
 
 def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKernel:
-    """The cubin of a kernel, from the caches in `cache_directory()` or from NVRTC.
+    """The compiled kernel, from the caches in `cache_directory()` or from NVRTC.
 
     Raises:
         MissingPackageError, DeviceError: as `run_nvrtc`.
@@ -167,13 +167,13 @@ def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKer
 
 
 def kernel_ptx(source: KernelSource, arch: str | None = None) -> str:
-    """The PTX of a kernel, as NVRTC writes it. Errors as `run_nvrtc`."""
+    """The PTX that NVRTC makes of a kernel. Errors are those of `run_nvrtc`."""
     target = (arch or source.arch).replace("sm_", "compute_")
     return run_nvrtc(source.text, source.name, target, "ptx", source.fast_compile).rstrip(b"\0").decode()
 
 
 def kernel_sass(kernel: CompiledKernel) -> str:
-    """The machine code of a kernel. Errors as `disassemble`."""
+    """The machine code of a kernel. Errors are those of `disassemble`."""
     from cute_py.ptx.module import disassemble
 
     return disassemble(kernel.cubin)

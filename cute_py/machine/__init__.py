@@ -3,31 +3,30 @@
     run = run_ptx(text, grid=4, args=[x, y, 1000])      x and y are numpy arrays, read and written in place
     run.ok, run.diagnostics, run.printed, run.counts
 
-One sentence: *every instruction is a numpy operation over all threads that are at it*.
+The principle: *every instruction is one numpy operation over all threads that have reached it*.
 
     text        ptx/source      a module: variables, functions, instructions with their lines
-    code        code, sites     decoded once: each instruction a Python function of a frame; blocks run straight on
+    code        code, sites     decoded once: an instruction is a Python function of a frame; a block runs without stops
     threads     threads         registers are rows, one number per thread, of all resident CTAs; a frame is a set
                                 of threads that run in step
-    schedule    schedule        the frame with the least program counter runs; frames that meet become one; who waits,
-                                and what completes when nothing else can run
+    schedule    schedule        the frame with the least program counter runs; frames that meet become one; waiting
+                                threads, and completion of asynchronous work when nothing else can run
     memory      memory          global ranges with bounds and names, shared memory by CTA, local memory by thread
     families    instructions/   integers, floats, conversions, predicates, accesses, lanes, control, mbarriers,
-    transfers,
-                                matrices, tensor memory: each a table, name -> builder
+                                transfers, matrices, tensor memory: each is a table, name -> builder
 
-An example, to the end. `add.s32 %r3, %r1, 4;` in a kernel of 4 warps and 8 resident CTAs is decoded into a function
-that reads row 1 of the 32-bit registers, adds 4 and writes row 3: one addition of 1024 numbers. After `@%p1 bra L` the
-frame of 1024 threads is two frames, each with its own program counter; the one that is earlier in the text runs first,
-so both reach `L` and become one frame again.
+Example: a kernel has 4 warps and 8 resident CTAs. The machine decodes `add.s32 %r3, %r1, 4;` into a function that reads
+row 1 of the 32-bit registers, adds 4 and writes row 3: one addition of 1024 numbers. After `@%p1 bra L` the frame of
+1024 threads is two frames, each with its own program counter. The frame that is earlier in the text runs first, so both
+reach `L` and become one frame again.
 
-What is exact: integers, logic, conversions, rounded float arithmetic, copies (byte for byte as measured on an H200) and
-matrix products (bit for bit as measured). Approximate functions are correctly rounded; a GPU's differ within the bounds
-that the ISA states. Time is not modelled: a clock counts executed instructions.
+Integers, logic, conversions and rounded float arithmetic are exact. Copies move the same bytes, and matrix products
+give the same bits, as measured on an H200. Approximate functions are correctly rounded; a GPU's results differ within
+the bounds of the ISA. The machine does not model time: a clock counts executed instructions.
 
 Asynchronous work (TMA, bulk copies, cp.async, wgmma) is a separate agent. The schedule decides when it completes: at
-once ('eager'), when a thread needs it ('lazy'), or at random. If the results differ, the kernel reads data that has not
-arrived yet.
+once ('eager'), when a thread needs it ('lazy'), or at random. If the results differ between schedules, the kernel reads
+data that has not arrived yet.
 """
 
 import importlib
@@ -48,7 +47,7 @@ _LATER = {
     "UmmaOperands": "cute_py.machine.tensor_memory.umma_operands",
     "Warps": "cute_py.machine.warps",
 }
-"""The engine is loaded when it is used, because the facts of tensor memory beside it need no numpy."""
+"""Public name -> its module, which is loaded on first use: the facts of tensor memory need no numpy."""
 
 
 def __getattr__(name: str) -> typing.Any:

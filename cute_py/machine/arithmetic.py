@@ -1,23 +1,24 @@
-"""The arithmetic of tensor cores: elements of registers as numbers, and sums of products as they were measured.
+"""The arithmetic of tensor cores: elements of registers as numbers, and the measured sums of products.
 
 The first element of a register lies in its lowest bits. Floats become float64, which holds every product of two of them
-exactly; integers become int64.
+exactly. Integers become int64.
 
-Products of two elements are exact. A tensor core adds those of a group and the accumulator as integers: each term is
-cut towards zero to `kept` bits below the leading bit of the largest, whose exponent is the sum of its factors'
-exponents (1.5 * 1.5 counts as 2**0, not as 2**1); the integers are added exactly, and the sum is rounded once.
+Products of two elements are exact. A tensor core adds the products of a group and the accumulator as integers. It
+truncates each term to `kept` bits below the leading bit of the largest term, adds these integers exactly, and rounds
+the sum once. The exponent of a product is the sum of the exponents of its factors (1.5 * 1.5 counts as 2**0, not as
+2**1).
 
     float16, bfloat16, tf32, whole K     25 bits, sum cut to 24 significant bits, or rounded to nearest as float16
     fp8 of wgmma, whole K                13 bits, sum cut to 14 significant bits, or rounded to nearest as float16
 
-sm_90 has no fp8 mma.sync and no m8n8k4 of float16; its compiler makes them of other instructions. The first becomes two
-float16 products of half of K each (elements 0 and 1 of every four, then 2 and 3) from zero, and an addition of C; the
-second float32 multiply-adds, products before C.
+sm_90 has no fp8 mma.sync and no m8n8k4 of float16; ptxas replaces them by other instructions. An fp8 mma.sync becomes
+two float16 products from zero, each of half of K (elements 0 and 1 of every four, then 2 and 3), and an addition of C.
+An m8n8k4 becomes float32 multiply-adds, products before C.
 
-Integers are exact, modulo 2**32 or saturated; one-bit operands count the set bits of AND or XOR; float64 is one fused
-multiply-add after another.
-Source: measured on NVIDIA H200, every bit of the results of random operands (docs/measurements/atoms-h200.md); the
-parts of the replaced instructions by ptxas 13.0's machine code.
+Integers are exact, modulo 2**32 or saturated. Products of one-bit operands count the set bits of AND or XOR. Sums of
+float64 are one fused multiply-add after another.
+Source: measured on NVIDIA H200, every bit of the results of random operands (docs/measurements/atoms-h200.md). The
+parts of the replaced instructions come from ptxas 13.0's machine code.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def in_registers(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
 
 
 def numbers_of(raw: Array, kind: str) -> Array:
-    """The numbers of element bits: float64, or int64 of an integer type; tf32 has no more than its 19 upper bits.
+    """Element bits as numbers: float64, or int64 for an integer type; of tf32 only the 19 upper bits count.
 
     >>> numbers_of(np.array([0x3F80, 0xC000], np.uint32), "bf16"), numbers_of(np.array([15, 7], np.uint32), "s4")
     (array([ 1., -2.]), array([-1,  7]))
@@ -113,7 +114,7 @@ def numbers_of(raw: Array, kind: str) -> Array:
 
 
 def numbers_of_codes(codes: Array, element: str) -> Array:
-    """float64, or int64 of an integer type, of element bits.
+    """Element codes as numbers: float64, or int64 for an integer type.
 
     >>> numbers_of_codes(np.array([3, 11]), "e2m1").tolist(), numbers_of_codes(np.array([0xB8]), "ue4m3").tolist()
     ([1.5, -1.5], [1.0])
@@ -126,7 +127,7 @@ def numbers_of_codes(codes: Array, element: str) -> Array:
 
 
 def codes_of_bytes(raw: Array, element: str) -> Array:
-    """Codes of elements that have a byte each: four bits in bits 2 to 5, six in bits 0 to 5, eight in all.
+    """Codes of elements that have one byte each: 4-bit codes are bits 2 to 5, 6-bit codes bits 0 to 5.
 
     >>> codes_of_bytes(np.array([0b0010_1000, 0b1111_1111]), "e2m1"), codes_of_bytes(np.array([0x7F]), "e3m2")
     (array([10, 15]), array([63]))
@@ -139,15 +140,15 @@ def codes_of_bytes(raw: Array, element: str) -> Array:
 
 
 def scaled(numbers: Array, factors: Array) -> Array:
-    """Numbers (.., rows, K) times factors (.., rows, factors), each for K / factors neighbours."""
+    """Numbers (.., rows, K) times factors (.., rows, factors); each factor scales K / factors neighbours."""
     found: Array = numbers * np.repeat(factors, numbers.shape[-1] // factors.shape[-1], axis=-1)
     return found
 
 
 def bits_of_numbers(numbers: Array, kind: str) -> Array:
-    """Element bits, unsigned, of numbers that the type holds; others are rounded to nearest, ties to even.
+    """Numbers as unsigned element bits, rounded to nearest, ties to even.
 
-    A NaN has all of its lower bits set, as those that tensor cores give.
+    A NaN has all lower bits set, as in the results of tensor cores.
 
     >>> hex(bits_of_numbers(np.array([np.nan]), "f16")[0])
     '0x7fff'
@@ -166,8 +167,9 @@ def bits_of_numbers(numbers: Array, kind: str) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How floats are summed. kept: bits below the leading bit of the largest term. cut: significant bits of a float32
-    sum. halves: K in two parts, elements 0 and 1 of every four and then the others, and C added last."""
+    """The method of a float sum. kept: bits below the leading bit of the largest term. cut: significant bits of a
+    float32 sum. halves: K is summed in two parts, elements 0 and 1 of every four and then the others, and C is added
+    last."""
 
     kept: int
     cut: int = 24
@@ -176,7 +178,7 @@ class Order:
 
 WIDE: Final = Order(25)
 ORDERS: Final[Mapping[tuple[str, int], Order]] = {("mma", 8): Order(25, halves=True), ("wgmma", 8): Order(13, cut=14)}
-"""(Instruction, bits of an element of A) -> how it sums, where that is not `WIDE`."""
+"""(Instruction, bits of an element of A) -> method of its sums; all others use `WIDE`."""
 
 
 def cut_bits(numbers: Array, bits: int) -> Array:
@@ -198,8 +200,8 @@ def rounded_to(numbers: Array, kind: Any) -> Array:
 
 
 def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """C + A * B of float64 (.., m, k), (.., n, k), (.., m, n), as a tensor core sums it to float32, or float16
-    (`half`).
+    """C + A * B of float64 (.., m, k), (.., n, k), (.., m, n), summed to float32, or to float16 (`half`), as by a
+    tensor core.
 
     >>> one, tiny = np.array([[1.0, 2.0**-13]]), np.array([[1.0, 2.0**-13]])
     >>> [float(sum_floats(one, tiny, np.zeros((1, 1)), Order(kept), False)[0, 0]) for kept in (25, 26)]
@@ -229,7 +231,7 @@ def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
 
 
 def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """`_group` of finite numbers: some (m, n) sheets at a time, one for each element of K, which stay in cache."""
+    """`_group` of finite numbers, in parts of (m, n) sheets that stay in cache, one sheet for each element of K."""
     whole = _uncut_sum(a, b, c, order)
     if whole is None:
         whole = _cut_sum(a, b, c, order)
@@ -241,7 +243,7 @@ def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Arr
 
 
 def _cut_sum(a: Array, b: Array, c: Array, order: Order) -> Array:
-    """The sum of terms that are cut at the exponent of the largest."""
+    """The sum of terms, each truncated relative to the exponent of the largest."""
     depth = a.shape[-1]
     left, right = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in (a, b))  # (k, .., m), (k, .., n)
     rows, columns = _exponent(left), _exponent(right)
@@ -266,8 +268,11 @@ def _cut_sum(a: Array, b: Array, c: Array, order: Order) -> Array:
 
 
 def _uncut_sum(a: Array, b: Array, c: Array, order: Order) -> Array | None:
-    """The exact sum where no term is cut, since all are multiples of the unit that the largest of all is cut at; None
-    where some are not. Sums have less than 53 bits above that unit."""
+    """The exact sum if truncation changes no term; None if it may change one.
+
+    No term changes if all are multiples of the unit to which the largest is truncated. Sums have less than 53 bits
+    above that unit.
+    """
     top = max(_highest(a) + _highest(b), _highest(c))
     unit = top - order.kept
     if _lowest(a) + _lowest(b) < unit:
@@ -281,13 +286,13 @@ def _uncut_sum(a: Array, b: Array, c: Array, order: Order) -> Array | None:
 
 
 def _highest(numbers: Array) -> int:
-    """Exponent of the largest of them."""
+    """Exponent of the largest number."""
     largest = float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
     return math.frexp(largest)[1] - 1 if largest else _LEAST
 
 
 def _lowest(numbers: Array) -> int:
-    """Exponent of the lowest bit that is set in any of them."""
+    """Exponent of the lowest bit that is set in any number."""
     mantissa, exponent = np.frexp(numbers)
     whole = np.ldexp(mantissa, 53).astype(np.int64)
     places = np.frexp((whole & -whole).astype(np.float64))[1] - 54 + exponent
@@ -295,29 +300,31 @@ def _lowest(numbers: Array) -> int:
 
 
 _IN_CACHE: Final = 1 << 18
-"""Numbers of the sheets that are worked on together."""
+"""Maximum size of the sheets of one part."""
 
 
 def _parts(depth: int, size: int, most: int = 1 << 30) -> Iterator[slice]:
-    """Split K into parts of at most `most` elements, each a number of sheets that stay in cache."""
+    """Split K into parts of at most `most` elements, so that the sheets of a part stay in cache."""
     step = max(1, min(_IN_CACHE // max(size, 1), most))
     step = -(-depth // -(-depth // step))
     return (slice(k, k + step) for k in range(0, depth, step))
 
 
 def _power(exponent: Array) -> Array:
-    """2**exponent, of int64 within those of normal float64."""
+    """2**exponent for int64 exponents of normal float64."""
     found: Array = ((1023 + exponent) << 52).view(np.float64)
     return found
 
 
 _SAFE: Final = 60
-"""Binary orders of magnitude that the elements of an operand may span, so that products are normal float32."""
+"""Maximum binary orders of magnitude that an operand may span; within it, products are normal float32."""
 
 
 def _narrow_sum(left: Array, right: Array, c: Array, how: tuple[Array, Array, Array], order: Order) -> Array | None:
-    """The integers that a tensor core adds, as float64: products in float32, which holds those of 11 bits by 11, cut as
-    they become int32. None where an operand spans too many orders of magnitude.
+    """The sum of the integers that a tensor core adds, as float64; None if an operand's exponents span too much.
+
+    Products are computed in float32, which holds products of 11 bits by 11 exactly. The conversion to int32 truncates
+    them.
     """
     rows, columns, unit = how
     tops = []
@@ -335,7 +342,7 @@ def _narrow_sum(left: Array, right: Array, c: Array, how: tuple[Array, Array, Ar
     second = (right * 2.0 ** -tops[1]).astype(np.float32)
     scale = _power(relative).astype(np.float32)
     whole: Array = np.trunc(c * _power(-unit))
-    room = (1 << 29 - order.kept) - 1  # terms that int32 holds the sum of: each is below 4 * 2**kept
+    room = (1 << 29 - order.kept) - 1  # number of terms whose sum fits int32: each is below 4 * 2**kept
     for part in _parts(len(left), c.size, room):
         product = first[part][..., :, None] * second[part][..., None, :]
         np.multiply(product, scale, out=product)
@@ -344,7 +351,7 @@ def _narrow_sum(left: Array, right: Array, c: Array, how: tuple[Array, Array, Ar
 
 
 _LEAST: Final = -2000
-"""Below every exponent."""
+"""A number below every exponent."""
 
 
 def _exponent(numbers: Array) -> Array:
@@ -384,7 +391,7 @@ def sum_doubles(a: Array, b: Array, c: Array) -> Array:
 
 
 def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
-    """C + A * B of int64, modulo 2**32 or held within 32 bits."""
+    """C + A * B of int64, modulo 2**32 or saturated to 32 bits."""
     exact: Array = (a.astype(np.float64) @ b.swapaxes(-1, -2).astype(np.float64)).astype(np.int64) + c
     if saturate:
         return exact.clip(-(1 << 31), (1 << 31) - 1)

@@ -1,4 +1,4 @@
-"""The functions that a kernel may come to: by their names, and through addresses that are taken somewhere."""
+"""The functions that a kernel may call: by name, or through an address."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from cute_py.ptx.parse import OperandKind
 from cute_py.ptx.source import Module, SourceFunction, SourceInstruction
 
 BUILT_IN: Final = ("vprintf", "__assertfail")
-"""Functions without a body that the machine has."""
+"""Functions without a body that the machine implements."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallGraph:
     """Functions with a body that a kernel may reach, callees before their callers and the kernel last.
 
-    recursive: those that can call themselves. addressed: those that a call through an address may go to.
+    recursive: functions that can call themselves. addressed: possible targets of a call through an address.
     """
 
     functions: dict[str, SourceFunction]
@@ -27,7 +27,7 @@ class CallGraph:
 
 
 def called_name(step: SourceInstruction) -> str:
-    """The target of a call: a function, or a register with the address of one."""
+    """The target of a call: a function, or a register that holds its address."""
     names = [one for one in step.operands if one.kind is OperandKind.REGISTER]
     return names[0].base if names else ""
 
@@ -55,7 +55,7 @@ def called_functions(module: Module, kernel: SourceFunction) -> CallGraph:
                 continue
             found = module.functions.get(name)
             if found is None or (not found.defined and name not in BUILT_IN):
-                raise InvalidValueError(f"line {step.line}: {given(name)} is called, but the module does not define it")
+                raise InvalidValueError(f"line {step.line} calls {given(name)}, but the module does not define it")
             if found.defined:
                 edges[one.name].append(name)
         if indirect and not addressed:
@@ -88,7 +88,7 @@ def _addressed(module: Module) -> Iterator[str]:
 def _visit(
     start: str, edges: dict[str, list[str]], reached: dict[str, SourceFunction], order: dict[str, SourceFunction]
 ) -> None:
-    """Functions behind those that they call, as far as calls form no circle."""
+    """Put functions into `order`, each after the functions that it calls; calls that form a circle are skipped."""
     stack = [(start, iter(edges[start]))]
     entered = {start}
     while stack:
@@ -103,7 +103,7 @@ def _visit(
 
 
 def _reachable(name: str, edges: dict[str, list[str]]) -> set[str]:
-    """Functions that calls of one may come to."""
+    """Functions that a function may call, directly or through others."""
     found: set[str] = set()
     left = list(edges[name])
     while left:

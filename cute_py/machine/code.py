@@ -1,9 +1,9 @@
-"""A kernel decoded once: registers and symbols with their places, and blocks of instructions that run without a stop.
+"""A kernel decoded once: registers and symbols with their places, and blocks of instructions that run without stops.
 
-The functions that a kernel calls come before it, those that they call before them: a program counter is the number of
-an instruction in that order, so threads in a function have lower numbers than those that wait for them outside.
-Registers and memory of a function have fixed places. A function that can come to itself has its variables in a frame,
-one for each call (`instructions/calls.py`).
+Each function comes before the functions that call it, and the kernel comes last. A program counter is the number of an
+instruction in this order, so threads inside a function have lower numbers than threads that wait for them outside.
+Registers and memory of a function have fixed places. A recursive function has its variables in a frame, one for each
+call (`instructions/calls.py`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ FRAME_ALIGN: Final = 16
 
 @dataclass(slots=True)
 class Stretch:
-    """Instructions that run one after another: `runs`, then `control`, which sends the threads on; None: on to
-    `after`. warps and threads: how often warps and threads ran it."""
+    """Instructions that run one after another: `runs`, then `control`, which moves the threads; None continues at
+    `after`. warps, threads: number of executions by warps and by threads."""
 
     start: int
     after: int
@@ -43,7 +43,7 @@ class Stretch:
     warps: int = 0
     threads: int = 0
     observed: Run | None = None
-    """The observer of the threads that begin it."""
+    """Function that observes the threads that begin the stretch."""
 
 
 class Code:
@@ -68,7 +68,7 @@ class Code:
         found = called_functions(module, kernel)
         self.functions, self.recursive, self.addressed = found.functions, found.recursive, found.addressed
         self.addresses = {name: FUNCTION_WINDOW + FUNCTION_BYTES * i for i, name in enumerate(module.functions)}
-        """Function -> the number that stands for it."""
+        """Function -> its address."""
         self.counts = [0, 0, 0, 0]
         """Rows of each bank of registers."""
         self._slots: dict[tuple[str, str], int] = {}
@@ -79,17 +79,17 @@ class Code:
         }
         """Function -> its variables by name."""
         self.shared_offsets: dict[str, int] = {}
-        """Bytes from the start of a CTA's shared memory of each shared variable that is used."""
+        """Used shared variable -> its offset in bytes in the CTA's shared memory."""
         self.shared_static = 0
         self.shared_align = 16
         self._dynamic: dict[str, int] = {}
         self.local_bytes = 0
-        """The bytes of one thread: its local variables, and the parameters of the functions that it calls."""
+        """Local bytes of one thread: its variables, and the parameters of the functions that it calls."""
         self._local: dict[tuple[str, str], int] = {}
         self._frames: dict[str, int] = {}
         self.parameter_offsets, self.parameter_bytes = _placed(kernel.parameters)
         self.globals: dict[str, Variable] = {}
-        """Variables in global and constant memory that are used."""
+        """Used variables in global and constant memory."""
         self.entry_of: dict[str, int] = {}
         self.instructions: list[SourceInstruction] = []
         self.function_of: list[str] = []
@@ -100,7 +100,7 @@ class Code:
 
     @functools.cached_property
     def sources(self) -> dict[int, str]:
-        """Line of the text -> line of the source, where a `.loc` says it."""
+        """Line of the text -> line of the source, from the `.loc` directives."""
         said = {one.line: location_text(one.loc, self.files) for one in self.instructions}
         return {line: source for line, source in said.items() if source}
 
@@ -138,7 +138,7 @@ class Code:
         self.counts[bank] += 2 if bits == 128 else 1
 
     def register(self, function: str, name: str) -> str | None:
-        """The type of a register of a function; None: there is none of the name."""
+        """The type of a register of a function; None if the function has no such register."""
         key = (function, name)
         if key not in self._types:
             self._types[key] = self.functions[function].register_type(name)
@@ -208,13 +208,15 @@ class Code:
         return key
 
     def local_place(self, key: str) -> tuple[int, bool]:
-        """(bytes, whether they count from the function's frame) of a local variable or a parameter of a call; else they
-        count from the start of a thread's local memory."""
+        """The offset of a local variable or a parameter of a call, and whether it counts from the function's frame.
+
+        Other offsets count from the start of a thread's local memory.
+        """
         function, _, name = key.partition(":")
         return self._local[function, name], function in self.recursive
 
     def frame_bytes(self, function: str) -> int:
-        """Bytes of the frame of a function that can come to itself; 0 of another."""
+        """Bytes of the frame of a recursive function; 0 for other functions."""
         return -(-self._frames.get(function, 0) // FRAME_ALIGN) * FRAME_ALIGN
 
     def rows_of(self, function: str) -> list[Any]:
@@ -227,14 +229,13 @@ class Code:
         return [np.array(rows, np.int64) for rows in found]
 
     def parameter_of(self, function: str, place: int, result: bool = False) -> tuple[str, Variable]:
-        """(key, declaration) of a parameter or a result of a function that is called."""
+        """(key, declaration) of a parameter or a result of a called function."""
         one = self.functions[function]
         variable = (one.results if result else one.parameters)[place]
         return self._local_variable(function, variable), variable
 
     def shared_bytes(self, dynamic: int) -> int:
-        """Bytes of a CTA's shared memory with this number of dynamic bytes; places the dynamic arrays after the static
-        ones."""
+        """Place the dynamic arrays after the static ones, and return the bytes of a CTA's shared memory."""
         start = self.shared_static
         for key, align in self._dynamic.items():
             self.shared_offsets[key] = -(-self.shared_static // align) * align
@@ -260,7 +261,7 @@ def _natural(name: str) -> tuple[str, int]:
 
 
 def _placed(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
-    """Offset of each parameter of a kernel, and their bytes."""
+    """Offset of each parameter of a kernel, and the total bytes."""
     found: dict[str, int] = {}
     end = 0
     for one in variables:

@@ -1,7 +1,7 @@
 """Compile CUDA C++ to PTX with an installed compiler, or extract the PTX of a fatbin.
 
-NVRTC is called through its own C interface, so that neither a driver nor another package is needed: the wheel
-nvidia-cuda-nvrtc, or a CUDA toolkit. A file goes through nvcc where that is on PATH, which knows the standard headers.
+This module calls NVRTC through its C interface, so it needs no driver and no other package. NVRTC comes from the wheel
+nvidia-cuda-nvrtc or from a CUDA toolkit. If nvcc is on PATH, it compiles files, because it finds the standard headers.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _LIBRARIES: Final = (
     "/usr/local/cuda/targets/*/lib/libnvrtc.so*",
 )
 SOURCES: Final = (".cu", ".cuh", ".cpp", ".cc")
-"""Ends of the names of files of CUDA C++."""
+"""File extensions of CUDA C++."""
 LINES: Final = "-lineinfo"
-"""The option of nvcc and NVRTC for the lines of the source in the PTX. The code stays the same."""
+"""The option of nvcc and NVRTC that adds the source lines to the PTX. It does not change the code."""
 NEEDED: Final = "pip install nvidia-cuda-nvrtc, or put nvcc on PATH"
 
 
 @functools.cache
 def nvrtc_library() -> Any:
-    """NVRTC, loaded; None where there is none."""
+    """Load NVRTC; return None if it is not installed."""
     import importlib.util
 
     spec = importlib.util.find_spec("nvidia")
@@ -57,7 +57,7 @@ def nvrtc_library() -> Any:
 
 
 def find_nvcc() -> str | None:
-    """nvcc on PATH, in CUDA's usual folder, or in its wheel; None without one."""
+    """Find nvcc on PATH, in CUDA's usual folder, or in its wheel; return None if there is none."""
     found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
     wheel = find_in_wheels("nvcc")
     return found or (None if wheel is None else str(wheel))
@@ -127,7 +127,7 @@ def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
 
 
 def ptx_of_text(text: str, name: str, arch: str) -> str:
-    """The PTX of a kernel as text, by NVRTC, else by nvcc. Errors as of both."""
+    """Compile a kernel text to PTX with NVRTC, or with nvcc if NVRTC is not installed. Errors are those of both."""
     if nvrtc_library() is not None:
         return compiled_by_nvrtc(text, name, arch, ["-minimal"])
     with tempfile.TemporaryDirectory() as folder:
@@ -142,10 +142,10 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), co
     The PTX of CUDA C++ names the lines of its source.
 
     Args:
-        compiler: 'nvcc' or 'nvrtc' for CUDA C++; None: nvcc where there is one.
+        compiler: 'nvcc' or 'nvrtc' for CUDA C++; None selects nvcc if it is installed, else NVRTC.
     Raises:
-        InvalidValueError: it can't be read, or holds no PTX, as a cubin. MissingPackageError: no compiler, no
-            cuobjdump.
+        InvalidValueError: the file can't be read, or has no PTX, such as a cubin. MissingPackageError: no compiler, or
+            no cuobjdump.
     """
     try:
         raw = Path(path).read_bytes()
@@ -178,10 +178,10 @@ def _extracted(path: str, arch: str) -> str:
 
 
 def chosen_text(listing: str, arch: str) -> str | None:
-    """The PTX for a target out of what `cuobjdump -ptx` prints; None: there is no PTX.
+    """Choose the PTX for a target from the output of `cuobjdump -ptx`; None if there is no PTX.
 
-    It is the text of the target itself, else of the newest target before it, else of the oldest. Of several texts with
-    one target it is the first that has a kernel.
+    The choice is the text of the target itself, else of the newest earlier target, else of the oldest target. If
+    several texts have one target, the choice is the first that has a kernel.
 
     >>> listing = '''Fatbin ptx code:
     ... ================

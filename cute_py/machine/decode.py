@@ -1,4 +1,4 @@
-"""Every instruction of a kernel as what runs it, in stretches that run without a stop."""
+"""Decode every instruction of a kernel into a Python function, in stretches that run without stops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cute_py.machine.threads import Control, Frame, Run
 from cute_py.ptx.source import SourceInstruction
 
 MAX_REFUSALS: Final = 20
-"""Instructions that one error lists."""
+"""Maximum number of instructions that one error lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ def decode_into(code: Code, tables: Mapping[str, Builder]) -> None:
     """Fill the stretches of a kernel.
 
     Args:
-        tables: first word of an opcode -> what builds it.
+        tables: first word of an opcode -> its builder.
     Raises:
-        InvalidValueError: instructions that are not emulated; all of them are listed with their lines.
+        InvalidValueError: some instructions are not emulated; the error lists them with their lines.
     """
     starts = set(code.entry_of.values())
     for name, one in code.functions.items():
@@ -81,14 +81,14 @@ def _built(
         found.append(finding("not emulated", str(error), step, files=code.files))
     except (ParseError, InvalidValueError) as error:
         found.append(finding("not emulated", error.headline, step, files=code.files))
-    except (LookupError, ValueError):  # operands that the builder did not look for
+    except (LookupError, ValueError):  # the builder does not expect such operands
         text = f"{step.opcode} has operands of the wrong kind"
         found.append(finding("not emulated", text, step, files=code.files))
     return None
 
 
 def _predicated(site: Site, made: Run | Turn) -> Run | Turn:
-    """An instruction of the threads whose predicate holds."""
+    """Run an instruction only in the threads whose predicate holds."""
     name, negated = site.one.predicate or ("", False)
     if site.code.register(site.function, name) != "pred":
         raise Refused(f"{name} is not a declared predicate")

@@ -1,4 +1,4 @@
-"""Errors that end a run: a diagnostic with the instruction, its line, its source line and the threads that did it."""
+"""Errors that end a run: a diagnostic with the instruction, its line, its source line and its threads."""
 
 from __future__ import annotations
 

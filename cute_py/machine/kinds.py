@@ -1,4 +1,4 @@
-"""The types that instructions name: their bits, how a row is read as one, and the numpy type of their numbers."""
+"""The types that instructions name: their bits, the code that reads a row as the type, and the numpy type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cute_py.machine.threads import BOOL, F16, F32, F64, S16, S32, S64, U16, U32
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A type of an instruction: bits, letter (b, u, s, f or p), code of a row that holds it, dtype of its numbers."""
+    """A type of an instruction: bits, letter (b, u, s, f or p), code for reading a row, dtype of its numbers."""
 
     name: str
     bits: int

@@ -1,7 +1,7 @@
 """Arguments of a kernel: arrays as ranges of global memory, numbers and structures as the bytes of its parameters.
 
-Arrays that share host memory share addresses, at the same distances. A tensor map points at the start of its array: the
-address in the map is replaced by the one that the array has here.
+Arrays that share host memory share addresses, at the same distances. A tensor map points to the start of its array: the
+machine replaces the address in the map by the address of the array here.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class HasKernel(Protocol):
 
     @property
     def arch(self) -> str:
-        """The target that it is compiled for."""
+        """The target of the compiler."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MachineLaunch:
     """A launch: a kernel with its grid and arguments.
 
-    memory: name -> further bytes that the kernel accesses.
+    memory: name -> other bytes that the kernel accesses.
     """
 
     kernel: HasKernel
@@ -82,7 +82,7 @@ class HasLaunches(Protocol):
 
 
 def triple(value: object, what: str) -> Triple:
-    """A number, or up to three of them, as three.
+    """Return one to three numbers as a triple.
 
     >>> triple(4, "grid"), triple((2, 3), "grid")
     ((4, 1, 1), (2, 3, 1))
@@ -101,10 +101,10 @@ def is_array(value: object) -> bool:
 
 
 def host_array(value: Any, what: str) -> Array:
-    """The numpy array of an argument, over the same memory.
+    """Return an argument as a numpy array over the same memory.
 
     Raises:
-        InvalidTypeError: not contiguous, or no array of host memory.
+        InvalidTypeError: the argument is not contiguous, or is not an array of host memory.
     """
     if isinstance(value, np.ndarray):
         array = value
@@ -122,11 +122,11 @@ class Arguments:
     """Arrays and parameters of a launch.
 
     Args:
-        values: one for each parameter. `None` is a null pointer, a pair (map, array) a tensor map, a pair (bytes,
-            {offset: array or map}) a structure that holds pointers or maps.
-        arch: the target, whose tensor maps are made.
+        values: one for each parameter. `None` is a null pointer, a pair (map, array) is a tensor map, and a pair
+            (bytes, {offset: array or map}) is a structure that holds pointers or maps.
+        arch: the target of the tensor maps.
     Raises:
-        InvalidTypeError, InvalidValueError: a value that its parameter can't hold, or another number of them.
+        InvalidTypeError, InvalidValueError: a parameter can't hold its value, or the number of values is wrong.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Arguments:
     ) -> None:
         self.parameters, self.arch = parameters, arch
         self.unknown_maps: dict[bytes, TensorMap] = {}
-        """Bytes that stand for a map whose bits are not known -> its request."""
+        """Bytes that represent a map with unknown bits -> its request."""
         values = expect_items(values, "args")
         if len(values) != len(parameters):
             rest = parameters[len(values) :]
@@ -163,17 +163,17 @@ class Arguments:
             self.arrays[name] = host_array(value, name)
 
     def bytes_of(self) -> dict[str, Array]:
-        """A copy of the bytes of each array that can be written."""
+        """Copy the bytes of each writable array."""
         return {name: raw.copy() for name, raw, _ in self._groups if raw.flags.writeable}
 
     def restore(self, held: Mapping[str, Array]) -> None:
-        """Put such bytes back."""
+        """Restore bytes that `bytes_of` copied."""
         for name, raw, _ in self._groups:
             if name in held:
                 raw[...] = held[name]
 
     def place(self, memory: Memory, code: Code) -> None:
-        """Make ranges of the arrays, of the module's variables, and of the parameters."""
+        """Make ranges for the arrays, the module's variables and the parameters."""
         address: dict[str, int] = {}
         for name, raw, members in self._groups:
             made = memory.add(name, raw, writable=raw.flags.writeable)
@@ -220,7 +220,7 @@ class Arguments:
         if isinstance(given_map, _REQUESTS):
             try:
                 given_map = encode(given_map, arch=self.arch)
-            except UnknownFactError:  # of a GPU after sm_90: the bytes name the request
+            except UnknownFactError:  # the bits are unknown for GPUs after sm_90, so the bytes name the request
                 raw = b"a map whose bits are not known" + len(self.unknown_maps).to_bytes(8, "little")
                 self.unknown_maps[raw.ljust(MAP_BYTES, b"\0")] = dataclasses.replace(given_map, global_address=address)
                 return raw.ljust(MAP_BYTES, b"\0")
@@ -268,7 +268,7 @@ def _plain(value: Any, one: Variable, what: str) -> bytes:
 
 
 def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, int]]]:
-    """(name, bytes, offset of each array in them): arrays that share host memory are one group."""
+    """Group arrays that share host memory: (name, bytes, offset of each array)."""
     spans = []
     for name, array in arrays.items():
         start = int(array.__array_interface__["data"][0])
@@ -287,7 +287,7 @@ def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, in
         held = arrays[first]
         if held.nbytes == high - low:
             raw = held.reshape(-1).view(np.uint8) if held.nbytes else np.zeros(0, np.uint8)
-        else:  # arrays that overlap in part: their union, which they keep alive
+        else:  # arrays that overlap in part: take their union; the arrays keep its memory alive
             raw = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
         found.append((first, raw, {name: start - low for start, name in members}))
     order = {name: place for place, name in enumerate(arrays)}
@@ -298,7 +298,7 @@ def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, in
 
 
 def place_variables(memory: Memory, code: Code) -> dict[str, Range]:
-    """Make ranges of the module's variables that a kernel uses, with their initial values."""
+    """Make ranges for the module variables that a kernel uses, with their initial values."""
     made = {}
     memory.symbols.update(code.addresses)
     for name, one in code.globals.items():

@@ -1,7 +1,7 @@
 """mma.sync and wgmma on registers: the thread-value layouts of the atoms gather the operands and scatter the sums.
 
-The atom of an instruction is the row of `MMA_ATOMS` with its text; its layouts map the values of a thread to elements
-of the matrices. An operand in shared memory is read through its descriptor.
+The atom of an instruction is the row of `MMA_ATOMS` with the text of the instruction. Its layouts map the values of a
+thread to elements of the matrices. A descriptor gives the place of an operand in shared memory.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _TYPES: Final = re.compile(
     r"\.m\d{1,4}n\d{1,4}k\d{1,4}(?:\.(?:row|col)){0,2}\.(\w{1,40})\.(\w{1,40})\.(\w{1,40})(?:\.\w{1,40}){0,9}$"
 )
 QUAD_PAIRS: Final = 4
-"""Quad pairs of an m8n8k4 of float16: lanes 4 q to 4 q + 3 and 16 + 4 q to 16 + 4 q + 3 compute a product of their
-own."""
+"""Number of quad pairs of an m8n8k4 of float16. Quad pair q, lanes 4 q to 4 q + 3 and 16 + 4 q to 16 + 4 q + 3,
+computes its own product."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class MatrixInstruction:
 
 @functools.cache
 def _rows() -> Mapping[str, MmaAtom]:
-    """Instruction, and `RS` where A of a wgmma is in registers -> its first row without complex elements."""
+    """Instruction, with `RS` for a wgmma with A in registers -> its first row without complex elements."""
     found: dict[str, MmaAtom] = {}
     for atom in MMA_ATOMS.values():
         if atom.ptx.startswith(("mma.sync.aligned.m", "wgmma.mma_async.")):
@@ -110,7 +110,7 @@ def _register_places(k: int) -> Array:
 
 
 def gathered(atom: MmaAtom, operand: str, raw: Array, extents: tuple[int, int]) -> Array:
-    """Element bits (.., thread, value) -> the matrices that they are."""
+    """Element bits (.., thread, value) as matrices."""
     matrix = np.zeros((*raw.shape[:-2], extents[0] * extents[1]), raw.dtype)
     matrix[..., _places(atom, operand)] = raw
     return matrix.reshape(*raw.shape[:-2], extents[1], extents[0]).swapaxes(-1, -2)
@@ -139,7 +139,7 @@ def multiplied(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
 
 
 def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
-    """mma.sync of warps: words (.., lane, register) of A, B and C -> those of D."""
+    """mma.sync of warps: words (.., lane, register) of A, B and C -> words of D."""
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     d = np.empty_like(c)
     groups = [np.arange(32)]
@@ -158,9 +158,10 @@ def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
 
 @functools.lru_cache(maxsize=64)
 def _metadata_places(atom: MmaAtom, group: int) -> tuple[Array, Array]:
-    """(m, stored k) -> thread and bit of the register of metadata that has the place of a stored element in its group.
+    """(m, stored k) -> thread and bit of the metadata that gives the place of a stored element in its group.
 
-    Four bits are a group, two a stored element; threads that hold the same take part by the selector, the first for 0.
+    A group has four bits, two for each stored element. If several threads hold the same metadata, the selector chooses
+    one of them; 0 chooses the first.
     """
     m, _, k = (int(x) for x in atom.shape_mnk)
     table = np.asarray(offsets(atom.layouts["E"])).reshape(int(size(atom.thr_id)), -1, order="F")
@@ -175,7 +176,7 @@ def _metadata_places(atom: MmaAtom, group: int) -> tuple[Array, Array]:
 
 
 def spread_out(found: MatrixInstruction, stored: Array, metadata: Array) -> Array:
-    """A sparse A as a matrix (m, k): stored elements (m, k / 2) at the places that words (thread,) of metadata name."""
+    """Expand stored elements (m, k / 2) of a sparse A to (m, k): words (thread,) of metadata give their places."""
     group = 2 if found.a == "tf32" else 4
     thread, bit = _metadata_places(found.atom, group)
     place = (metadata[thread].astype(np.int64) >> bit & 3) >> (1 if group == 2 else 0)
@@ -197,9 +198,9 @@ def run_wgmma(
     *,
     base: int = 0,
 ) -> Array:
-    """One warpgroup's wgmma: A as words (thread, register) or a descriptor, B a descriptor, C words -> words of D.
+    """wgmma of one warpgroup: A is words (thread, register) or a descriptor, B a descriptor, C and the result D words.
 
-    metadata: a word of each thread, of a sparse A. base: address of the first byte of the memory.
+    metadata: one word of each thread, for a sparse A. base: address of the first byte of the memory.
     """
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)

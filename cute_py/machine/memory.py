@@ -1,17 +1,17 @@
-"""The memories that a kernel sees, and how an address becomes a place in an array.
+"""The memories of a kernel, and the conversion of an address to a place in an array.
 
-    global, const   named ranges: arguments, variables of the module; each has bounds, gaps lie between them
-    param           the bytes of the kernel's parameters, a range of global memory that can only be read
-    shared          one array for all resident CTAs; the addresses of a CTA begin at 1024, behind what the system takes,
-                    and have the number of the CTA in its cluster in the bits from 24 on
+    global, const   named ranges: arguments, variables of the module; each has bounds, with gaps between them
+    param           the bytes of the kernel's parameters, a read-only range of global memory
+    shared          one array for all resident CTAs; the addresses of a CTA begin at 1024, after the system's bytes, and
+                    have the rank of the CTA in its cluster in the bits from 24 on
     local           one array for all resident threads: local variables, and parameters of called functions
     generic         global addresses; shared memory at `SHARED_WINDOW`, local memory at `LOCAL_WINDOW`
 
-Every access is checked before it is done: in bounds, aligned, in a memory that its space names. What fails names the
-argument, the thread and the line, and ends the run.
+The machine checks every access first: it must be in bounds, aligned, and in the memory that its space names. A fault
+names the argument, the thread and the line, and ends the run.
 
-Source: PTX ISA 9.0, state spaces, generic addressing, alignment; that shared addresses carry the rank of the CTA in
-bits 24 and up is how CUTLASS finds the peer of a pair (`Sm100MmaPeerBitMask`).
+Source: PTX ISA 9.0, state spaces, generic addressing, alignment. Shared addresses have the rank of the CTA in bits 24
+and up because CUTLASS finds the peer of a pair in this way (`Sm100MmaPeerBitMask`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Memory:
         self.parameters: Range = Range("parameters", 0, np.zeros(0, np.uint8))
         self._typed: dict[tuple[int, str, int], Array] = {}
         self.unknown_maps: Mapping[bytes, TensorMap] = {}
-        """Bytes that stand for a tensor map whose bits are not known -> its request."""
+        """Bytes that represent a tensor map with unknown bits -> its request."""
 
     def add(self, name: str, array: Array, *, alignment: int = 512, writable: bool = True) -> Range:
         """Append the bytes as a new range after all others, with a gap before it."""
@@ -63,11 +63,11 @@ class Memory:
         return made
 
     def forget(self) -> None:
-        """Let go of the arrays of CTAs that have ended."""
+        """Release the arrays of CTAs that have ended."""
         self._typed.clear()
 
     def typed(self, array: Array, dtype: Any, vector: int = 1) -> Array:
-        """Bytes as numbers, (k,) or (k, vector); kept."""
+        """View bytes as numbers, (k,) or (k, vector); the view is cached."""
         key = (id(array), dtype.str, vector)
         found = self._typed.get(key)
         if found is None:
@@ -83,7 +83,7 @@ class Memory:
 
 
 def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Array]:
-    """The addresses of an operand, int64 (n,), in the space that the instruction names."""
+    """Reader of the addresses of an operand, int64 (n,), in the space that the instruction names."""
     added = one.added
     if one.base is not None:
         base = one.base
@@ -119,17 +119,17 @@ _OWN: Final = {"const": "global", "entry": "param"}
 
 
 def locate(site: Site, operand: int, space: str, size: int, *, writes: bool) -> Locate:
-    """Where the accesses of an address operand lie.
+    """Return a function that finds the places of an address operand's accesses.
 
     Args:
-        space: as the instruction names it; 'generic' without one.
-        size: bytes of one access, which its address must be a multiple of.
+        space: the space that the instruction names; 'generic' if it names none.
+        size: bytes of one access; the address must be a multiple of it.
     """
     return locate_address(site, site.address(operand), space, size, writes=writes)
 
 
 def locate_address(site: Site, one: Address, space: str, size: int, *, writes: bool) -> Locate:
-    """As `locate`, of an address that was read."""
+    """Find the places of an address that was read, in the same way as `locate`."""
     kind = _SPACES.get(space)
     if kind is None:
         raise Refused(f"{site.one.opcode}: the state space .{space} is not emulated")
@@ -159,7 +159,7 @@ def place_of(f: Frame, site: Site, space: str, addresses: Array, size: int, writ
 
 
 def generic_place(f: Frame, site: Site, addresses: Array, size: int, writes: bool) -> Place:
-    """The place of generic addresses, which are all in one memory."""
+    """The place of generic addresses that all lie in one memory."""
     low, high = int(addresses.min()), int(addresses.max())
     if low >= SHARED_WINDOW and high < SHARED_WINDOW + SHARED_WINDOW_BYTES:
         return _shared(f, site, addresses - SHARED_WINDOW, size)
@@ -175,14 +175,14 @@ class _Mixed(Exception):
 
 
 def by_memory(f: Frame, addresses: Array) -> list[Array]:
-    """Flags (n,) of the threads whose generic addresses are shared, local, global: those that are any."""
+    """Flags (n,) of the threads with shared, local and global addresses, for each of these memories that occurs."""
     shared = (addresses >= SHARED_WINDOW) & (addresses < SHARED_WINDOW + SHARED_WINDOW_BYTES)
     local = (addresses >= LOCAL_WINDOW) & (addresses < LOCAL_WINDOW + LOCAL_WINDOW_BYTES)
     return [flags for flags in (shared, local, ~(shared | local)) if flags.any()]
 
 
 def parted(run: Callable[[Frame], None], addresses: Callable[[Frame], Array] | None) -> Callable[[Frame], None]:
-    """An access that is done once for each memory where its generic addresses lie in several."""
+    """Run an access once for each memory if its generic addresses lie in several memories."""
     if addresses is None:
         return run
     where = addresses
@@ -228,7 +228,7 @@ def _refused_write(f: Frame, site: Site, found: Range, address: int) -> Exceptio
 
 
 def _several(f: Frame, site: Site, addresses: Array, size: int, writes: bool) -> Place:
-    """Accesses to several ranges: one array of all of them, when each is in bounds."""
+    """Accesses to several ranges, if each is in bounds: one array of all ranges."""
     memory = f.m.memory
     index = memory.ranges.index_of(addresses)
     for which in np.unique(index).tolist():
@@ -243,7 +243,7 @@ def _several(f: Frame, site: Site, addresses: Array, size: int, writes: bool) ->
 
 
 class SeveralRanges(Exception):
-    """Global addresses of one instruction in several ranges; `.index` has that of each thread."""
+    """Global addresses of one instruction in several ranges; `.index` has the range of each thread."""
 
     def __init__(self, index: Array) -> None:
         super().__init__()
@@ -251,7 +251,7 @@ class SeveralRanges(Exception):
 
 
 def each_range(run: Callable[[Frame], None]) -> Callable[[Frame], None]:
-    """An access that is done once for each range where its addresses lie in several."""
+    """Run an access once for each range if its addresses lie in several ranges."""
 
     def go(f: Frame) -> None:
         try:
@@ -341,11 +341,11 @@ def _local(f: Frame, site: Site, addresses: Array, size: int) -> Place:
     return m.local, addresses + f.threads * m.local_stride
 
 
-# ---- bytes behind addresses, for instructions that are not vectorised ------------------------------------------------
+# ---- bytes at an address, for instructions that are not vectorised ---------------------------------------------------
 
 
 def host_place(m: Host, cta: int, address: int) -> tuple[Array, int] | None:
-    """(array, offset) of a generic address as a thread of a CTA sees it; None: no memory has it."""
+    """(array, offset) of a generic address for a thread of a CTA; None if no memory has the address."""
     if SHARED_WINDOW <= address < SHARED_WINDOW + SHARED_WINDOW_BYTES:
         inside = address - SHARED_WINDOW
         peer = cta // m.cluster_size * m.cluster_size + (inside >> RANK_SHIFT)

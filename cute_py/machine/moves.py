@@ -1,7 +1,7 @@
 """Moves between the lanes of a warp: shfl.sync, ldmatrix, stmatrix, movmatrix, on (warp, lane) arrays.
 
-A matrix of ldmatrix is 8 rows of 16 bytes. Lane l holds the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4;
-transposed, those two of column l / 4. Lanes 8 i to 8 i + 7 give the addresses of the rows of matrix i.
+A matrix of ldmatrix is 8 rows of 16 bytes. Lane l holds the elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4, or of
+column l / 4 if the matrix is transposed. Lanes 8 i to 8 i + 7 give the addresses of the rows of matrix i.
 Source: PTX ISA, shfl.sync, ldmatrix, stmatrix, movmatrix; equal to the device (docs/measurements/atoms-h200.md).
 """
 
@@ -23,10 +23,11 @@ _LANES: Final = np.arange(32)
 
 
 def shuffle(mode: str, value: Array, source: Array, control: Array) -> tuple[Array, Array]:
-    """shfl.sync of (warp, lane) values: what each lane gets, and whether its source was in range.
+    """shfl.sync of (warp, lane) values: the value that each lane receives, and whether its source was in range.
 
     Args:
-        mode: up, down, bfly or idx. source: the lane, or the distance. control: clamp in bits 0-4, segments in 8-12.
+        mode: up, down, bfly or idx. source: the lane, or the distance. control: clamp in bits 0-4, segments in bits
+            8-12.
     """
     clamp, segment = control & 31, control >> 8 & 31
     distance = source & 31
@@ -72,6 +73,6 @@ def store_matrix(memory: Array, addresses: Array, words: Array, transposed: bool
 
 
 def transpose_matrix(words: Array) -> Array:
-    """movmatrix of one warp: words (32,) of an 8 x 8 matrix -> those of its transpose."""
+    """movmatrix of one warp: words (32,) of an 8 x 8 matrix -> words of its transpose."""
     elements = np.ascontiguousarray(words).view(np.uint16).reshape(1, 8, 8)
     return _fragments(elements, True)[:, 0]

@@ -1,15 +1,15 @@
-"""Shared memory as the matrix instructions read it: rows by address, and operands by descriptor.
+"""Read shared memory for matrix instructions: rows by address, and operands by descriptor.
 
-A descriptor of wgmma or tcgen05 has a start, two offsets and a swizzle. Counted in bytes, with W the width of the
-swizzle (16 without one) and U = W / 16:
+A descriptor of wgmma or tcgen05 has a start, two offsets and a swizzle. With W the width of the swizzle in bytes (16
+without one) and U = W / 16, the byte offsets are:
 
     K-major    row r, byte b of K         (r % 8) * W + (r / 8) * SBO + b % W + (b / W) * LBO
     MN-major   unit u of 16 bytes, k      (k % 8) * W + (u % U) * 16 + (u / U) * LBO + (k / 8) * SBO
 
-Without a swizzle LBO and SBO of an MN-major operand change places. Atoms of 32 bytes (tcgen05) have 4 of K where others
-have 8. `operand_layout` is this table as a CuTe layout. The swizzle then acts on the bits of the address:
-bits 7 to 9 are XORed onto bits 4 to 6, as many of them as the swizzle has.
-Source: PTX ISA, "Shared Memory Matrix Layout" of wgmma; that each of these runs is measured (docs/measurements).
+Without a swizzle, LBO and SBO of an MN-major operand change places. Atoms of 32 bytes (tcgen05) have 4 elements of K
+instead of 8. `operand_layout` returns this table as a CuTe layout. The swizzle then acts on the bits of the address: it
+XORs bits 7 to 9 onto bits 4 to 6, as many of these bits as it has.
+Source: PTX ISA, "Shared Memory Matrix Layout" of wgmma; each of these cases was measured (docs/measurements).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ else:
 
 
 def bytes_at(memory: Array, addresses: Array, width: int, what: str) -> Array:
-    """`width` bytes from each address on: uint8 (*addresses.shape, width).
+    """Read `width` bytes at each address: uint8 (*addresses.shape, width).
 
     Raises:
         InvalidValueError: an address is not a multiple of the width, or is outside the memory.
@@ -42,7 +42,7 @@ def bytes_at(memory: Array, addresses: Array, width: int, what: str) -> Array:
 
 
 def put_bytes(memory: Array, addresses: Array, content: Array, what: str) -> None:
-    """The reverse of `bytes_at`; of two writes to one place the later row wins, as on no device is promised."""
+    """The reverse of `bytes_at`. If two rows write one place, the later row wins; devices do not promise an order."""
     _check(memory, addresses, content.shape[-1], what)
     memory[addresses[..., None] + np.arange(content.shape[-1])] = content
 
@@ -68,9 +68,9 @@ def operand_layout(
 
     Args:
         leading, stride: the offsets of the descriptor, in bytes. extent: rows, M or N. depth: elements of K.
-        bits: of one element, 4, 8, 16 or 32.
+        bits: width of one element, 4, 8, 16 or 32.
 
-    Rows that do not fill the last swizzle width of an MN-major operand are counted up to it.
+    The rows of an MN-major operand are rounded up to whole swizzle widths.
 
     >>> print(operand_layout(SmemSwizzle.B128, 16, 1024, Major.K, 128, 16, 16))
     ((_8,_16),(_16,_1)):((_64,_512),(_1,_8))
@@ -92,10 +92,10 @@ def operand_layout(
 
 
 def expect_fixed_bits(descriptor: SmemDescriptor) -> None:
-    """Refuse a descriptor whose version or reserved bits have other values than the PTX ISA names.
+    """Refuse a descriptor whose version or reserved bits differ from the values of the PTX ISA.
 
     Raises:
-        TmemError: they have.
+        TmemError: a field differs.
     """
     broken = [found.text for found in descriptor.check() if found.rule != "leading"]
     if broken:
@@ -107,10 +107,10 @@ def expect_fixed_bits(descriptor: SmemDescriptor) -> None:
 def operand_places(
     descriptor: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind
 ) -> tuple[Array, int, int]:
-    """(extent, depth): address of each element in units of its size; the least and the greatest address.
+    """Address of each element (extent, depth) in units of its size, and the least and the greatest address.
 
     Raises:
-        TmemError, InvalidValueError: a field has a value that no product takes, or that is not emulated.
+        TmemError, InvalidValueError: a field has a value that is invalid or not emulated.
     """
     fields = SmemDescriptor.decode(descriptor, kind)
     if kind is DescriptorKind.TCGEN05:
@@ -138,10 +138,10 @@ def operand_bytes(
     base: int = 0,
     kind: DescriptorKind = DescriptorKind.WGMMA,
 ) -> Array:
-    """An operand of wgmma or tcgen05.mma as its elements: unsigned (extent, depth).
+    """Read the elements of an operand of wgmma or tcgen05.mma: unsigned (extent, depth).
 
     Args:
-        descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: of one element, 8, 16 or 32.
+        descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: width of an element, 8, 16 or 32.
         base: address of the first byte of the memory, a multiple of 16.
     Raises:
         InvalidValueError: the operand extends past the memory, or has a base offset, which is not emulated.
@@ -162,14 +162,14 @@ def operand_bytes(
 def operand_units(
     descriptor: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind = DescriptorKind.WGMMA
 ) -> Array:
-    """The addresses, rising, of the units of 16 bytes that an operand of wgmma or tcgen05.mma lies in."""
+    """Sorted addresses of the 16-byte units that hold an operand of wgmma or tcgen05.mma."""
     places, _, _ = operand_places(descriptor, major, extent, depth, bits, kind)
     found: Array = np.unique(places * (bits // 8) // UNIT_BYTES) * UNIT_BYTES
     return found
 
 
 def row_units(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
-    """The addresses of the units of 16 bytes of an operand of wgmma: (group, line, unit along the line).
+    """Addresses of the 16-byte units of an operand of wgmma: (group, line, unit along the line).
 
     A line is a row of a K-major operand, or a k of an MN-major one; a group is 8 lines, within one width of the
     swizzle.

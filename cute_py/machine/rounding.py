@@ -1,7 +1,7 @@
-"""Round numbers once, to fewer bits, in any direction; and sums whose last bit records lost bits.
+"""Round numbers once to fewer bits, in any direction; and compute sums rounded to odd.
 
-A sum that is rounded to odd (its last bit is set if bits were lost) can be rounded again to a type with at least two
-bits less, with the same result as from the exact sum.
+Rounding to odd sets the last bit of a sum if bits were lost. Such a sum can be rounded again to a type with at least
+two bits less. The result is the same as that of rounding the exact sum.
 Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57 (2008).
 """
 
@@ -24,8 +24,8 @@ def rounded(x: Array, digits: int, least: int, mode: str, random: Array | None =
     """float64 rounded to `digits` significant bits, without bits below 2**(least - digits + 1).
 
     Args:
-        mode: rn, rz, rm, rp, rna (ties away from zero), or rs: away from zero where the bits that are lost, as a
-            fraction of the last bit that stays, and `random`, from 0 to below 1, have a sum of at least 1.
+        mode: rn, rz, rm, rp, rna (ties away from zero), or rs, which rounds away from zero if the sum of `random` (0 to
+            below 1) and the lost bits, as a fraction of the last kept bit, is at least 1.
 
     >>> rounded(np.array([1.0 + 2**-9, -(1 + 3 * 2**-9)]), 8, -126, "rn").tolist()
     [1.0, -1.0078125]
@@ -48,7 +48,7 @@ _WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def limited(x: Array, largest: float, mode: str) -> Array:
-    """Numbers beyond the largest of a type as infinity, or as the largest where the rounding stops there."""
+    """Replace numbers beyond a type's largest by infinity, or by the largest if the rounding mode stops there."""
     over = (np.abs(x) > largest) & np.isfinite(x)
     if not over.any():
         return x
@@ -62,7 +62,7 @@ _FORMS: Final = {"f32": (24, -126, float(np.finfo(np.float32).max)), "f16": (11,
 
 
 def single_of(x: Array, mode: str) -> Array:
-    """float64, exact or rounded to odd, as float32."""
+    """Convert float64, exact or rounded to odd, to float32."""
     if mode == "rn":
         return x.astype(np.float32)
     digits, least, largest = _FORMS["f32"]
@@ -70,7 +70,7 @@ def single_of(x: Array, mode: str) -> Array:
 
 
 def half_bits(x: Array, name: str, mode: str = "rn", random: Array | None = None) -> Array:
-    """float64, exact or rounded to odd, as the bits of f16 or bf16; a NaN is 0x7FFF. random: of the mode rs."""
+    """Convert float64, exact or rounded to odd, to bits of f16 or bf16; a NaN is 0x7FFF. random: for the mode rs."""
     if name == "f16" and mode == "rn":
         raw = x.astype(np.float16).view(np.uint16)
     else:
@@ -103,7 +103,7 @@ def sum_to_odd(a: Any, b: Any) -> Array:
 
 
 def signed_zeros(found: Array, first: Array, second: Array) -> Array:
-    """Sums of two numbers that are 0, rounded down: -0, but of two zeros that are +0. Only the signs of both count."""
+    """Set the sign of zero sums that are rounded down: -0, unless both operands are +0. Only their signs are used."""
     below = np.signbit(first) | np.signbit(second)
     return np.where((found == 0) & below, -0.0, found)
 
@@ -114,7 +114,7 @@ def fused_double(a: Any, b: Any, c: Any, mode: str = "rn") -> Array:
     x, y, z = (np.atleast_1d(row) for row in rows)
     found = x * y + z
     finite = np.isfinite(x) & np.isfinite(y)
-    found = np.where(np.isinf(z) & finite, z, found)  # a product that overflows alone is finite here
+    found = np.where(np.isinf(z) & finite, z, found)  # the product alone may overflow, but the exact one is finite
     if mode == "rm":
         found = signed_zeros(found, np.copysign(1.0, x) * np.copysign(1.0, y), z)
     if mode == "rn":
@@ -132,7 +132,7 @@ def fused_double(a: Any, b: Any, c: Any, mode: str = "rn") -> Array:
 
 
 def nearest_double(exact: Fraction, mode: str, otherwise: float) -> float:
-    """A fraction as float64; `otherwise` for 0, whose sign it has."""
+    """Round a fraction to float64; return `otherwise`, a zero with the right sign, for 0."""
     if exact == 0:
         return otherwise
     try:
@@ -150,7 +150,7 @@ def nearest_double(exact: Fraction, mode: str, otherwise: float) -> float:
 
 
 def _easy(x: Array, y: Array, z: Array) -> Array:
-    """Where no part of a fused sum under- or overflows."""
+    """Flags of fused sums in which no part underflows or overflows."""
     exponents = [np.frexp(np.where(np.isfinite(v), v, 1.0))[1] for v in (x, y, z)]
     product = exponents[0] + exponents[1]
     inside = (np.abs(exponents[0]) < 400) & (np.abs(exponents[1]) < 400) & (np.abs(exponents[2]) < 800)

@@ -1,4 +1,4 @@
-"""run_ptx: run a kernel on numpy arrays as a GPU would, and return the findings."""
+"""Run a kernel on numpy arrays as a GPU would, and return the findings: `run_ptx`."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from cute_py.ptx.source import Module, read_module
 from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
 
 LIMIT: Final = 10**9
-"""Instructions, counted for each thread, that a run may execute."""
+"""Maximum number of instructions that a run may execute, counted for each thread."""
 
 TRIED_STEPS: Final = 1 << 28
-"""Instructions of a run up to which changes for its errors are tried."""
+"""Changes for errors are tried only for runs with at most this number of instructions."""
 
 TRIED_WARNINGS: Final = 1 << 14
-"""The limit for a run without errors. Most kernels have warnings, and trials must not slow their runs down."""
+"""The limit for a run without errors. It is low, because most kernels have warnings, and trials slow a run down."""
 
 SLACK: Final = 1 << 16
 """Instructions that a changed kernel may execute in addition to twice those of the original kernel."""
@@ -53,7 +53,7 @@ SM_THREADS: Final = 2048
 SM_SHARED: Final = SHARED_MEMORY_BYTES[90]
 SM_CTAS: Final = 32
 MAX_STATE: Final = 768 << 20
-"""Bytes of registers and shared memory of the CTAs that run together."""
+"""Maximum bytes of registers and shared memory of the CTAs that run together."""
 
 
 class PtxError(CuteError):
@@ -67,8 +67,8 @@ class Count:
     """Executions of an instruction, and its memory traffic.
 
     Attributes:
-        line: of the PTX. source: file of the source, and source_line: its line, where the PTX says so.
-        executions: by warps. threads: by threads.
+        line: line of the PTX. source: file of the source; source_line: line of the source, if the PTX names it.
+        executions: executions by warps. threads: executions by threads.
         wavefronts: wavefronts of shared memory for its accesses. bank_conflicts: wavefronts beyond one for each group
             of lanes.
         sectors: sectors of 32 bytes of global memory. All three are 0 unless `run_ptx(..., traffic=True)` counts them.
@@ -120,7 +120,7 @@ class PtxRun:
 
     @property
     def scope(self) -> Scope:
-        """Scope of the run: the judged properties, and those not judged, such as unreached code and other launches."""
+        """Scope of the run: the properties that were judged, and others such as unreached code and other launches."""
         steps = f"{counted(self.instructions, 'instruction')} of threads ({' and '.join(self.schedules) or 'not run'})"
         ran = {one.line for one in self.counts}
         instructions = () if self._code is None else self._code.instructions
@@ -134,7 +134,7 @@ class PtxRun:
 
     @property
     def sources(self) -> Mapping[int, str]:
-        """Line of the PTX -> line of the source, such as 'ring.cu:21', where the PTX says so."""
+        """Line of the PTX -> line of the source, such as 'ring.cu:21', if the PTX names it."""
         return {} if self._code is None else self._code.sources
 
     @property
@@ -166,8 +166,8 @@ class PtxRun:
     def timeline(self, cta: int = 0) -> RunTimeline:
         """Timeline of a CTA: its warps, barriers, copies and matrix instructions; for a long run only the beginning.
 
-        `print` shows it as text, `cute_py.draw.draw` makes a picture of it. With `schedule="lazy"` copies and products
-        are under way until a thread waits for them. `run_ptx(..., judge=False)` records neither these nor barriers.
+        `print` shows it as text, and `cute_py.draw.draw` makes a picture. With `schedule="lazy"`, copies and products
+        are under way until a thread waits for them. `run_ptx(..., judge=False)` does not record them, nor barriers.
 
         Args:
             cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
@@ -182,7 +182,7 @@ class PtxRun:
     def tensor_memory(self, cta: int = 0) -> TensorContents:
         """The tensor memory of a CTA at the end of the run, with the instructions that wrote it.
 
-        `print` shows it as text, `cute_py.draw.draw` makes a picture of it.
+        `print` shows it as text, and `cute_py.draw.draw` makes a picture.
 
         Args:
             cta: number in the grid, x fastest; must be one of the CTAs of the first wave.
@@ -202,12 +202,12 @@ class PtxRun:
     def umma_operands(self, line: int, cta: int = 0) -> UmmaOperands:
         """The operands of the first product that a tcgen05.mma computed for a CTA.
 
-        `print` shows how it read them, `cute_py.draw.draw` makes a picture of it.
+        `print` shows the reads as text, and `cute_py.draw.draw` makes a picture.
 
         Args:
-            line: of the instruction, in the PTX. cta: number in the grid, x fastest; of a pair either CTA.
+            line: line of the instruction in the PTX. cta: number in the grid, x fastest; for a pair, either CTA.
         Raises:
-            InvalidValueError: no product of that line was computed for the CTA; the facts have the lines.
+            InvalidValueError: no product of that line was computed for the CTA; the facts list the lines.
         """
         place = expect_integer(cta, "cta", 0)
         held = {} if self._tensor is None else self._tensor[2]
@@ -237,10 +237,10 @@ class PtxRun:
         return "\n".join(lines)
 
     def raise_for_diagnostics(self) -> None:
-        """Raise an error if the run found any.
+        """Raise an error if the run found one.
 
         Raises:
-            PtxError: with `.run`.
+            PtxError: the run has errors; `.run` is this run.
         """
         errors = [one for one in self.diagnostics if one.severity == "error"]
         try:
@@ -278,23 +278,24 @@ def run_ptx(
             `GemmKernel` (args are A, B and C) or a `PreparedCopy`.
         grid, block, cluster: up to three numbers, x first; block by default the kernel's `.reqntid`, cluster its
             `.reqnctapercluster`.
-        args: one for each parameter: an array (read and written in place, with known bounds), a number, bytes, a pair
-            of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and {offset:
-            array or such a pair} for a structure with pointers, None for a null pointer. Trailing pointers may be
-            omitted.
+        args: one value for each parameter. An array is read and written in place, with known bounds. A number or bytes
+            are passed unchanged. A pair of a tensor map (a request or 128 bytes) and an array passes a map that points
+            into the array. A pair of bytes and {offset: array or such a pair} passes a structure with pointers. None
+            is a null pointer. Trailing pointers may be omitted.
         kernel: its name, if the module has several. dynamic_shared: bytes.
-        arch: the target, by default that of the text.
-        schedule: 'eager' completes asynchronous work when it is issued, 'lazy' as late as the rules allow, a seed at
-            random in between with warps in another order; 'both' runs eager and lazy, and reports where results differ.
+        arch: the target, by default the target of the text.
+        schedule: 'eager' completes asynchronous work when it is issued, and 'lazy' as late as the rules allow. A seed
+            completes it at random times, and runs warps in a different order. 'both' runs eager and lazy, and reports
+            where results differ.
         limit: number of instructions of all threads after which the run ends with a diagnostic.
-        judge: whether to look also for races, missing fences and other faults that do not fail this run.
+        judge: whether to also find races, missing fences and other faults that do not fail this run.
         traffic: whether to count bank conflicts and sectors, in `.counts`.
     Returns:
-        the run with its findings. The arrays hold the results of the kernel; under 'both' those of the eager schedule.
+        the run with its findings. The arrays hold the results of the kernel; under 'both', those of the eager schedule.
     Raises:
         ParseError: the text is not PTX. InvalidValueError, InvalidTypeError: no GPU accepts the launch, arguments do
-            not fit, or the machine does not emulate some instructions (the error lists all of them before the run
-            starts).
+            not fit, or the machine does not emulate some instructions (before the run starts, the error lists all of
+            them).
 
     >>> import numpy as np
     >>> text = '''.version 8.7
@@ -403,7 +404,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         arguments.restore(eager)
     left = [] if judge else ["races, fences and barriers, because of judge=False"]
     left += first.totals.unjudged
-    left += ["the rest of the run, which an error ended"] if first.failed else []
+    left += ["the rest of the run, because an error ended it"] if first.failed else []
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
     left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
     made = tuple(diagnostics)
@@ -411,7 +412,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
 
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
-    """Whether changes are tried: of errors in all runs but the longest, of warnings in short ones."""
+    """Whether to try changes: for errors in all but the longest runs, for warnings only in short runs."""
     most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_WARNINGS
     return bool(found) and steps <= most
 
@@ -419,7 +420,7 @@ def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
 def _again(
     launch: _Launch, arguments: Arguments, before: Mapping[str, Array], first: _Execution, text: str
 ) -> list[Diagnostic] | None:
-    """Return what a run of a changed text finds, under the same schedule and from the same bytes."""
+    """Return the findings of a run of a changed text, under the same schedule and from the same bytes."""
     arguments.restore(before)
     try:
         module = read_module(text)
@@ -434,7 +435,7 @@ def _again(
 
 
 def _map_target(text: str, given_arch: str | None) -> str:
-    """The target whose tensor maps a launch has: that of the kernel, from sm_100 on."""
+    """The target of the tensor maps of a launch: the target of the kernel from sm_100 on, else sm_90a."""
     name = text if given_arch is None else given_arch
     return name if architecture(name).number >= 100 else "sm_90a"
 
@@ -449,11 +450,11 @@ def _compiled(text: str, name: str, arch: str) -> str:
 
 
 def ptx_of(source: Any, arch: str | None = None) -> str:
-    """The PTX of a source: itself, that of a file, or of a kernel in CUDA C++.
+    """Return the PTX of a source: PTX text, a file, or a kernel in CUDA C++.
 
     Raises:
-        InvalidTypeError: no source. InvalidValueError: the file can't be read or has no PTX, or the compiler refuses
-        the text. MissingPackageError: no compiler.
+        InvalidTypeError: the argument is not a source. InvalidValueError: the file can't be read or has no PTX, or the
+            compiler refuses the text. MissingPackageError: no compiler.
     """
     if _has_kernel(source):
         return _compiled(source.text, source.name, arch or source.arch)
@@ -477,7 +478,7 @@ def _modes(schedule: str | int) -> list[str | int]:
 
 
 def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_shared: object) -> Shape:
-    """The launch, checked as a driver does."""
+    """Check the sizes of a launch as a driver does."""
     kernel = code.kernel
     required = kernel.triple("reqntid")
     if block is None:
@@ -537,7 +538,7 @@ class _Execution:
         self.totals = Totals()
         self.failed = False
         self.tensor: tuple[Array, Array, dict[tuple[int, int], Product]] | None = None
-        """Cells, writers and products of the tensor memory of the CTAs that ran first."""
+        """Cells, writers and products of the tensor memory of the CTAs of the first wave."""
         self.asynchronous = False
         self.resident = self._resident()
         for block in code.blocks:
@@ -546,7 +547,7 @@ class _Execution:
                 block.observed = None
 
     def _resident(self) -> int:
-        """CTAs that run together: those that the multiprocessors of a GPU hold, as far as there is memory."""
+        """Number of CTAs that run together: as many as a GPU holds, up to a limit of memory."""
         x, y, z = self.shape.block
         threads = -(-x * y * z // LANES) * LANES
         cluster = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
@@ -591,7 +592,7 @@ class _Execution:
         self.totals.findings += self.observer.findings()
 
     def result(self, diagnostics: tuple[Diagnostic, ...], ran: tuple[str, ...]) -> PtxRun:
-        """The run as a value."""
+        """Return the result of the run."""
         code = self.code
         counts = []
         for block in code.blocks:
@@ -631,7 +632,7 @@ def _numbers(shape: Shape) -> Array:
 def _differences(
     lazy: _Execution, eager: dict[str, Array], arguments: Arguments, known: list[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return what the lazy schedule found that the eager one did not, and arrays that differ."""
+    """Return findings that only the lazy schedule has, and arrays that differ between the schedules."""
     seen = collections.Counter(one.message for one in known)
     found = [one for one in lazy.totals.findings if not seen[one.message]]
     if lazy.failed:

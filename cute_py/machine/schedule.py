@@ -1,17 +1,17 @@
 """The machine: the resident CTAs, the choice of the threads that run next, and the waits.
 
-Threads at one instruction are one frame. The frame with the least program counter runs, up to the end of a
-block; then frames at one place become one. So threads that took different sides of a branch join after it, and warps
-that run the same code run it in one numpy operation until they diverge. A loop may keep the least program counter
-forever, as one does that spins on a lock: after `PATIENCE` jumps back, the frame that has been able to run for the
-longest time has a turn, so that the frame that holds the lock goes on.
+Threads at one instruction are one frame. The frame with the least program counter runs up to the end of a block; then
+frames at one place become one. So threads that took different sides of a branch join after it, and warps that run the
+same code run it in one numpy operation until they diverge. A loop that spins on a lock may keep the least program
+counter forever. After `PATIENCE` jumps back, the frame that has been runnable for the longest time therefore has a
+turn, so that the frame that holds the lock continues.
 
 A frame that waits (for a barrier, for a phase of an mbarrier, for the other lanes of its warp) is `Waiting`, with a
-function that gives the threads which may go on. A loop that only looks (it reads memory that others write, and stores
+function that returns the threads that may continue. A polling loop (it reads memory that others write, and stores
 nothing) is parked in the same way until something changes.
 
-When nothing runs, the schedule decides: transfers and matrix products that are under way are completed, one at a time;
-without any, time passes for loops that read a clock. If no waiting thread has made progress, nothing can change any
+When nothing runs, the schedule completes the transfers and matrix products that are under way, one at a time. If none
+are under way, time passes for loops that read a clock. If no waiting thread makes progress, nothing can change any
 more, and the run ends with a diagnostic that names the waiting threads and what they wait for.
 """
 
@@ -35,29 +35,33 @@ from cute_py.machine.threads import LANES, Array, Frame, Registers, Scattered, S
 from cute_py.tma.emulator.memory import POISON, Range, SharedMemory
 
 MAX_FRAMES: Final = 4096
-"""Frames of neighbours that are kept."""
+"""Maximum number of cached frames of neighbouring threads."""
 
 PATIENCE: Final = 4096
-"""Jumps back that loops may make while other frames could run."""
+"""Maximum number of jumps back of loops while other frames could run."""
 
 LOOK_WEIGHT: Final = PATIENCE // 32
-"""Jumps that one jump counts for in a loop that looks at what others may change: such a loop may spin on a lock."""
+"""Weight of a jump back in a loop that reads memory that others may change: such a loop may spin on a lock."""
 
 CLOCK_LEAP: Final = 1 << 22
-"""Cycles that pass where nothing runs but loops that wait; more the longer they do."""
+"""Cycles that pass at once when only waiting loops run; the number grows while they wait."""
 
 MAX_LEAPS: Final = 200_000
 MAX_LOCAL: Final = 512 << 20
-"""Bytes of local memory of all threads, with the frames of their calls."""
+"""Maximum bytes of local memory of all threads, including the frames of their calls."""
 
 MAX_TRACE: Final = 1 << 20
-"""Blocks that a trace remembers."""
+"""Maximum number of blocks in a trace."""
 
 
 @dataclass(slots=True)
 class Waiting:
-    """Threads that wait. pc: the instruction that they go on with. ready: which may go on, as (pc, frame) each, and
-    those that stay; None: none may. what: for what. looks: a loop that only looks, or a wait that may time out."""
+    """Waiting threads.
+
+    pc: the instruction at which they continue. ready: returns the threads that may continue, as (pc, frame) pairs, and
+    the threads that stay; None if none may continue. what: text of the condition. looks: whether it is a polling loop,
+    or a wait that may time out.
+    """
 
     frame: Frame
     pc: int
@@ -66,24 +70,24 @@ class Waiting:
     what: Callable[[], str]
     looks: bool = False
     on: WaitsOn | None = None
-    """For what, as `judgement/hangs.py` reads it."""
+    """The condition, in the form that `judgement/hangs.py` reads."""
 
 
 @dataclass(slots=True)
 class Pending:
-    """Something that is under way: a transfer, a product. what: its name; owner: first thread that issued it."""
+    """A transfer or a product that is under way. what: its name; at: number of its instruction."""
 
     what: str
     at: int
     complete: Callable[[], None]
     done: bool = False
     waited_for: bool = False
-    """Whether it completes only where a thread waits for its group: not by itself."""
+    """Whether it completes only when a thread waits for its group, never by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a launch: CTAs of the grid, threads of a CTA, CTAs of a cluster; x, y, z each."""
+    """The sizes of a launch, each x, y, z: CTAs of the grid, threads of a CTA, CTAs of a cluster."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -102,14 +106,14 @@ class Totals:
     trace: list[tuple[int, int, Array]] = field(default_factory=list)
     clock: int = 0
     unjudged: dict[str, None] = field(default_factory=dict)
-    """Texts on what the judges left out, each once, in the order of the run."""
+    """Texts that name what the judges left out, each once, in the order of the run."""
 
 
 class Machine:
     """CTAs that run together.
 
     Args:
-        numbers: (n, 3) coordinates in the grid of each CTA, clusters whole and their CTAs in the order of rank.
+        numbers: (n, 3) coordinates of each CTA in the grid; clusters are whole, with their CTAs in the order of rank.
         mode: 'eager', 'lazy', or a seed. shared_base: address of the first byte of shared memory.
         observer: the observer that gets the events.
     """
@@ -151,7 +155,7 @@ class Machine:
         self.local_stride = -(-max(code.local_bytes, 1) // 16) * 16
         self.local = np.zeros(self.count * self.local_stride if code.local_bytes else 0, np.uint8)
         self.frames = np.zeros(self.count, np.int64)
-        """Bytes from the end of the fixed places to the present frame of each thread."""
+        """Offset of each thread's present frame from the end of the fixed places, in bytes."""
         rank = np.arange(self.ctas) % self.cluster_size
         self.cta_window = (rank << RANK_SHIFT) + shared_base
         self.windows = self._windows(rank)
@@ -161,18 +165,18 @@ class Machine:
         self.waiting: list[Waiting] = []
         self.agents: list[Pending] = []
         self.version = 0
-        """Counts whatever a waiting thread may wait for."""
+        """Number of changes so far that a waiting thread may wait for."""
         self.looked = False
-        """Whether an instruction looked at what others may change since the last jump back."""
+        """Whether an instruction has read state that others may change since the last jump back."""
         self._looked_before = False
-        """`looked` of the frames that ran before the present one: a barrier may lie between the read and the branch."""
+        """`looked` of the frames that ran before; a barrier may lie between the read and the branch."""
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
-        """The state that families of instructions keep: barriers, groups; 'endings' are called at the end of a run."""
+        """State of the families of instructions: barriers, groups. The run calls the 'endings' at its end."""
         self.wave = 0
         self.asynchronous = False
-        """Whether anything was issued that a schedule may complete later."""
+        """Whether the kernel has issued work that a schedule may complete later."""
         self.depth = np.zeros(self.count, np.int64)
         self._leaps = 0
         self._rows: dict[str, Array] = {}
@@ -190,7 +194,7 @@ class Machine:
     # ---- threads -----------------------------------------------------------------------------------------------------
 
     def frame(self, threads: Array) -> Frame:
-        """The frame of threads, rising numbers."""
+        """The frame of threads with these sorted numbers."""
         lo, hi = int(threads[0]), int(threads[-1]) + 1
         if hi - lo != len(threads):
             return Scattered(self, threads, lo, hi)
@@ -207,7 +211,7 @@ class Machine:
         return found if found is not None else self.frame(np.arange(lo, hi))
 
     def union(self, one: Frame, other: Frame) -> Frame:
-        """The threads of two frames that have none in common."""
+        """Join two frames without common threads."""
         if one.hi <= other.lo:
             return self.frame(np.concatenate([one.threads, other.threads]))
         if other.hi <= one.lo:
@@ -215,7 +219,7 @@ class Machine:
         return self.frame(np.sort(np.concatenate([one.threads, other.threads])))
 
     def row(self, name: str, made: Callable[[], Array]) -> Array:
-        """A row of numbers of all threads, made once."""
+        """A row of numbers of all threads, cached by name."""
         found = self._rows.get(name)
         if found is None:
             found = self._rows[name] = made()
@@ -230,7 +234,7 @@ class Machine:
         return found
 
     def shared_row(self, f: Frame) -> Any:
-        """Place of each thread's shared memory in the array of all."""
+        """Place of each thread's shared memory in the array of all CTAs."""
         found = f.cache.get("row")
         if found is None:
             found = f.cache["row"] = np.int64(0) if self.ctas == 1 else f.ctas * self.shared_stride
@@ -257,14 +261,14 @@ class Machine:
     # ---- texts -------------------------------------------------------------------------------------------------------
 
     def thread_text(self, thread: int) -> str:
-        """A thread: `CTA (1, 0, 0), thread (5, 0, 0)`."""
+        """Text of a thread: `CTA (1, 0, 0), thread (5, 0, 0)`."""
         cta, number = divmod(int(thread), self.cta_threads)
         x, y, _ = self.shape.block
         inside = (number % x, number // x % y, number // (x * y))
         return f"CTA {_triple(self.numbers[cta])}, thread {_triple(inside)}"
 
     def threads_text(self, threads: Array) -> str:
-        """Threads of one or several CTAs."""
+        """Text of threads of one or several CTAs."""
         ctas = np.unique(threads // self.cta_threads)
         first = threads[threads // self.cta_threads == ctas[0]] - ctas[0] * self.cta_threads
         if len(first) == 1:
@@ -277,7 +281,7 @@ class Machine:
         return f"CTA {_triple(self.numbers[ctas[0]])}{more}, {said}"
 
     def address_text(self, address: int) -> str:
-        """An address with the name of its memory or range."""
+        """Text of an address, with the name of its memory or range."""
         if address < SHARED_WINDOW:
             return f"{address:#x}"
         if address < GLOBAL_START:
@@ -287,15 +291,15 @@ class Machine:
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
     def wait(self, waiting: Waiting) -> None:
-        """Threads wait from here on."""
+        """Add waiting threads."""
         self.waiting.append(waiting)
 
     def changed(self) -> None:
-        """Something changed that others may wait for."""
+        """Record a change that others may wait for."""
         self.version += 1
 
     def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Pending:
-        """Something asynchronous that was issued: done at once, or an agent that completes later."""
+        """Issue asynchronous work: complete it at once, or make an agent that completes later."""
         agent = Pending(what, at, complete, waited_for=waited_for)
         self.asynchronous = True
         if self.eager or (self.dice is not None and self.dice.random() < 0.5):
@@ -361,7 +365,7 @@ class Machine:
         return min(self.runnable)
 
     def _run_from(self, pc: int, frame: Frame) -> None:
-        """Run a frame until it parts, stops, or stands behind another."""
+        """Run a frame until it diverges, stops, or another frame has a lower program counter."""
         blocks, totals, runnable = self.code.blocks, self.totals, self.runnable
         version, patience = self.version, PATIENCE
         self._looked_before |= self.looked
@@ -407,18 +411,18 @@ class Machine:
                 return
 
     def _jumped_back(self) -> None:
-        """A loop begins anew: count it where other frames could run."""
+        """Count a jump back if other frames could run."""
         if self.runnable:
             self._jumps += LOOK_WEIGHT if self.looked or self._looked_before else 1
             self._looked_before = False
 
     def add(self, pc: int, frame: Frame) -> None:
-        """Threads may run."""
+        """Make a frame runnable at an instruction."""
         other = self.runnable.get(pc)
         self.runnable[pc] = frame if other is None else self.union(other, frame)
 
     def _rotate(self, pc: int, frame: Frame) -> None:
-        """Let the others run first: this frame waits until they have."""
+        """Let this frame wait until the other frames have run."""
         version = self.version
 
         def ready(waiting: Waiting) -> tuple[list[tuple[int, Frame]], Frame | None] | None:
@@ -427,7 +431,7 @@ class Machine:
         self.wait(Waiting(frame, pc, pc, ready, lambda: "its turn", looks=True))
 
     def _park(self, pc: int, last: int, frame: Frame) -> bool:
-        """A loop that only looked goes on when something changed; at once if nobody else can run either."""
+        """Park a polling loop until something changes; return False if something has changed since its last round."""
         self.looked = False
         kept = frame.cache.get(("looked", pc))
         frame.cache["looked", pc] = self.version
@@ -452,7 +456,7 @@ class Machine:
         return b"".join(parts)
 
     def _poll(self) -> None:
-        """Let go on who may."""
+        """Continue the waiting threads that may continue."""
         kept = []
         before, self.waiting = self.waiting, []
         for one in before:
@@ -469,7 +473,7 @@ class Machine:
         self.waiting = kept + self.waiting
 
     def _unstick(self) -> bool:
-        """Nothing runs: complete something, let time pass, or end. False: all threads have ended."""
+        """Complete work, let time pass, or end the run, when nothing runs. False if all threads have ended."""
         if not self.waiting:
             return False
         version = self.version
@@ -486,7 +490,7 @@ class Machine:
         return True
 
     def _time_passes(self, looking: list[Waiting]) -> bool:
-        """Let loops that look run once more; False where all of them stand as they stood."""
+        """Let polling loops run once more; False if none of them has made progress."""
         self._leaps += 1
         if self._leaps > MAX_LEAPS:
             return False
@@ -517,12 +521,12 @@ class Machine:
         one = self.code.instructions[block.start]
         inner = max((b for b in self.code.blocks if b is not None), key=lambda b: b.threads)
         lines = f"lines {self.code.instructions[inner.start].line} to {self.code.instructions[inner.after - 1].line}"
-        text = f"{self.limit} instructions were executed (the limit); most often {lines}; now at {frame.text()}"
+        text = f"the run executed {self.limit} instructions, its limit; most often {lines}; now at {frame.text()}"
         facts: dict[str, Any] = {"limit": self.limit, "loop": lines}
         return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
 
     def _hang(self) -> Fault:
-        """Why nothing runs any more."""
+        """The fault of a run in which all threads wait."""
         self.observer.stuck(self)
         first, *others = hang_findings(self)
         return Fault(first, others)

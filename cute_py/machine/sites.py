@@ -1,15 +1,16 @@
-"""One instruction while it is decoded: its modifiers, and its operands as functions of a frame.
+"""One instruction during decoding: its modifiers, and its operands as functions of a frame.
 
 A family of instructions is a table, name -> builder. A builder takes a `Site`, asks it for modifiers and operands, and
-returns what runs the instruction on a frame:
+returns a function that runs the instruction on a frame:
 
     def build_add(site):
         kind = site.kind()
         d, a, b = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind)
-        site.finish()                                     refuses modifiers that nobody asked for
+        site.finish()                                     refuses unused modifiers
         return lambda f: d(f, a(f) + b(f))
 
-What is not there is refused by `Site.refuse`, with the name of the instruction and its line, before anything runs.
+If an instruction is not emulated, its builder raises `Refused`. `decode_into` reports the instruction and its line
+before the run starts.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _SIGNED: Final = {16: S16, 32: S32, 64: S64}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """An address operand: reader of the base (uint64 or uint32 numbers; None: a symbol alone), bytes added, and the
-    symbol with its space where it starts from one."""
+    """An address operand: a reader of the base (uint64 or uint32 numbers; None for a symbol alone), the added bytes,
+    and the symbol with its space, if there is one."""
 
     base: Reader | None
     added: int
@@ -44,7 +45,7 @@ class Address:
 
 
 class Site:
-    """One instruction and the code that it belongs to."""
+    """One instruction, and the code to which it belongs."""
 
     def __init__(self, code: Code, number: int, one: SourceInstruction, function: str) -> None:
         self.code = code
@@ -60,7 +61,7 @@ class Site:
     # ---- modifiers ---------------------------------------------------------------------------------------------------
 
     def flag(self, *names: str) -> bool:
-        """Whether one of these modifiers is there; it counts as known from then on."""
+        """Whether the instruction has one of these modifiers; mark it as used."""
         found = False
         for place, word in enumerate(self.modifiers):
             if word in names and not self.used[place]:
@@ -68,7 +69,7 @@ class Site:
         return found
 
     def choice(self, *names: str, default: str = "") -> str:
-        """The first modifier of these that is there."""
+        """The first of these modifiers that the instruction has, or the default."""
         for place, word in enumerate(self.modifiers):
             if word in names and not self.used[place]:
                 self.used[place] = True
@@ -76,10 +77,10 @@ class Site:
         return default
 
     def kind(self, *allowed: str) -> Kind:
-        """The last type modifier that was not used yet.
+        """The last unused type modifier.
 
         Raises:
-            Refused: there is none, or it is another.
+            Refused: there is none, or it is not allowed.
         """
         for place in reversed(range(len(self.modifiers))):
             word = self.modifiers[place]
@@ -91,7 +92,7 @@ class Site:
         raise Refused(f"{self.one.opcode} has an unknown type")
 
     def first_kind(self) -> Kind:
-        """The first type modifier that was not used yet."""
+        """The first unused type modifier."""
         for place, word in enumerate(self.modifiers):
             if word in KINDS and not self.used[place]:
                 self.used[place] = True
@@ -126,7 +127,7 @@ class Site:
         return self.write(self.operand(place), kind)
 
     def read(self, operand: WrittenOperand | str, kind: Kind | str) -> Reader:
-        """An operand, or the text of one, as a function of a frame that gives numbers of a kind, or one number."""
+        """An operand, or its text, as a function of a frame that returns numbers of a kind, or one number."""
         one = operand_of(operand) if isinstance(operand, str) else operand
         wanted = KINDS[kind] if isinstance(kind, str) else kind
         if one.kind is OperandKind.IMMEDIATE:
@@ -147,7 +148,7 @@ class Site:
         return self.register_reader(one.base, wanted)
 
     def register_reader(self, name: str, kind: Kind) -> Reader:
-        """A register as numbers of a kind; of a wider register the lower bits."""
+        """A register as numbers of a kind; a wider register gives its lower bits."""
         bits = self.bits_of(name)
         if bits == kind.bits or (kind.bits == 8 and bits == 8):
             if kind.bits == 8:
@@ -159,7 +160,7 @@ class Site:
         return _narrowed(16 * self.slot(name) + _UNSIGNED[max(bits, 16)], kind.dtype)
 
     def write(self, operand: WrittenOperand | str, kind: Kind | str) -> Writer:
-        """A destination; numbers narrower than its register are extended, with their sign if the kind has one."""
+        """A destination as a function of a frame and numbers; narrow numbers are extended, signed ones by the sign."""
         one = operand_of(operand) if isinstance(operand, str) else operand
         wanted = KINDS[kind] if isinstance(kind, str) else kind
         if one.kind is OperandKind.SINK:
@@ -194,23 +195,23 @@ class Site:
         return 1 if found == "pred" else KINDS[found].bits
 
     def key(self, name: str, kind: Kind) -> int:
-        """The key of a register's row, read as a kind of its own width."""
+        """The key of a register's row for a kind of the register's width."""
         bits = self.bits_of(name)
         if (bits == 1) != (kind.bits == 1) or (bits != kind.bits and max(bits, 16) != max(kind.bits, 16)):
             raise Refused(f"the register {name} has {bits} bits, but {self.one.opcode} takes {kind.bits}")
         return 16 * self.slot(name) + kind.code
 
     def predicate(self, place: int) -> Reader:
-        """A predicate, or its negation, or a constant."""
+        """The reader of a predicate, a negated predicate or a constant."""
         return self.read(self.operand(place), "pred")
 
     def elements(self, place: int) -> tuple[str, ...]:
-        """The registers of a vector, or the one register."""
+        """The registers of a vector, or the single register."""
         one = self.operand(place)
         return one.elements if one.kind is OperandKind.VECTOR else (one.text,)
 
     def constant(self, place: int) -> int:
-        """An immediate that must be one."""
+        """The number of an operand that must be an immediate."""
         one = self.operand(place)
         if one.value is None:
             raise Refused(f"the operand {one.text} of {self.one.opcode} must be a constant")
@@ -221,7 +222,7 @@ class Site:
         return self.address_of(self.operand(place))
 
     def address_of(self, one: WrittenOperand) -> Address:
-        """An address operand, of a tensor too."""
+        """An address operand, also of a tensor."""
         if one.kind not in (OperandKind.ADDRESS, OperandKind.TENSOR):
             raise Refused(f"the operand {one.text} of {self.one.opcode} is not an address")
         name = one.base
@@ -239,7 +240,7 @@ class Site:
         return Address(None, one.added, symbol, space)
 
     def symbol_address(self, one: WrittenOperand, kind: Kind) -> Reader:
-        """The address of a symbol, as `mov` gives it: in the symbol's own space."""
+        """The address of a symbol in its own space, as in `mov`."""
         base, _, rest = one.text.partition("+")
         key, space = self.code.symbol(self.function, base.strip())
         added = operand_of(rest.strip()).value or 0 if rest.strip() else 0
@@ -271,10 +272,10 @@ class Site:
         reader: Reader = build(self, kind)
         return reader
 
-    # ---- what goes wrong ---------------------------------------------------------------------------------------------
+    # ---- faults ------------------------------------------------------------------------------------------------------
 
     def fault(self, rule: str, text: str, frame: Frame | None = None, source: str = "", **facts: object) -> Fault:
-        """The end of a run at this instruction."""
+        """The fault that ends a run at this instruction."""
         if frame is not None:
             facts = {"threads": frame.text(), **facts}
         return Fault(finding(rule, text, self.one, files=self.code.files, source=source, facts=facts))
@@ -285,7 +286,7 @@ def _narrowed(key: int, dtype: Any) -> Reader:
 
 
 def constant(one: WrittenOperand, kind: Kind) -> Any:
-    """The number of an immediate, of a kind."""
+    """The number of an immediate, as a kind."""
     if one.value is not None:
         if kind.letter == "p":
             return np.bool_(one.value != 0)
@@ -315,5 +316,5 @@ def constant(one: WrittenOperand, kind: Kind) -> Any:
 
 
 def many(values: Sequence[Any], frame: Frame) -> Array:
-    """(k, n) of k numbers or rows."""
+    """Stack k numbers or rows to an array (k, n)."""
     return np.stack([broadcast(value, frame) for value in values])

@@ -1,5 +1,7 @@
-"""The table of emulated instructions: name -> builder. A family is a file; what both integers and floats have is
-shared out by the type."""
+"""The table of emulated instructions: name -> builder.
+
+Each family has a file. If both integers and floats have an instruction, the type selects the family.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from cute_py.ptx.source import Module, SourceFunction
 
 
 def _by_type(name: str) -> Builder:
-    """The builder of the floats where the last type is one, else that of the integers."""
+    """Builder that uses the floats if the last type is a float, else the integers."""
     whole, real = integers.TABLE[name], floats.TABLE[name]
 
     def build(site: Site) -> Run | Turn | None:
@@ -51,14 +53,14 @@ INSTRUCTIONS: Final[Mapping[str, Builder]] = {
     **{name: build for family in _FAMILIES for name, build in family.TABLE.items()},
     **{name: _by_type(name) for name in _SHARED},
 }
-"""First word of an opcode -> what builds it."""
+"""First word of an opcode -> its builder."""
 
 
 def decoded(module: Module, kernel: SourceFunction) -> Code:
-    """A kernel of a module, ready to run.
+    """Decode a kernel of a module.
 
     Raises:
-        InvalidValueError: instructions that are not emulated; all of them are listed with their lines.
+        InvalidValueError: some instructions are not emulated; the error lists them with their lines.
     """
     code = Code(module, kernel, special.TABLE)
     decode_into(code, INSTRUCTIONS)

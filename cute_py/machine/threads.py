@@ -1,18 +1,18 @@
-"""The threads of the CTAs that run together, their registers, and groups of them that run in step.
+"""The threads of the CTAs that run together, their registers, and groups of threads that run in step.
 
 All resident threads are in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers, one
-per thread; registers of one width are one array:
+per thread. Registers of one width are one array:
 
-    bank     dtype      views that instructions take
+    bank     dtype      views for instructions
     1 bit    bool       pred
-    16       uint16     u16 s16 f16        (registers of 8 bits too)
+    16       uint16     u16 s16 f16        (also registers of 8 bits)
     32       uint32     u32 s32 f32
     64       uint64     u64 s64 f64        (a register of 128 bits is two of these)
 
-A key, `16 * place + code`, names a row and the type that it is read as. A `Frame` is a set of threads: `get` gives
-their numbers, `put` writes them. A frame of neighbours (`lo` to `hi`) reads and writes views of the rows, without
-copies; a scattered frame gathers and scatters by index. Instructions do not see the difference: they compute on the
-numbers that they get, so one numpy operation runs all threads at one instruction, across warps and CTAs.
+A key, `16 * place + code`, names a row and the type for reading it. A `Frame` is a set of threads: `get` returns their
+numbers, and `put` writes them. A frame of neighbours (`lo` to `hi`) reads and writes views of the rows, without copies.
+A scattered frame gathers and scatters by index. Instructions do not depend on the difference: one numpy operation runs
+all threads at one instruction, across warps and CTAs.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Control: TypeAlias = "Callable[[Frame], list[tuple[int, Frame]] | None]"
 LANES: Final = 32
 WARPGROUP: Final = 128
 BOOL, U16, S16, F16, U32, S32, F32, U64, S64, F64 = range(10)
-"""Codes: how a row is read."""
+"""Type -> code that reads a row as this type."""
 DTYPES: Final[tuple[Any, ...]] = (
     np.dtype(np.bool_),
     np.dtype(np.uint16), np.dtype(np.int16), np.dtype(np.float16),
@@ -57,7 +57,7 @@ class Registers:
     """The rows of all registers.
 
     Args:
-        counts: rows of each bank. threads: numbers of a row.
+        counts: number of rows of each bank. threads: length of a row.
     """
 
     def __init__(self, counts: Sequence[int], threads: int) -> None:
@@ -80,7 +80,7 @@ class Registers:
 
 
 class Host(Protocol):
-    """The view that a frame and its instructions have of their machine; `schedule.Machine` has the meanings."""
+    """The part of a machine that frames and instructions use; `schedule.Machine` documents the members."""
 
     registers: Registers
     live: Array
@@ -150,14 +150,14 @@ class Host(Protocol):
 
 
 def broadcast(value: Any, frame: Frame) -> Array:
-    """Numbers of each thread, even if one number stands for all."""
+    """Numbers of each thread, also if one number stands for all."""
     if type(value) is np.ndarray and value.shape == (frame.n,):
         return value
     return np.broadcast_to(value, (frame.n,))
 
 
 class Frame:
-    """Threads that run in step, by their numbers, rising."""
+    """Threads that run in step, with sorted numbers."""
 
     def __init__(self, machine: Host, threads: Array, lo: int, hi: int) -> None:
         self.m = machine
@@ -176,7 +176,7 @@ class Frame:
         raise NotImplementedError
 
     def take(self, row: Array) -> Array:
-        """Those of a row of numbers of all threads."""
+        """The numbers of these threads in a row of all threads."""
         raise NotImplementedError
 
     def subset(self, chosen: Array) -> Frame:
@@ -199,19 +199,19 @@ class Frame:
 
     @functools.cached_property
     def parts(self) -> list[tuple[int, slice]]:
-        """(CTA, which of the threads) for each CTA of the frame."""
+        """(CTA, slice of the frame's threads) for each CTA of the frame."""
         starts = np.flatnonzero(np.r_[True, self.ctas[1:] != self.ctas[:-1]]).tolist()
         ends = [*starts[1:], self.n]
         return [(int(self.ctas[a]), slice(a, b)) for a, b in zip(starts, ends, strict=True)]
 
     @functools.cached_property
     def warps(self) -> Array:
-        """Numbers of the warps that have a thread here."""
+        """Numbers of the warps that have a thread in the frame."""
         return np.unique(self.threads // LANES)
 
     @functools.cached_property
     def warp_count(self) -> int:
-        """How many warps that is."""
+        """Number of warps that have a thread in the frame."""
         return len(self.warps)
 
     @functools.cached_property
@@ -222,7 +222,7 @@ class Frame:
 
     @functools.cached_property
     def places(self) -> Array | None:
-        """(n,): the place of each thread in (warp, lane) arrays, flat; None: thread i is at i."""
+        """(n,): the flat index of each thread in (warp, lane) arrays; None if thread i has index i."""
         if self.n == LANES * len(self.warps):
             return None
         found: Array = np.searchsorted(self.warps, self.threads // LANES) * LANES + self.lanes
@@ -230,13 +230,13 @@ class Frame:
 
     @functools.cached_property
     def present(self) -> Array:
-        """(warps, 32): whether a thread is here."""
+        """(warps, 32): whether a thread is in the frame."""
         found = np.zeros(len(self.warps) * LANES, np.bool_)
         found[slice(None) if self.places is None else self.places] = True
         return found.reshape(-1, LANES)
 
     def by_warp(self, value: Array) -> Array:
-        """Numbers (n,) as (warps, 32), 0 for threads that are not here."""
+        """Numbers (n,) as (warps, 32), 0 for threads outside the frame."""
         if self.places is None:
             return broadcast(value, self).reshape(-1, LANES)
         found = np.zeros(len(self.warps) * LANES, value.dtype)
@@ -249,7 +249,7 @@ class Frame:
         return flat if self.places is None else flat[self.places]
 
     def whole(self) -> bool:
-        """Whether each warp is here with all of its live threads."""
+        """Whether the frame has all live threads of each of its warps."""
         if self.places is None:
             return True
         kept = self.cache.get("whole")
@@ -267,7 +267,7 @@ class Frame:
         return bool(found)
 
     def rows(self, code: int, places: Any) -> Array:
-        """(k, n) of several rows: a view where `places` is a slice and the threads are neighbours."""
+        """(k, n) of several rows: a view if `places` is a slice and the threads are neighbours."""
         raise NotImplementedError
 
     def put_rows(self, code: int, places: Any, value: Array) -> None:
@@ -298,7 +298,7 @@ class Span(Frame):
         return row[self.lo : self.hi]
 
     def rows(self, code: int, places: Any) -> Array:
-        """(k, n) of several rows: a view where `places` is a slice."""
+        """(k, n) of several rows: a view if `places` is a slice."""
         found: Array = self.m.registers.typed[code][places, self.lo : self.hi]
         return found
 
@@ -334,7 +334,7 @@ class Scattered(Frame):
 
 
 def each_thread(one: Callable[[Frame], None]) -> Run:
-    """An instruction that every thread issues for itself."""
+    """Make an instruction that every thread issues for itself."""
 
     def run(f: Frame) -> None:
         if f.n == 1:

@@ -1,6 +1,6 @@
-"""Warps: registers by name and shared memory of one block, and PTX that runs on them: the machine without a launch.
+"""Run PTX instructions without a launch, on named registers and the shared memory of one block: `Warps`.
 
-    warps = Warps(1, shared=1024)                registers by name, one number a thread
+    warps = Warps(1, shared=1024)                registers by name, one number per thread
     warps.write("%a", words)                         (32, n) uint32: %a0, %a1, ...
     warps.run("mma.sync... {%d0, ...}, {%a0, ...}, {%b0, %b1}, {%c0, ...};")
     warps.read("%d", 4)                               (32, 4) uint32
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MAX_WARPS: Final = 32
 MAX_SHARED: Final = 256 << 10
 LIMIT: Final = 10**8
-"""Instructions of all threads that one text may execute."""
+"""Maximum number of instructions of all threads that one text may execute."""
 
 _WIDTHS: Final = {np.dtype(np.bool_): "pred", np.dtype(np.uint32): "b32", np.dtype(np.uint64): "b64"}
 _DTYPES: Final = {"pred": np.bool_, "b32": np.uint32, "b64": np.uint64}
@@ -85,7 +85,7 @@ class Warps:
         """Write registers `name`0, `name`1, ... of every thread.
 
         Args:
-            words: (threads,) or (threads, n), of 32 or 64 bits; integers of other widths become 32 bits.
+            words: (threads,) or (threads, n) of 32 or 64 bits; integers of other widths become 32 bits.
         Raises:
             InvalidTypeError: `words` has another shape, or is not an array of numbers.
         """
@@ -121,8 +121,8 @@ class Warps:
         """Run PTX instructions on all threads.
 
         Raises:
-            InvalidValueError: an instruction that is not emulated, a register that was never written, a shared address
-            out of range or misaligned, or any other fault. ParseError: the text is not PTX.
+            InvalidValueError: an instruction is not emulated, a register was never written, a shared address is out of
+            range or misaligned, or another fault occurs. ParseError: the text is not PTX.
         """
         known = tuple((name, _WIDTHS[held.dtype]) for name, held in self._registers.items())
         code, kinds = _decoded(expect(text, str, "PTX"), known)
@@ -154,7 +154,7 @@ def _never_written(name: str) -> InvalidValueError:
 
 @functools.lru_cache(maxsize=256)
 def _decoded(text: str, known: tuple[tuple[str, str], ...]) -> tuple[Code, tuple[tuple[str, str], ...]]:
-    """The code of a text with the registers that are known, and (name, type) of all that it uses."""
+    """Decode a text with the known registers, and return (name, type) of all registers that it uses."""
     body = read_body(f"{text}\n; exit")
     kinds = dict(known)
     used: dict[str, str] = {}
@@ -168,7 +168,7 @@ def _decoded(text: str, known: tuple[tuple[str, str], ...]) -> tuple[Code, tuple
 
 
 def _infer(body: SourceFunction, one: SourceInstruction, kinds: dict[str, str], used: dict[str, str]) -> None:
-    """Note the types of the registers of an instruction: those that it reads were written before."""
+    """Record the types of the registers of an instruction; the registers that it reads were written before."""
     root = one.opcode.split(".")[0]
     written = 0 if one.opcode.startswith(_WRITES_NOTHING) and not one.opcode.startswith("bar.red") else 1
     if one.predicate is not None:
@@ -197,7 +197,7 @@ def _note(
 
 
 def _names(operand: WrittenOperand) -> list[str]:
-    """The names in an operand that may be registers."""
+    """Names in an operand that may be registers."""
     if operand.kind is OperandKind.IMMEDIATE:
         return []
     found = [operand.base] if operand.base and not operand.base[0].isdigit() else []
@@ -207,7 +207,7 @@ def _names(operand: WrittenOperand) -> list[str]:
 
 
 def _kind_of(one: SourceInstruction, root: str, place: int, number: int, operand: WrittenOperand) -> str:
-    """The width that an instruction takes a register for."""
+    """The width at which an instruction uses a register."""
     parts = one.opcode.split(".")
     named = [part for part in parts if part in KINDS]
     kind = KINDS[named[-1]] if named else KINDS["b32"]

@@ -38,7 +38,7 @@ def test_a_launch_shows_what_the_text_does_not(capsys: pytest.CaptureFixture[str
     assert "hang: arrival count" in said and "with this change the run does not have this error" in said
     assert "no broken rule found in what was judged" in said
     assert "the number of arriving threads" not in said
-    assert "not judged: the rest of the run, which an error ended" in said
+    assert "not judged: the rest of the run, because an error ended it" in said
     assert "no thread executed them in this launch; lines 13, 14" in said
 
 

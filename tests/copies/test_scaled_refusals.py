@@ -278,9 +278,9 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         "fill of 8 bytes": (
             lambda: scaled_work(wide, wide[:1].copy(), rows=[-1], fill=1.0),
             value,
-            "fill = 1.0 of elements of 8 bytes",
+            "fill = 1.0 for elements of 8 bytes",
             device,
-            "fill=0 there",
+            "fill=0 for them",
         ),
         "read-only": (lambda: scaled_work(x, fixed), value, "the destination is read-only", "read_only", None),
         "overlap": (

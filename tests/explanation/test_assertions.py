@@ -405,7 +405,7 @@ def test_a_message_that_cute_does_not_print_has_no_reason(message: str) -> None:
         ("Expected smem_desc src for SM100_UTCCP", "tcgen05.cp reads its source"),
         ("Unsupported TMA", "The function derives from"),
         ("Unsupported TMA Op, expected a non-multicast TMA", "Only one CTA uses C and D"),
-        ("Unsupported layout swizzle", "The engine has four patterns"),
+        ("Unsupported layout swizzle", "The engine has four swizzle patterns"),
         ("Expected S = 3 when M == 4. Unsupported layout swizzle.", "The hardware permutes pieces"),
         ("UMMA_1SM M-mode size should be 64 or 128.", "The instruction determines which lanes"),
         ("Expected desc registers in MMA_Atom::call", "The instruction takes registers"),

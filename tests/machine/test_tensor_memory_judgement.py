@@ -87,11 +87,11 @@ TAKEN_OUT = {
         {"fence", "other_line", "threads"},
     ),
     "no fence behind bar.sync": (
-        AFTER, 0, "missing tcgen05 fence", "warning", f"executes no {AFTER[:-1]} behind its wait",
+        AFTER, 0, "missing tcgen05 fence", "warning", f"executes no {AFTER[:-1]} after its wait",
         {"fence", "other_line", "threads"},
     ),
     "no fence behind the wait for a commit": (
-        AFTER, 1, "missing tcgen05 fence", "warning", f"executes no {AFTER[:-1]} behind its wait",
+        AFTER, 1, "missing tcgen05 fence", "warning", f"executes no {AFTER[:-1]} after its wait",
         {"fence", "other_line", "threads"},
     ),
     "no wait::st": (

@@ -1,15 +1,14 @@
-"""Convert registers from one thread-value layout to another, by moves in a thread, shuffles in a warp, or shared
-memory.
+"""Convert registers from one thread-value layout to another, by moves, shuffles or shared memory.
 
-    source        (thread, value) -> element         the thread and value that hold each element before
-    destination   (thread, value) -> element         the thread and value that hold each element after
+    source        (thread, value) -> element         the element that each value holds before the conversion
+    destination   (thread, value) -> element         the element that each value holds after the conversion
 
 Values lie in a thread's 32-bit registers in order, the first in the low bits: a register holds two values of 16 bits,
-and a value of 64 bits takes two registers. The methods are tried in this order:
+and a value of 64 bits uses two registers. The methods are tried in this order:
 
-1. moves: every thread already has its elements, and all threads move them in the same way, so registers are renamed
-2. shuffles (`lanes`): the conversion is linear over F2, and no element leaves its warp
-3. shared memory (`shared`): all other conversions, and those for which it takes fewer cycles than shuffles
+1. moves: if every thread already has its elements, and all threads move them in the same way, registers are renamed
+2. shuffles (`lanes`): for a conversion that is linear over F2, if no element leaves its warp
+3. shared memory (`shared`): for all other conversions, and if it takes fewer cycles than shuffles
 
 The text of a conversion is PTX from the registers %s0, %s1, ... to %d0, %d1, ...; `run` runs it on emulated warps, and
 `cuda` returns it as a device function.
@@ -50,9 +49,9 @@ else:
 
 MAX_THREADS: Final = 1024
 MAX_REGISTERS: Final = 255
-"""32-bit registers of one thread."""
+"""Maximum number of 32-bit registers of one thread."""
 MAX_TILE: Final = BLOCK_SHARED_BYTES
-"""Bytes of shared memory of a block, of sm_90 and sm_100."""
+"""Maximum bytes of shared memory of a block on sm_90 and sm_100."""
 BY: Final = ("moves", "shuffles", "shared memory")
 _NAMES: Final = re.compile(r"%%[a-z]+\d*\b(?!\.)")
 
@@ -79,7 +78,7 @@ class RegisterConversion:
 
     @property
     def threads(self) -> int:
-        """The number of threads that take part."""
+        """The number of participating threads."""
         return int(size(self.source[0]))
 
     @property
@@ -90,7 +89,7 @@ class RegisterConversion:
 
     @property
     def ptx(self) -> str:
-        """The instructions, from %s0, ... to %d0, ...; %base is the shared address of the tile."""
+        """The instructions from registers %s0, ... to %d0, ...; %base is the shared address of the tile."""
         return "\n".join(line for step in self.steps for line in step.ptx)
 
     def run(self, values: ArrayLike) -> Array:
@@ -315,7 +314,7 @@ def _columns(view: LinearLayout, threads: int) -> tuple[tuple[int, ...], tuple[i
 
 def _lanes(first: LinearLayout, second: LinearLayout, bits: int, threads: int) -> LanePlan | None:
     (a, b), (c, d) = _columns(first, threads), _columns(second, threads)
-    if bits == 64:  # two words a value
+    if bits == 64:  # two words per value
         a, c = (tuple(2 * x for x in part) for part in (a, c))
         b, d = ((1, *(2 * x for x in part)) for part in (b, d))
     return plan_lanes(Sides(a, b, c, d), max(0, (32 // bits).bit_length() - 1))

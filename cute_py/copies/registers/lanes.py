@@ -1,20 +1,20 @@
-"""Registers of a warp from one linear thread-value layout to another by shuffles.
+"""Convert registers of a warp from one linear thread-value layout to another by shuffles.
 
-An element has a place in the source, x = (lane, value) over F2, and one in the destination, y; one is a linear function
-of the other. A shuffle moves one word of every lane: a set of elements with one in each lane of the source and one in
-each lane of the destination. The cosets of a common complement W of the two spaces of values are such sets, so that
-2**p words of a lane take 2**p rounds, and no fewer could. In round r
+An element has a place x = (lane, value) over F2 in the source, and a place y in the destination; y is a linear function
+of x. A shuffle moves one word of every lane: a set of elements with one in each lane of the source and one in each lane
+of the destination. The cosets of a common complement W of the two spaces of values are such sets. So 2**p words of a
+lane take 2**p rounds, which is the minimum. In round r:
 
-    lane l sends word    r ^ a(l)          a, b, f: linear in the bits of the thread
-    lane l gets it from  f(l) ^ g(r)
-    and keeps it as      r' ^ b(l)         r' the round's number in the destination
+    lane l sends word       r ^ a(l)          a, b, f: linear in the bits of the thread
+    lane l receives from    f(l) ^ g(r)
+    lane l keeps it as      r' ^ b(l)         r': the number of the round in the destination
 
-Where W lies in the elements whose lane stays, rounds with g(r) = 0 move nothing between lanes and need no shuffle.
-Elements narrower than a word travel together where they are together in a lane on both sides.
+If elements of W stay in their lane, rounds with g(r) = 0 move nothing between lanes and need no shuffle. Elements
+narrower than a word travel together if they share a lane on both sides.
 
-Vectors of F2**n are integers here. Two subspaces of the same dimension have a common complement: with I their
-intersection, s and d bases of the rest of each, and c a basis of the part outside their sum, s[i] ^ d[i] and c span
-one.
+Integers represent vectors of F2**n here. Two subspaces of the same dimension have a common complement. Let I be their
+intersection, s and d bases of the rest of each, and c a basis of the part outside their sum: s[i] ^ d[i] and c span a
+common complement.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Vectors = tuple[int, ...]
 
 
 def _eliminated(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
-    """(vector, label) each reduced by those before: the rows that are left, and the labels of vectors that vanish."""
+    """Reduce each (vector, label) by the earlier ones; return the remaining rows, and labels of vectors that vanish."""
     rows: list[tuple[int, int]] = []
     vanished = []
     for vector, label in pairs:
@@ -44,7 +44,7 @@ def _eliminated(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]]
 
 
 def coefficients(vector: int, basis: Sequence[int]) -> int | None:
-    """Bits c with `combined(basis, c) == vector`, of independent vectors; None outside of their span.
+    """Bits c with `combined(basis, c) == vector` for an independent basis; None if the vector is outside its span.
 
     >>> coefficients(6, (4, 1, 2)), coefficients(8, (4, 1, 2))
     (5, None)
@@ -58,7 +58,7 @@ def coefficients(vector: int, basis: Sequence[int]) -> int | None:
 
 
 def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
-    """A basis of what two spaces, given by bases, have in common.
+    """A basis of the intersection of two spaces that are given by bases.
 
     >>> intersection((1, 2), (3, 4))
     (3,)
@@ -68,7 +68,7 @@ def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
 
 
 def kernel(basis: Sequence[int], images: Sequence[int]) -> Vectors:
-    """A basis of the vectors that a linear map, given by the images of a basis, takes to zero.
+    """A basis of the kernel of a linear map that is given by the images of a basis.
 
     >>> kernel((1, 2, 4), (3, 3, 1))
     (3,)
@@ -77,7 +77,7 @@ def kernel(basis: Sequence[int], images: Sequence[int]) -> Vectors:
 
 
 def common_complement(space: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Vectors:
-    """A basis of a subspace that completes both a and b, of the same dimension, to the whole space.
+    """A basis of a common complement of a and b, which have the same dimension, in a space.
 
     >>> common_complement((1, 2), (1,), (2,))
     (3,)
@@ -93,7 +93,7 @@ LANE_BITS = WARP.bit_length() - 1
 
 @dataclass(frozen=True)
 class Sides:
-    """Offsets that the bits of thread and value step by, lowest bit first, in the source and in the destination."""
+    """Steps of the bits of thread and value, lowest bit first, in the source and in the destination."""
 
     source_threads: Vectors
     source_values: Vectors
@@ -105,10 +105,10 @@ class Sides:
 class LanePlan:
     """The rounds of a conversion within warps.
 
-    packed: for each word that is sent, the source's elements in it, low bits first. select, keep: for each bit of the
-    thread, what it adds to the number of the word that is sent, and of the one that is kept. lanes, steps: f for each
-    bit of the thread, g for each bit of r. kept: for each kept word's number the round of `keep` 0. unpacked: for each
-    element of the destination, (kept word, place in it).
+    packed: for each sent word, its source elements, low bits first. select, keep: for each bit of the thread, the
+    number that it adds to the sent word's number and to the kept word's number. lanes, steps: f for each bit of the
+    thread, g for each bit of r. kept: for each number of a kept word, its round if `keep` adds 0. unpacked: for each
+    element of the destination, (kept word, place in the word).
     """
 
     packed: tuple[tuple[int, ...], ...]
@@ -125,21 +125,21 @@ class LanePlan:
 
     @property
     def straight(self) -> bool:
-        """Whether each round's lanes are those of a butterfly: f is the lane itself."""
+        """Whether each round is a butterfly shuffle, because f is the identity."""
         lane_bits = min(LANE_BITS, len(self.lanes))
         own = tuple(1 << k if k < lane_bits else 0 for k in range(len(self.lanes)))
         return self.lanes == own
 
     @property
     def shuffles(self) -> int:
-        """Rounds that move between lanes."""
+        """Number of rounds that move words between lanes."""
         return sum(1 for r in range(len(self.rounds)) if not self.straight or self.step(r))
 
 
 def plan_lanes(sides: Sides, word_bits: int) -> LanePlan | None:
-    """The rounds, or None where elements change the warp or have several places.
+    """Plan the rounds; return None if elements change warps or have several places.
 
-    word_bits: log2 of the elements of a word.
+    word_bits: log2 of the number of elements of a word.
     """
     threads = len(sides.source_threads)
     lane_bits, p = min(LANE_BITS, threads), len(sides.source_values)
@@ -164,11 +164,11 @@ def plan_lanes(sides: Sides, word_bits: int) -> LanePlan | None:
 
 
 def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: int, word_bits: int) -> LanePlan | None:
-    """The plan with 2**together elements in a word, if there is one; `matrix`: y -> x, `shifts`: of each warp bit."""
+    """The plan with 2**together elements per word, or None; `matrix`: y -> x, `shifts`: one for each warp bit."""
     axes = tuple(1 << k for k in range(p + lane_bits))
     values, lanes = axes[:p], axes[p:]
     values_y, lanes_y = matrix[:p], matrix[p:]
-    # elements that travel in one word: in one lane on both sides, and their place in the word no matter of the lane
+    # elements of one word: they share a lane on both sides, and their place in the word does not depend on the lane
     shared = intersection(values, values_y)
     sums = independent((*lanes, *lanes_y))
     likely = (*values[:word_bits], *values_y[:word_bits], *shared)
@@ -231,7 +231,7 @@ def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: in
 
 
 def stages(columns: Sequence[int]) -> list[tuple[int, int]]:
-    """An XOR with a linear function of the thread as (mask of thread bits, addend if their parity is odd).
+    """Split an XOR with a linear function of the thread into (mask of thread bits, addend if their parity is odd).
 
     >>> stages((1, 1, 2))
     [(3, 1), (4, 2)]

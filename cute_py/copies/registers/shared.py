@@ -1,11 +1,11 @@
-"""Registers of a block from one thread-value layout to another through shared memory.
+"""Convert registers of a block from one thread-value layout to another through shared memory.
 
-Every thread stores its values where they belong in a tile, all wait, and every thread loads its own. Where thread,
-value and offset are linear over F2 the tile may be behind a swizzle, and a side may use stmatrix or ldmatrix, if its
-words are parts of 8x8 matrices whose rows are 16 contiguous bytes; of these ways, that with the fewest wavefronts is
-taken. Other layouts keep the tile's elements in order.
+Every thread stores its values at their places in a tile, all threads wait, and every thread loads its values. If the
+layout is linear over F2, the tile may have a swizzle, and a side may use stmatrix or ldmatrix if its words are parts of
+8x8 matrices whose rows are 16 contiguous bytes. The choice is the combination with the fewest wavefronts. For other
+layouts the elements of the tile stay in order.
 
-The address of an access is  base + (part of the thread ^ part of the values), in bytes; + where it is not linear.
+The address of an access in bytes is  base + (part of the thread ^ part of the values); nonlinear layouts add the parts.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ LANE_BITS: Final = WARP.bit_length() - 1
 class ThreadAccess:
     """One instruction of every thread.
 
-    first: number of its first value. values: how many. offset: bytes that they add to the thread's address. matrices:
-    1, 2 or 4 of ldmatrix or stmatrix, 0 of ld or st. transposed: with .trans.
+    first: number of its first value. values: number of values. offset: bytes that the values add to the thread's
+    address. matrices: 1, 2 or 4 for ldmatrix or stmatrix, 0 for ld or st. transposed: whether it has .trans.
     """
 
     first: int
@@ -49,8 +49,8 @@ class ThreadAccess:
 
 @dataclass(frozen=True, slots=True)
 class TiledSide:
-    """How one side meets the tile. columns: bytes that each bit of the thread adds to the address by XOR; None where it
-    is not linear, and modes has (extent, stride in bytes) of the thread."""
+    """The accesses of one side to the tile. columns: bytes that each bit of the thread adds to the address by XOR; None
+    for a nonlinear side, for which modes has (extent, stride in bytes) of the thread."""
 
     accesses: tuple[ThreadAccess, ...]
     columns: tuple[int, ...] | None
@@ -59,7 +59,7 @@ class TiledSide:
 
 
 def _plain(threads: Sequence[int], values: Sequence[int], element: int) -> TiledSide:
-    """ld and st, each as wide as its first values are contiguous and aligned."""
+    """The side with ld or st; each access is as wide as its first values are contiguous and aligned."""
     rounds, width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))
     together = width // element
     accesses = tuple(
@@ -69,10 +69,10 @@ def _plain(threads: Sequence[int], values: Sequence[int], element: int) -> Tiled
 
 
 def _matrices(threads: Sequence[int], values: Sequence[int], element: int, transposed: bool) -> TiledSide | None:
-    """ldmatrix and stmatrix, if a word of each thread is its part of a matrix.
+    """The side with ldmatrix or stmatrix, if each thread's word is its part of a matrix.
 
-    Bits 0 and 1 of a lane walk words along a row, and bits 2 to 4 rows; transposed, the halves of a word and bits 0 and
-    1 walk rows, and bits 2 to 4 the halves of a row.
+    Bits 0 and 1 of a lane select the word of a row, and bits 2 to 4 the row. In a transposed matrix, bits 0 and 1 and
+    the half of a word select the row, and bits 2 to 4 the half-word of a row.
     """
     inside = (WORD // element).bit_length() - 1
     if len(threads) < LANE_BITS or element > WORD or len(values) < inside or (transposed and element != 2):
@@ -98,7 +98,7 @@ def _matrices(threads: Sequence[int], values: Sequence[int], element: int, trans
 
 
 def linear_sides(side: tuple[Sequence[int], Sequence[int]], element: int, swizzle: Swizzle) -> Iterator[TiledSide]:
-    """Every way to move a side's values, of byte columns of thread and value, behind a swizzle of bytes."""
+    """All ways to move a side's values with a byte swizzle; `side` has the byte columns of thread and value."""
     threads, values = ([swizzle.of(c) for c in part] for part in side)
     yield _plain(threads, values, element)
     for transposed in (False, True):
@@ -113,10 +113,11 @@ def best_sides(
     element: int,
     bits: int,
 ) -> tuple[Swizzle, TiledSide, TiledSide]:
-    """The swizzle on bytes and the two sides with the fewest wavefronts; of equals, the fewest instructions.
+    """The byte swizzle and the two sides with the fewest wavefronts; among equals, the fewest instructions.
 
     Args:
-        writer, reader: byte columns of thread and value. element: bytes of a value. bits: of an address in the tile.
+        writer, reader: byte columns of thread and value. element: bytes of a value. bits: bits of an address in the
+            tile.
     """
     for_both, _, _ = best_swizzle(bits, element, writer, reader)
     candidates = [Swizzle(0, 4, 3), for_both, *(Swizzle(b, 4, 3) for b in (1, 2, 3) if b + 7 <= bits)]
@@ -132,7 +133,7 @@ def best_sides(
 
 
 def counted_side(modes: tuple[tuple[int, int], ...], values: Array, element: int) -> TiledSide:
-    """The side of a layout that is not linear, one value an access.
+    """The side of a nonlinear layout, with one value per access.
 
     Args:
         modes: (extent, stride in bytes) of the thread. values: bytes of each value. element: bytes of a value.

@@ -1,6 +1,6 @@
 """The steps of a conversion of registers as PTX, and their cost.
 
-Registers are %s0, %s1, ... of the source and %d0, %d1, ... of the destination, %t and %p of the conversion itself;
+The source is in registers %s0, %s1, ..., the destination in %d0, %d1, ..., and temporary values in %t and %p registers.
 %base is the shared address of the tile. The thread is %tid.x.
 """
 
@@ -20,7 +20,7 @@ LANES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ConversionStep:
-    """One step: a sentence that describes it, and its PTX."""
+    """One step: a sentence about it, and its PTX."""
 
     kind: Literal["move", "select", "shuffle", "store", "wait", "load"]
     text: str
@@ -34,9 +34,9 @@ class ConversionStep:
 class ConversionCost:
     """Cost of a conversion: instructions of each thread, and shared memory of the block.
 
-    moves: prmt, shifts, addresses; a register under another name costs nothing. selects: selp. shuffles: shfl.sync.
-    stores, loads: instructions. wavefronts: of all warps, at the banks of shared memory. bytes: of the tile. cycles: of
-    an SM that does nothing else: a shuffle of a warp and a wavefront one, any other instruction half of one.
+    moves: prmt, shifts and addresses; renaming a register costs nothing. selects: selp. shuffles: shfl.sync. stores,
+    loads: instructions. wavefronts: wavefronts of all warps in shared memory. bytes: bytes of the tile. cycles: cycles
+    of an otherwise idle SM: one for a wavefront or a shuffle of a warp, half a cycle for any other instruction.
     """
 
     moves: int = 0
@@ -85,7 +85,7 @@ class ConversionText:
             self.lines = []
 
     def thread_function(self, columns: Sequence[int], thread: str) -> str | None:
-        """A register with the XOR of the columns at the set bits of the thread; None where it is 0."""
+        """Emit the XOR of the columns at the set bits of the thread, and return its register; None if it is 0."""
         found: str | None = None
         bit = 0
         while bit < len(columns):
@@ -126,7 +126,7 @@ class ConversionText:
         return names
 
     def gathered(self, pieces: Sequence[tuple[str, int]], bits: int) -> str:
-        """A register of the elements (register, place), low bits first."""
+        """Gather the elements (register, place) into one register, low bits first."""
         size = bits // 8
         bytes_of = [(name, place * size + k) for name, place in pieces for k in range(size)]
         names = list(dict.fromkeys(name for name, _ in bytes_of))
@@ -158,7 +158,7 @@ class ConversionText:
 
 
 def in_order(table: Sequence[int], bits: int) -> ConversionText:
-    """Destination value -> source value, the same in all threads."""
+    """Moves by a table, destination value -> source value, that all threads share."""
     text, per = ConversionText(), max(1, 32 // bits)
     words = max(1, bits // 32)
     for register in range(-(-len(table) // per) * words):
@@ -179,14 +179,14 @@ def _listed(table: Sequence[int]) -> str:
 
 
 def shuffled(plan: LanePlan, bits: int, count: int) -> ConversionText:
-    """The rounds of a plan as text; bits: of an element, at most 32."""
+    """The rounds of a plan as PTX. bits: width of an element, at most 32."""
     text, per = ConversionText(), 32 // bits
     thread = text.new()
     text.emit(f"mov.u32 {thread}, %tid.x;")
     text.step("move", "the thread's index")
     names = [text.gathered([(f"%s{v // per}", v % per) for v in word], bits) for word in plan.packed]
     together = len(plan.packed[0])
-    text.step("move", f"{counted(together, 'element')} of {bits} bits in each word that is sent")
+    text.step("move", f"{counted(together, 'element')} of {bits} bits in each sent word")
     names = text.swapped(names, plan.select, thread)
     text.step("select", "each lane arranges its words in the order of the rounds")
     lane = None
@@ -226,11 +226,11 @@ def shuffled(plan: LanePlan, bits: int, count: int) -> ConversionText:
 def through_memory(
     store: TiledSide, load: TiledSide, bits: int, threads: int, count: int, warp: bool
 ) -> ConversionText:
-    """Stores, a wait, loads.
+    """Stores, a wait, and loads.
 
     Args:
-        bits: of an element. threads: that take part. count: values of the destination. warp: whether no element leaves
-            its warp, so that warps wait for themselves.
+        bits: width of an element. threads: number of participating threads. count: values of the destination. warp:
+            whether no element leaves its warp, so that each warp waits only for itself.
     """
     text = ConversionText()
     thread = text.new()
@@ -272,7 +272,7 @@ def _said(side: TiledSide, verb: str, bits: int) -> str:
 
 
 def _thread_address(text: ConversionText, side: TiledSide, thread: str) -> str:
-    """The register of the thread's part of an address: with the base in it where the values are added to it."""
+    """The register of the thread's part of an address; it includes the base if values are added, not XORed."""
     if side.columns is not None:
         found = text.thread_function(side.columns, thread)
         if found is None:
@@ -298,7 +298,7 @@ def _thread_address(text: ConversionText, side: TiledSide, thread: str) -> str:
 
 
 def _xors(side: TiledSide) -> bool:
-    """Whether some value's bytes share a bit with some thread's, so that they can't be added."""
+    """Whether offsets of values and of threads share a bit, so that addresses need an XOR instead of an addition."""
     touched = 0
     for column in side.columns or ():
         touched |= column
@@ -315,7 +315,7 @@ def _address(text: ConversionText, side: TiledSide, thread: str, access: ThreadA
 
 
 def _registers(access: ThreadAccess, bits: int, prefix: str) -> list[str]:
-    """Whole registers that an access moves; none if it moves a part of one."""
+    """Whole registers that an access moves; empty if it moves a part of a register."""
     if access.values * bits < 32:
         return []
     return [f"{prefix}{n}" for n in range(access.first * bits // 32, (access.first + access.values) * bits // 32)]
@@ -348,7 +348,7 @@ def _store(text: ConversionText, access: ThreadAccess, address: str, bits: int, 
 def _load(
     text: ConversionText, access: ThreadAccess, address: str, bits: int, guard: str
 ) -> dict[int, tuple[str, int]]:
-    """Value -> (register, place in it); of more than 32 bits, word -> register."""
+    """Load values: value -> (register, place in it); for more than 32 bits, word -> register."""
     names = [text.new() for _ in _registers(access, bits, "")]
     if access.matrices:
         text.emit(f"ld{_matrix(access)} {{{', '.join(names)}}}, {address};", "loads")

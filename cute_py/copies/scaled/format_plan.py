@@ -1,4 +1,4 @@
-"""plan_copy of what computes: sides from layouts and formats alone, with no memory."""
+"""`plan_copy` for copies that compute: sides from layouts and formats, without memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cute_py.tensor.array_views import ArrayView
 
 
 def format_side(form: Format, shape: tuple[int, int]) -> MatrixSide:
-    """The side of a format of an (M, K) tensor, as it is allocated."""
+    """The side of a newly allocated (M, K) tensor in a format."""
     expect_device_format(form)
     lines, along = form.data_shape(*shape)
     pitch = along * KIND_BITS[form.element] // 8
@@ -46,7 +46,7 @@ def plan_formats(
     rows: int | None,
     into_rows: int | None,
 ) -> tuple[ScaledLaunch, Layout, Layout, tuple[int, int]]:
-    """The launch, both layouts, and the bytes that one access reads and writes. Arguments as of `plan_copy`."""
+    """The launch, both layouts, and the bytes that one access reads and writes, for the arguments of `plan_copy`."""
     kind = as_dtype(dtype)
     outputs: Sequence[Any] = destination if isinstance(destination, tuple) else (destination,)
     if cast_to is not None and any(isinstance(one, Format) for one in (source, *outputs)):

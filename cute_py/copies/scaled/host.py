@@ -1,12 +1,12 @@
-"""The host copy with a format on either side, with rows by an index, or with pages by a table.
+"""Copy on the host with a format on either side, with rows by an index, or with pages by a table.
 
     array        -> Format, tuple of Formats    quantise (each from the same array)
     ScaledTensor -> array                       dequantise
-    ScaledTensor -> Format, ScaledTensor        another order of the scales; the bytes of the data stay
+    ScaledTensor -> Format, ScaledTensor        change the order of the scales; the bytes of the data stay
     array        -> array, cast=True            cast
     rows=, into_rows=, pages=                   gather, scatter, pages of a cache; -1 gives rows of `fill`
 
-The numbers are those of `cute_py.formats`; this module decides which of them a copy needs.
+`cute_py.formats` does the arithmetic; this module decides which functions a copy needs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ SAME_BYTES: Final = (
     "tensor_scale",
     "transposed",
 )
-"""Fields of a format in which two formats of the same data bytes agree; the order of the scales may differ."""
+"""Fields of a format that determine its data bytes; the order of the scales does not."""
 
 
 class ScaledOptions(TypedDict, total=False):
@@ -89,7 +89,7 @@ class ScaledCopyResult:
 
 
 def takes(source: object, destination: object, options: ScaledOptions) -> bool:
-    """Whether this module makes a copy.
+    """Whether this module handles a copy.
 
     >>> takes(1, 2, {"rows": None, "cast": False})
     False
@@ -101,7 +101,7 @@ def takes(source: object, destination: object, options: ScaledOptions) -> bool:
 
 
 def computes(source: object, destination: object, options: Mapping[str, Any]) -> bool:
-    """Whether a copy between memory computes, or follows an index: `takes`, and tuples of ScaledTensors."""
+    """Whether a copy between existing memory computes or uses an index: `takes`, or a tuple of ScaledTensors."""
     parts = destination if isinstance(destination, tuple) else (destination,)
     if any(isinstance(one, (Format, ScaledTensor)) for one in (source, *parts)):
         return True
@@ -124,7 +124,7 @@ def scaled_copy(
     requantize: bool = False,
     cast: bool = False,
 ) -> Any:
-    """The copy; see `copy` for the arguments."""
+    """Copy on the host; `copy` documents the arguments."""
     if backend not in ("auto", "host"):
         raise InvalidValueError(
             f"backend = {given(backend)}; must be 'auto' or 'host' for a copy with a format, an index or a cast"
@@ -158,7 +158,7 @@ def scaled_copy(
 
 
 def _host_array(thing: Any) -> Any:
-    """A numpy view of another library's array in host memory; whatever else is given, as it is.
+    """View another library's array in host memory as numpy; return any other object unchanged.
 
     Raises:
         InvalidValueError: the array is on a device.
@@ -205,7 +205,7 @@ def _refuse_aliases(source: Any, destination: Any) -> None:
 
 
 def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDArray[np.int64]:
-    """An index of rows, each of which is -1 (a masked row) or below count.
+    """Check an index of rows: each entry is -1 (a masked row) or a number below `count`.
 
     Raises:
         InvalidValueError: an entry is out of range.
@@ -222,7 +222,7 @@ def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDA
 
 
 def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
-    """The rows that an index, or a table of pages, names."""
+    """The rows that an index or a table of pages names."""
     if rows is None and pages is None:
         return source
     if isinstance(source, ScaledTensor):
@@ -258,7 +258,7 @@ def _expect_rows(form: Format, shape: tuple[int, ...], what: str) -> None:
 
 
 def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any) -> ScaledTensor:
-    """Rows of data and of scales: nothing is computed. A masked row has zeros, and scales of zero bytes."""
+    """Gather rows of data and scales without computing. A masked row has zeros, and scales of zero bytes."""
     if pages is not None:
         raise InvalidValueError(
             "pages index an array (pages, page_size, ...), but the source is a ScaledTensor", hint="rows="
@@ -277,7 +277,7 @@ def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any) -> ScaledTenso
 
 
 def fill_byte(fill: float | None, form: Format) -> int:
-    """The byte of padding in the scales: fill as a number of the scales' type; default 0."""
+    """The byte that pads the scales: `fill` in the type of the scales; default 0."""
     if fill is None or form.scale == "float32":
         return 0
     kind = number(form.scale)
@@ -286,7 +286,7 @@ def fill_byte(fill: float | None, form: Format) -> int:
 
 
 def _to_format(source: Any, form: Format, fill: float | None, requantize: bool, total: Any = None) -> ScaledTensor:
-    """The source in a format; total: the tensor scale of memory that it goes into."""
+    """The source in a format; total: the tensor scale of the destination memory."""
     if not isinstance(source, ScaledTensor):
         return quantized(expect_numbers(source, "source"), form, fill_byte(fill, form), total)
     if same_bytes(source.format, form):
@@ -307,7 +307,7 @@ def _differing(a: Format, b: Format) -> list[str]:
 
 
 def same_bytes(a: Format, b: Format) -> bool:
-    """Whether both formats store the same bytes for the same data. The rule that chooses a scale does not matter."""
+    """Whether both formats store the same bytes for the same data, for any rule that chooses the scales."""
     return all(name == "scale_rule" for name in _differing(a, b)) and a.scale == b.scale
 
 
@@ -356,7 +356,7 @@ def same_scaled(made: ScaledTensor, destination: ScaledTensor) -> bool:
 
 
 def _scattered_into(source: Any, destination: ScaledTensor, into_rows: Any, requantize: bool) -> ScaledCopyResult:
-    """Quantise rows and write each where the index says, data and scales; -1 leaves a row out."""
+    """Quantise rows, and write the data and scales of each row to the row of its index; -1 skips a row."""
     form = destination.format
     _expect_rows(form, destination.shape, "into_rows")
     made = _to_format(source, form.with_(scales="linear"), None, requantize, destination.tensor_scale)

@@ -1,8 +1,7 @@
-"""The operands of a copy that computes: arrays, scaled tensors and indices as the sides of a plan, with their
-addresses.
+"""The operands of a copy that computes, as sides of a plan with their addresses: arrays, scaled tensors and indices.
 
 array                 a matrix with contiguous rows or columns; other shapes if their leading modes merge
-ScaledTensor          the matrix of its data, the address of its scales
+ScaledTensor          the matrix of its data, and the address of its scales
 rows=, into_rows=     this module checks an index in host memory; the kernel checks an index on a device
 """
 
@@ -36,8 +35,8 @@ class ScaledWork:
     """A planned copy with its memory.
 
     Attributes:
-        launch: the kernel and its parameters. views: of 'source' and 'scales'. outputs: (data, scales) of each.
-        indices: 'rows' and 'into_rows', where there are. limits: rows that each may name.
+        launch: the kernel and its parameters. views: views of 'source' and 'scales'. outputs: (data, scales) of each
+        output. indices: 'rows' and 'into_rows', if given. limits: number of rows that each index may name.
     """
 
     launch: ScaledLaunch
@@ -64,7 +63,7 @@ class ScaledWork:
 
 
 def memory_view(array: Any) -> ArrayView:
-    """The view of an array. PyTorch may not export its one-byte types, so these are viewed as bytes of that type."""
+    """The view of an array. PyTorch may not export its one-byte types, so their memory is viewed as bytes."""
     kind = type(array)
     if kind.__module__.partition(".")[0] == "torch" and str(getattr(array, "dtype", "")).startswith("torch.float8"):
         torch = sys.modules["torch"]
@@ -95,7 +94,7 @@ def _alignment(address: int) -> int:
 
 
 def _joined(view: ArrayView, role: str) -> tuple[int, int, int, int]:
-    """(rows, columns, row stride, column stride) in elements, the leading modes joined."""
+    """(rows, columns, row stride, column stride) in elements; the leading modes are joined."""
     modes = [(n, d) for n, d in zip(view.shape, view.strides, strict=True) if n != 1]
     if not view.count:
         raise InvalidValueError(f"the {role} has no elements", {"shape": view.shape})
@@ -117,7 +116,7 @@ def _joined(view: ArrayView, role: str) -> tuple[int, int, int, int]:
 
 
 def matrix(view: ArrayView, role: str, kind: str, raw: int = 1) -> MatrixSide:
-    """The side of an array. raw: bytes of an element that is copied as bytes."""
+    """The side of an array. raw: bytes of an element, if elements are copied as bytes."""
     rows, columns, down, over = _joined(view, role)
     element = view.element_bytes
     by_columns = over != 1 and columns > 1 and (down == 1 or rows == 1)
@@ -131,7 +130,7 @@ def matrix(view: ArrayView, role: str, kind: str, raw: int = 1) -> MatrixSide:
 
 
 def _rows_of_bytes(view: ArrayView, role: str) -> MatrixSide:
-    """A side whose first mode is rows, each of contiguous bytes."""
+    """A side whose first mode counts rows of contiguous bytes."""
     step, element = 1, view.element_bytes
     for n, d in reversed(list(zip(view.shape[1:], view.strides[1:], strict=True))):
         if n != 1 and d != step:
@@ -205,11 +204,11 @@ def _index(index: Any, limit: int, role: str) -> tuple[ArrayView, int]:
 
 
 def _pattern(fill: float | None, view: ArrayView) -> int:
-    """The value that masked elements hold, repeated to 32 bits."""
+    """The value of masked elements, repeated to 32 bits."""
     if not fill:
         return 0
     if view.element_bytes > 4:
-        raise refused(f"fill = {fill} of elements of {view.element_bytes} bytes", "fill=0 there")
+        raise refused(f"fill = {fill} for elements of {view.element_bytes} bytes", "fill=0 for them")
     one = int(codes(np.asarray([fill]).astype(view.dtype.numpy))[0])
     bits = 8 * view.element_bytes
     return sum(one << at for at in range(0, 32, bits))

@@ -1,10 +1,10 @@
 """The plan of a copy that computes: a cast, a format on either side, rows by an index.
 
-    sides      source and outputs as matrices: lines of elements that follow each other, a pitch between lines
+    sides      source and outputs as matrices: lines of contiguous elements, with a pitch between lines
     kernel     rows: no output is transposed, and its blocks lie in one row
                whole: a block is a whole row
-               tile: all others, 128 x 128 elements at a time
-    launch     the kernel, its grid, and its parameters but for addresses
+               tile: all other copies, 128 x 128 elements at a time
+    launch     the kernel, its grid, and its parameters without addresses
 
 Rows and columns refer to the source's memory: for a source that is stored by columns, this module exchanges them.
 """
@@ -45,17 +45,17 @@ from cute_py.layout.layout import Layout
 from cute_py.targets import MULTIPROCESSORS
 
 WIDTHS: Final = (16, 32, 64, 128)
-"""Elements of a block along one axis that the kernels know."""
+"""Elements of a block along one axis that the kernels support."""
 SQUARES: Final = ((16, 16), (32, 32), (128, 128))
-"""Blocks of several rows and columns that the kernels know."""
+"""Blocks of several rows and columns that the kernels support."""
 MOST_ITEMS: Final = 4
-"""Most vectors of 16 elements of a lane; they are loaded before the first is computed."""
+"""Maximum number of vectors of 16 elements of a lane; all are loaded before the first is computed."""
 DEQUANTISED_BITS: Final = 8
-"""Bits over those of an element: vectors of a lane that dequantises. Kernels that write more than they read lose speed
-with each further vector (half a byte to two bytes without arithmetic: 94.8, 92.6 and 87.2 % of a memcpy with 2, 4 and 8
-vectors, NVIDIA H200)."""
+"""The number of vectors of a lane that dequantises is this number divided by the bits of an element. Kernels that write
+more than they read lose speed with each further vector (half a byte to two bytes without arithmetic: 94.8, 92.6 and
+87.2 % of a memcpy with 2, 4 and 8 vectors, NVIDIA H200)."""
 FEW_TILES: Final = 4 * MULTIPROCESSORS
-"""Blocks below which a lane has one vector only, so that more multiprocessors have work."""
+"""Below this number of blocks, a lane has only one vector, so that more multiprocessors have work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,8 @@ class MatrixSide:
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """Rows by an index. rows, into: whether the source's or the destination's; count: of them. width: bytes of one."""
+    """Rows by an index. rows, into: whether it names rows of the source, of the destination. count: entries. width:
+    bytes of an entry."""
 
     rows: bool = False
     into: bool = False
@@ -94,11 +95,11 @@ class RowIndex:
 
 @dataclass(frozen=True, slots=True)
 class ScaledLaunch:
-    """A kernel that computes, its grid, and its parameters but for addresses.
+    """A kernel that computes, its grid, and its parameters without addresses.
 
     Attributes:
-        name: 'rows', 'whole' or 'tile'. blocks: of the grid. moved: bytes read and written.
-        why: what decided the kernel.
+        name: 'rows', 'whole' or 'tile'. blocks: blocks of the grid. moved: bytes read and written.
+        why: the reason for the kernel.
     """
 
     name: str
@@ -111,8 +112,8 @@ class ScaledLaunch:
     outputs: tuple[tuple[object, ...], ...] = field(repr=False)
 
     def parameters(self, addresses: Mapping[str, int], outputs: Sequence[tuple[int, int]]) -> bytes:
-        """The parameter block. addresses: of 'source', 'scales', 'rows', 'into_rows', 'record'; outputs: of data and
-        scales."""
+        """The parameter block. addresses: addresses of 'source', 'scales', 'rows', 'into_rows', 'record'; outputs:
+        addresses of data and scales."""
         pointers = [addresses.get(name, 0) for name in ("source", "scales", "rows", "into_rows", "record")]
         block = HEAD.pack(*pointers, *self.head) + INPUT_STEPS.pack(*self.steps)
         for (data, scales), values in zip(outputs, self.outputs, strict=True):
@@ -120,7 +121,7 @@ class ScaledLaunch:
         return block
 
     def pointers(self) -> dict[str, int]:
-        """Offset of each pointer in the parameter block: as named there, 'data 0', 'scales 0', ..."""
+        """Offset of each pointer in the parameter block, by its name; outputs are 'data 0', 'scales 0', ..."""
         found = {name: 8 * i for i, name in enumerate(("source", "scales", "rows", "into_rows", "record"))}
         for i in range(len(self.outputs)):
             at = HEAD.size + INPUT_STEPS.size + i * OUTPUT.size
@@ -134,8 +135,8 @@ def refused(text: str, works: str, **facts: object) -> InvalidValueError:
 
 
 def digits_of(layout: Layout) -> tuple[tuple[int, int], ...]:
-    """The (size, step) of a mode's digits. Digits that follow each other are joined, and digits at the end that change
-    nothing are omitted."""
+    """The (size, step) of a mode's digits. Digits that continue each other are joined, and trailing digits without
+    effect are omitted."""
     sizes, steps = _leaves(layout.shape), _leaves(layout.stride)
     found: list[tuple[int, int]] = []
     for size, step in zip(sizes, steps, strict=True):
@@ -156,7 +157,7 @@ def _leaves(tree: Any) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """Scales of a side: block (0: all), digits, extents in blocks, and whether four of them are four bytes."""
+    """Scales of a side: block (0 for all), digits, extents in blocks, and whether four scales are adjacent bytes."""
 
     block: tuple[int, int]
     digits: Digits
@@ -187,7 +188,7 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
     if swapped:
         tile.reverse()
     counts = [-(-n // t) * t for n, t in zip(counts, tile, strict=True)]
-    # Of the padded sizes, so that a single row has the steps of the rows that pad it.
+    # The layout has the padded sizes, so that a single row has the steps of the rows that pad it.
     layout = form.scale_layout(*(count * side for count, side in zip(counts, sides, strict=True)))
     digits = [digits_of(mode_of(layout, i)) for i in (0, 1)]
     if exchanged:
@@ -205,7 +206,7 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
 
 
 def _four_bytes(digits: tuple[tuple[int, int], ...], block: int) -> bool:
-    """Whether blocks 4 i to 4 i + 3 lie in the bytes of one word; of a multiple of four blocks."""
+    """Whether the number of blocks is a multiple of four, and blocks 4 i to 4 i + 3 are the bytes of one word."""
     below, found = 1, 0
     for size, step in digits:
         if below < block:
@@ -262,10 +263,10 @@ def _steps(digits: Digits | None) -> tuple[int, ...]:
 
 
 def totals(side: MatrixSide) -> tuple[float, ...]:
-    """total, its reciprocal, the gain, a sixth of it, its reciprocal, and the peak below which a block is usual.
+    """The total, its reciprocal, the gain, a sixth of it, its reciprocal, and the peak below which a block is usual.
 
-    In float32, as `quantized` has them. The divisions that give the scale of a usual block stay among normal numbers.
-    Its elements are at most 6.5 after the division by the scale, which is at most 448.
+    They are float32, as in `quantized`. For a usual block, the divisions that give the scale stay among normal numbers,
+    the scale is at most 448, and its elements are at most 6.5 after the division by the scale.
     """
     one = np.float32(1)
     total = one if side.total is None else np.float32(side.total)
@@ -288,7 +289,7 @@ def plan_scaled(
     """Plan the launch of a copy of a logical matrix that computes.
 
     Args:
-        source, outputs: the sides. shape: the (M, K) that is copied. index: the index of rows.
+        source, outputs: the sides. shape: the copied (M, K). index: the index of rows.
     Raises:
         InvalidValueError: the device does not support the copy; the error names a copy that it supports.
     """
@@ -325,7 +326,7 @@ def plan_scaled(
 
 
 def plan_largest(source: MatrixSide) -> ScaledLaunch:
-    """The launch that finds the largest magnitude of a matrix: float32 bits at the record, zero before."""
+    """The launch that finds the largest magnitude of a matrix; the record holds float32 bits, and zero before."""
     kernel = scaled_largest(source.kind, aligned=_aligned(source, min(16, 2 * KIND_BITS[source.kind])))
     shape = source.lines, source.along
     blocks = min(source.lines, 8 * MULTIPROCESSORS)
@@ -348,7 +349,7 @@ def _expect_blocks(blocks: Sequence[tuple[int, int]]) -> None:
 def _size(
     source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]
 ) -> int:
-    """Bytes that are read and written."""
+    """Number of bytes read and written."""
     total = shape[0] * shape[1] * KIND_BITS[source.kind] // 8
     for one, scale in zip(outputs, scales, strict=True):
         total += one.lines * one.along * KIND_BITS[one.kind] // 8
@@ -360,7 +361,7 @@ def _size(
 def _extents(
     outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int], exchanged: bool
 ) -> tuple[int, int]:
-    """Rows and columns that are computed, padding of data and scales included."""
+    """Number of computed rows and columns, including the padding of data and scales."""
     rows, columns = shape
     for one, scale in zip(outputs, scales, strict=True):
         sides = (one.lines, one.along) if one.by_columns == exchanged else (one.along, one.lines)
@@ -500,7 +501,7 @@ def _dequantised(
 def _kept(
     source: MatrixSide, output: MatrixSide, form: Format, shape: tuple[int, int], turned: bool, index: RowIndex
 ) -> ScaledLaunch:
-    """A plan for the same elements and scales in another order of the scales, or of rows that an index names."""
+    """A plan that keeps elements and scales, but changes the order of the scales, or selects rows by an index."""
     other = output.format or form
     if not same_bytes(form, other):
         raise refused(

@@ -1,7 +1,7 @@
-"""Prepared copies that compute, and copies of host memory by way of a device.
+"""Prepared copies that compute, and copies of host memory through a device.
 
-prepare_scaled     memory on a device; `check` reports an index that is no row
-copy_by_device     numpy arrays are moved to the device and back; other arrays are copied in place
+prepare_scaled     memory on a device; `check` reports an index entry that is not a row
+copy_by_device     numpy arrays move to the device and back; other arrays are copied in place
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from cute_py.machine.launch import MachineLaunch
 from cute_py.tensor.array_views import ArrayLike, ArrayView, StreamLike, stream_handle
 
 PLACE_UNIT: Final = 256
-"""Alignment in bytes that memory keeps when it moves to the device."""
+"""Memory that moves to the device keeps its address modulo this number of bytes."""
 NOTHING: Final = (1 << 64) - 1
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ T = TypeVar("T")
 class IndexRecord:
     """Device memory in which a kernel records the position of the first out-of-range index.
 
-    The smallest place << 32 | entry of all; all ones means that every entry was a row, or -1.
+    It holds the minimum of place << 32 | entry; all ones means that every entry was a row, or -1.
     """
 
     def __init__(self, device: Device) -> None:
@@ -78,7 +78,7 @@ class IndexRecord:
 
 
 class PreparedScaledCopy(PreparedCopy):
-    """A copy that computes: `PreparedCopy` of a cast, of formats, of rows by an index.
+    """A prepared copy that computes: a cast, formats, or rows by an index.
 
     `check` waits for the stream, and raises an error if an entry of an index was not a row. Such rows were neither read
     nor written.
@@ -115,8 +115,10 @@ class PreparedScaledCopy(PreparedCopy):
 def prepare_scaled(
     source: Any, destination: Any, device: Device | None = None, *, unique: bool = False, **options: Any
 ) -> PreparedScaledCopy:
-    """`prepare_copy` for copies that compute, with the options of `copy`. unique: check now, on the host, that
-    into_rows names each row once; otherwise a row that is named twice gets one of the two contents.
+    """`prepare_copy` for copies that compute, with the options of `copy`.
+
+    unique: check now, on the host, that into_rows names each row once. Without this check, a row that is named twice
+    gets one of the two contents.
 
     Raises:
         DeviceError: some memory is not on the device. InvalidValueError: the device does not support the copy.
@@ -140,7 +142,7 @@ def _content(device: Device, view: ArrayView) -> Any:
 
 
 def _with_indices(work: ScaledWork, device: Device) -> tuple[ScaledWork, list[DeviceBuffer]]:
-    """Return the same copy with the indices that are in host memory on the device."""
+    """Move indices in host memory to the device, and return the copy with them."""
     indices, kept = dict(work.indices), list[DeviceBuffer]()
     for name, view in work.indices.items():
         if view.device is None:
@@ -166,8 +168,8 @@ def copy_by_device(
 ) -> Any:
     """`copy` with a format, a cast or an index on a device.
 
-    Numpy arrays are moved to the device and back. For a destination that is a Format, or several, memory is allocated
-    on the side of the source.
+    Numpy arrays move to the device and back. If the destination is a Format or several Formats, memory is allocated on
+    the side of the source.
     """
     made = destination
     formats = destination if isinstance(destination, tuple) else (destination,)
@@ -232,7 +234,7 @@ def _as_the_host_copies(
 
 
 def device_magnitude(source: Any, device: Device, stream: int = 0) -> float:
-    """The largest magnitude of a matrix on a device without its NaN; 0 if all are NaN. Waits for the stream."""
+    """Wait for the largest magnitude of a matrix on a device. NaN elements are ignored; 0 if all are NaN."""
     view = memory_view(source)
     launch = plan_largest(matrix(view, "source", kind_of(view.dtype)))
     with DeviceBuffer(device, 8) as record:
@@ -244,7 +246,7 @@ def device_magnitude(source: Any, device: Device, stream: int = 0) -> float:
 
 
 def _with_tensor_scale(source: Any, made: ScaledTensor, handle: int) -> tuple[ScaledTensor, float]:
-    """The destination with the tensor scale of a source, and its reciprocal as the variant has it."""
+    """The destination with the tensor scale of a source, and the variant's reciprocal of it."""
     if isinstance(source, np.ndarray):
         values = np.abs(to_float32(source))
         largest = float(np.fmax.reduce(values, axis=None))

@@ -1,8 +1,8 @@
 """Changes that need arithmetic: functions of the numbers in a message, by their name in a row.
 
 A calculator takes the groups of a row's pattern, as integers (0 for a group that is not a number), and returns an
-`Offer`: the text of the change, and what makes the changed object. `offers.passes_check` decides whether the change is
-shown. None means that there is no change to offer.
+`Offer`: the text of the change, and a function that makes the changed object. `offers.passes_check` decides whether
+the change is shown. None means that there is no change to offer.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _up(n: int, unit: int) -> int:
 
 
 def _where(holds: bool) -> Callable[[], object]:
-    """The type of functions that compute a change from the numbers of a message."""
+    """Return a function that gives True if the numbers meet the rule, else None."""
     return lambda: holds or None
 
 
@@ -90,7 +90,7 @@ _SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
 
 
 def box_part(n: Numbers) -> Offer:
-    """Largest box extent along a mode that a map holds, from (mode, elements); in bytes for the strictest type."""
+    """Largest divisor of a box extent that a map can hold, from (mode, elements)."""
     mode, edge = n[:2]
     part = next(k for k in range(256, 0, -1) if edge % k == 0)
     make = _map(part) if mode == 0 else _map(16, other=part)
@@ -203,7 +203,7 @@ def aligned_values(n: Numbers) -> Offer:
 
 
 def assumed_alignment(n: Numbers) -> Offer:
-    """Offer the alignment to declare in CuTe DSL, from (bits that one operation moves)."""
+    """Alignment to declare in CuTe DSL, from (bits that one operation moves)."""
     text = (
         f"use from_dlpack(x, assumed_align={n[0] // 8}) and strides that are known multiples of it "
         f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or copy fewer than {n[0]} bits at once"

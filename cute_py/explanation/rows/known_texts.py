@@ -19,7 +19,7 @@ from cute_py.diagnostics import Reason
 from cute_py.explanation.rows.calculators import CALCULATORS, NOTES
 
 MOST_MATCHES: Final = 8
-"""The most matches of one row in a text that are answered."""
+"""Maximum number of matches of one row in a text."""
 LARGEST: Final = 1 << 60
 """Numbers of this size or more are not used in computations."""
 
@@ -31,7 +31,7 @@ class Row:
     Attributes:
         pattern: a regular expression; a blank stands for any white space, because compilers and logs wrap lines.
         messages: whole messages, as an alternative to a pattern; `*` stands for any text.
-        program: what prints it; empty where the text around it tells.
+        program: the program that prints it; empty if the text around the message decides.
         rule: the id of a rule of tensor maps, or another name.
         text, change: the meaning, and a change that works; `{0}` is the first group of the pattern.
         calculator: the function of `CALCULATORS` that makes the change from the groups, as numbers.
@@ -53,7 +53,7 @@ class Row:
     name: str = ""
 
     def finds(self, text: str) -> Iterator[re.Match[str]]:
-        """The matches in a text, the first `MOST_MATCHES` of them."""
+        """Yield the first `MOST_MATCHES` matches in a text."""
         for count, match in enumerate(compiled(self.pattern).finditer(text), 1):
             yield match
             if count == MOST_MATCHES:
@@ -75,7 +75,7 @@ class Row:
             numbers = _numbers(match)
             offer = CALCULATORS[self.calculator](numbers) if numbers is not None else None
             if offer is not None:
-                from cute_py.explanation.offers import passes_check  # with the packages that judge
+                from cute_py.explanation.offers import passes_check  # imports the packages that check an offer
 
                 if passes_check(offer.make):
                     return offer.text
@@ -86,20 +86,20 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 def _numbers(match: re.Match[str]) -> list[int] | None:
-    """The groups of a match, as numbers, 0 for text; None: one is too large to compute with."""
+    """The groups of a match as numbers, 0 for text; None if a number is too large to compute with."""
     groups = [group or "" for group in match.groups()]
     numbers = [int(group) if _NUMBER.fullmatch(group) else 0 for group in groups]
     return numbers if all(abs(n) < LARGEST for n in numbers) else None
 
 
 _BLANK: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+(?:\]|\Z)| \?| (?![*+{])")
-"""A blank of a pattern, outside of brackets: one that must be there, or one that may."""
+"""A required or optional blank of a pattern, outside brackets."""
 _WHITE: Final = {" ": r"\s{1,400}", " ?": r"\s{0,400}"}
 
 
 @functools.cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern of a row: in any case, its blanks as any white space.
+    """Compile the pattern of a row: case is ignored, and a blank matches any white space.
 
     >>> compiled("a must").search("A  \\n must") is not None
     True
@@ -116,12 +116,12 @@ def tables(name: str) -> dict[str, list[dict[str, Any]]]:
 
 @functools.cache
 def rows(name: str, table: str = "row") -> tuple[Row, ...]:
-    """The rows of a file, in its order, which decides between two that match one text."""
+    """The rows of a file in their order; if two rows match a text, the first applies."""
     return tuple([Row(**{**row, "messages": tuple(row.get("messages", ()))}) for row in tables(name)[table]])
 
 
 def reasons(table: str) -> dict[str, Reason]:
-    """Id of a rule -> its reason, of a table of `reasons.toml`.
+    """Read a table of `reasons.toml`: id of a rule -> its reason.
 
     >>> reasons("map")["box"].why
     'A map stores the box size of each mode, less 1, in 8 bits.'

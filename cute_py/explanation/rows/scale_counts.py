@@ -1,4 +1,4 @@
-"""The number of scales that an error text expects, against the sizes of the product.
+"""Compare the number of scales that an error text expects with the sizes of the product.
 
     scales of (M, K), V elements per scale, in 32_4_4:   round_up(M, 128) * round_up(ceil(K / V), 4)
 
@@ -20,7 +20,7 @@ TILE: Final = 128 * 4
 _MOST_SIZES: Final = 8
 """Pairs of sizes that a line lists."""
 MOST_DIGITS: Final = 12
-"""Digits of a number of scales that is judged."""
+"""Maximum number of digits of a number of scales."""
 _LARGEST: Final = 1 << 32
 _SIZE: Final = re.compile(r"(?<![\w.])(?P<name>[MNK])\s?[=:]\s?(?P<size>[0-9]{1,10})\b")
 _SIXTEEN: Final = re.compile(r"nvfp4|\bNV\b|ue4m3|1x16|block(?:_?size)?\s?[=:]?\s?16\b", re.IGNORECASE)
@@ -33,7 +33,7 @@ class ScaleCounts:
 
     Attributes:
         meaning: the sizes that each number belongs to, and the number for the sizes of the text.
-        padded: whether the actual number includes padding, so that padding is not what it lacks.
+        padded: whether the actual number already includes padding.
         sizes: the sizes that were read, as 'M = 384, K = 1024'. places: (begin, end) of each.
     """
 

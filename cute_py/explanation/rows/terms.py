@@ -1,6 +1,6 @@
 """Technical terms that are not names of this library: the meaning of each, and where to read more.
 
-The whole text is looked up; it may be a question: "bank conflicts", "TV-layout", "what is a tiler?".
+The lookup uses the whole text, which may be a question: "bank conflicts", "TV-layout", "what is a tiler?".
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def key(text: str) -> str:
 
 
 def spellings(text: str) -> list[str]:
-    """The keys under which a word may be listed: its own, without a plural's ending, and of another way to write it.
+    """The keys under which a word may be listed: its own, its singular, and those of its other spellings.
 
     >>> spellings("Bank conflicts"), spellings("OOB")
     (['bankconflicts', 'bankconflict'], ['oob', 'outofbounds'])
@@ -96,7 +96,7 @@ def spellings(text: str) -> list[str]:
 
 
 def word_of(text: str, *tables: dict[str, Reason]) -> tuple[str, Reason] | None:
-    """The row of a word, of this table or of the others."""
+    """Find the row of a word, in this table or in the others."""
     if len(text) > LONGEST_QUESTION or text.endswith("."):  # `tma.` is the start of a name
         return None
     for wanted in spellings(text):

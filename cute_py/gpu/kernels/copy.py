@@ -1,9 +1,8 @@
-"""The one-shot copy: a grid of blocks, each moves a few tiles once and ends.
+"""The one-shot copy: a grid of blocks, each of which moves a few tiles and ends.
 
 The hardware starts blocks in order, so the range of addresses that the whole GPU touches at a time stays narrow, and no
-tiles are left over at the end. It is faster below about 128 MiB, where a ring does not amortise its start. One
-thread
-of a block works: it issues all loads, fetches the map of the stores meanwhile, and stores each tile as it arrives.
+tiles are left over at the end. This copy is faster below about 128 MiB, where a ring does not amortise its start. One
+thread of a block works: it issues all loads, prefetches the map of the stores, and stores each tile when it arrives.
 """
 
 from __future__ import annotations
@@ -66,14 +65,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
 
 
 def tile_functions(load: CopyOp, store: CopyOp, walk: TileWalk) -> str:
-    """Functions that all copies of whole tensors share: the tail, and loads and stores of one tile."""
+    """Device functions that all copies of whole tensors share: the tail, and loads and stores of one tile."""
     coordinates = ", ".join(walk.expressions("tile"))
     return _TILES % {"load": load.name, "store": store.name, "coordinates": coordinates}
 
 
 AWAITING: Final = 16 * 2**20
-"""Bytes up to which the one-shot copy awaits the kernel before it: its many small blocks take 20 % longer with the wait
-at 64 MiB (NVIDIA H200)."""
+"""Up to this number of bytes the one-shot copy waits for the previous kernel. At 64 MiB, its many small blocks take
+20 % longer with the wait (NVIDIA H200)."""
 
 
 def stage_bytes(window_bytes: int) -> int:
@@ -98,15 +97,15 @@ def copy_once(
     Args:
         walk: tiles and their coordinates, the same for source and destination.
         tile_bytes: bytes that the barrier of one load counts.
-        window_bytes: shared memory that a tile covers; more than `tile_bytes` where swizzled rows are narrower than
-            their pitch.
+        window_bytes: shared memory that a tile covers; it exceeds `tile_bytes` if swizzled rows are narrower than their
+            pitch.
         per_block: tiles of one block, 1..16.
         tail_bytes: bytes that threads copy one by one, at the two extra pointers.
         load_hint, store_hint: names of cache policies, or None.
         reduction: reduction into the destination instead of a store: "add", "min", ...
         pad_shared: additional shared memory in bytes, so that fewer blocks fit on an SM.
     Raises:
-        InvalidValueError: `per_block` out of range.
+        InvalidValueError: `per_block` is out of range.
     """
     if not 1 <= per_block <= 16:
         raise InvalidValueError.of_value("per_block", per_block, "be 1 to 16")

@@ -1,7 +1,7 @@
-"""The instructions of the kernels: device functions around one TMA instruction each, with a fixed rank, mode and hint.
+"""The instructions of the kernels: device functions, each with one TMA instruction of a fixed rank, mode and hint.
 
-A `CopyOp` is to a kernel's text what `SM90_TMA_LOAD_2D::copy` is to CuTe's kernels: one row of the instruction table
-(`cute_py.ptx`) with its modifiers chosen. The row gives the opcode and the order of modifiers and operands; this module
+A `CopyOp` has the role of `SM90_TMA_LOAD_2D::copy` in CuTe's kernels: it is one row of the instruction table
+(`cute_py.ptx`) with chosen modifiers. The row gives the opcode and the order of modifiers and operands; this module
 adds only the names and types of the function's parameters.
 """
 
@@ -21,7 +21,7 @@ CACHE_POLICY: Final[dict[str, int]] = {
 """Encoded L2 policies. CUTLASS, cute/arch/copy_sm90_desc.hpp, TMA::CacheHintSm90."""
 
 _LETTERS: Final = {"u16": "h", "u32": "r", "int": "r", "const": "l"}
-"""First word of a parameter -> the constraint letter that inline assembly has for its register."""
+"""First word of a parameter -> the constraint letter of its register in inline assembly."""
 
 _ROWS: Final[dict[str, InstructionForm]] = {row.name: row for row in TENSOR_FORMS}
 
@@ -30,9 +30,9 @@ _ROWS: Final[dict[str, InstructionForm]] = {row.name: row for row in TENSOR_FORM
 class CopyOp:
     """One TMA tensor instruction as a device function.
 
-    kind: "load", "store", "reduce" or "prefetch". rank: of the map, 1..5. mode: of the load; a store to an im2col map
-    has im2col_no_offs in its place. op: the reduction. hint: a name of `CACHE_POLICY`, or None. multicast: the load
-    takes a 16-bit mask of CTAs. pair: cta_group::2.
+    kind: "load", "store", "reduce" or "prefetch". rank: rank of the map, 1..5. mode: mode of the load; a store to an
+    im2col map uses im2col_no_offs instead. op: the reduction. hint: a name of `CACHE_POLICY`, or None. multicast:
+    whether the load takes a 16-bit mask of CTAs. pair: whether it has cta_group::2.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class CopyOp:
         return "_".join(part for part in parts if part)
 
     def _chosen(self) -> dict[str, str]:
-        """The modifiers, by slot of the row. A slot that must be filled and is not named here has one choice."""
+        """The modifiers by slot of the row. A required slot that is not named here has only one choice."""
         without_offsets = self.mode == "im2col" and self.kind in ("store", "reduce")
         named = {
             "dim": f"{self.rank}d",
@@ -91,7 +91,8 @@ class CopyOp:
 
     @property
     def text(self) -> str:
-        """The device function: (shared address, map, barrier, coordinates, offsets, mask), as far as they apply."""
+        """The device function; its parameters are those that apply of (shared address, map, barrier, coordinates,
+        offsets, mask)."""
         chosen = self._chosen()
         operands = [operand.name for operand in _ROWS[self.kind].expected(chosen)]
         declared = {
@@ -129,5 +130,5 @@ class CopyOp:
 
 
 def copy_functions(*which: CopyOp) -> str:
-    """The device functions of several instructions, each once."""
+    """The device functions of several instructions, without duplicates."""
     return "".join(op.text for op in dict.fromkeys(which))

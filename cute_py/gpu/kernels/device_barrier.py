@@ -1,7 +1,8 @@
-"""A barrier among devices: a kernel on each device, which ends only after the kernels of all devices have begun.
+"""A barrier among devices: a kernel on each device that ends only after the kernels of all devices have begun.
 
-Work before it on one device is then finished, and its writes are visible to work after it on any device. A device
-counts its meetings, and writes the count into the memory of every other device, which waits for it there.
+When the barrier completes, work before it on each device is finished, and its writes are visible to work after it on
+any device. A device counts its meetings, and writes the count into the memory of every other device. Each device waits
+for the counts in its own memory.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) meet(
 def device_barrier(devices: int) -> KernelSource:
     """The barrier kernel of `devices` devices: one block, with a thread for each device.
 
-    Its parameters: the counts of all devices in this one's memory, 32 bits each; a table of the addresses of those of
-    each device; which of them this one is; clock cycles to wait at most; the record of a wait that took longer, with
-    the number of the missing device as its thread.
+    Its parameters are: the counts of all devices in this device's memory, 32 bits each; a table of the addresses of the
+    counts on each device; the number of this device; the maximum clock cycles of a wait; and the record of a wait that
+    timed out, whose thread is the number of the missing device.
 
     >>> device_barrier(2).parameters
     ('counts', 'others', 'me', 'cycles', 'record')

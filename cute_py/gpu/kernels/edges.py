@@ -1,4 +1,4 @@
-"""Copy bytes that no tensor copy can move, one thread for each: the end of a row that is not a multiple of 16 bytes.
+"""Copy bytes that no tensor copy can move, with one thread per byte: ends of rows that are not whole 16-byte units.
 
 A tensor store writes up to the next multiple of 16 bytes, and would overwrite the bytes after such a row. The copy
 engine moves the full 16-byte units of such rows, and threads copy the rest. Threads also copy a run of less than 16
@@ -26,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_edges(const u8* sourc
 
 
 def copy_edges(modes: tuple[tuple[int, int, int], ...]) -> KernelSource:
-    """The copy of the bytes that `modes` visit: (size, byte stride of the source, of the destination) of each.
+    """The kernel that copies the bytes of `modes`, each (size, byte stride of the source, of the destination).
 
     Raises:
         InvalidValueError: a size is not positive, or a stride is negative.

@@ -1,13 +1,13 @@
-"""Arithmetic between the load and the store of a copy, as device code: casts, scales of blocks, elements by scales.
+"""Device code for the arithmetic between load and store: casts, scales of blocks, and elements times scales.
 
-A thread keeps eight elements of a row in registers, as it loaded them. Each function gives the bits that
-`cute_py.formats` gives for the same numbers: the hardware converts if it rounds in the same way, and blocks or vectors
-with a NaN or an infinity take a separate path, `careful`.
+A thread keeps eight elements of a row in registers, as it loaded them. Each function gives the same bits as
+`cute_py.formats` for the same numbers. The hardware converts if it rounds in the same way; blocks or vectors with a NaN
+or an infinity use a separate path, `careful`.
 
-e2m1 has no conversion before sm_100. Its codes are the integers nearest to min(2a, a + 2, a/2 + 4) of a = |y|, ties to
-even: three sums with 1.5 * 2^23 round once each, and the least of them has the code in its last bits (`nibble`). Where
-the factor is a power of two and the elements are bfloat16, their products are exact in bfloat16, and two elements go
-through each instruction (`nibbles_of_pairs`).
+e2m1 has no conversion before sm_100. With a = |y|, its code is the integer nearest to min(2a, a + 2, a/2 + 4), ties to
+even: three sums with 1.5 * 2^23 round once each, and the smallest of them has the code in its last bits (`nibble`). If
+the factor is a power of two and the elements are bfloat16, their products are exact in bfloat16, and each instruction
+processes two elements (`nibbles_of_pairs`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RULES: Final = {
     "none": 0, "floor": 1, "ceil": 2, "even": 3, "rceil": 4, "amax cute": 5, "amax torchao": 6, "amax deepgemm": 7,
     "nvfp4 torchao": 8, "nvfp4 te": 9, "nvfp4 flashinfer": 10, "keep": 11,
 }  # fmt: skip
-"""Rule, and variant where it has some -> number in the device code. keep: elements and scales stay unchanged."""
+"""Rule, with its variant if it has variants -> number in the device code. keep: elements and scales stay unchanged."""
 
 NUMBERS: Final = r"""
 typedef long long i64;
@@ -42,7 +42,7 @@ __device__ __forceinline__ float half_value(u32 h) {
   asm("{.reg .b16 l, h;\n\tmov.b32 {l, h}, %1;\n\tcvt.f32.f16 %0, l;}" : "=f"(f) : "r"(h));
   return f;
 }
-// Two elements of 8 bits as two of f16; of 4 bits: those with numbers i and i + 4 of a word.
+// Convert two elements of 8 bits, or the elements i and i + 4 of a word of 4-bit elements, to f16.
 __device__ __forceinline__ u32 halves_of_pair(u32 pair) {
   u32 h;
   if constexpr (SOURCE == E5M2) asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(h) : "h"((u16)pair));
@@ -55,7 +55,7 @@ __device__ __forceinline__ u32 halves_of_nibbles(u32 w, u32 i) {
   asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(scaled) : "r"(h), "r"(0x74007400u));
   return scaled;
 }
-// The values of eight elements; exact but for the payload of a NaN.
+// The values of eight elements; exact except for the payload of a NaN.
 __device__ __forceinline__ void values(const Eight& e, float (&x)[8]) {
 #pragma unroll
   for (u32 i = 0; i < 8; ++i) {
@@ -94,7 +94,7 @@ __device__ __forceinline__ u32 exact(const Eight& e, u32 i) {
     return as_bits(half_value(halves_of_pair(c)));
   }
 }
-// The largest magnitude of elements: of 16 bits two side by side, of 32 bits as they are.
+// The largest magnitude of elements: packed pairs for 16-bit elements, single numbers for 32-bit elements.
 __device__ __forceinline__ u32 magnitude(u32 w) { return w & (WIDE ? 0x7FFF7FFFu : MAGNITUDE); }
 __device__ __forceinline__ u32 most(u32 a, u32 b) {
   if constexpr (WIDE) {
@@ -118,14 +118,14 @@ __device__ __forceinline__ u32 folded(u32 m) {
   if constexpr (WIDE) return half_peak(larger(m >> 16, m & 0xFFFF));
   else return m;
 }
-// e2m1 of a magnitude: the low 3 bits of the result, above which lies 0x4B400000. CLAMPED: it may be 7 or more, or NaN.
+// e2m1 of a magnitude: the low 3 bits of the result; the other bits are 0x4B400000. CLAMPED: a may be NaN, 7 or more.
 template <bool CLAMPED> __device__ __forceinline__ u32 nibble(float a) {
   constexpr float M = 12582912.0f;
   if (CLAMPED) a = fminf(a, 6.0f);
   const u32 p = as_bits(__fmaf_rn(a, 2.0f, M)), q = as_bits(a + (M + 2.0f)), r = as_bits(__fmaf_rn(a, 0.5f, M + 4.0f));
   return min(min(p, q), r);  // the order of positive floats, as one instruction
 }
-// Signs of eight elements of 16 bits, where their nibbles lie.
+// Signs of eight elements at the positions of their nibbles.
 __device__ __forceinline__ u32 nibble_signs(const Eight& e) {
   if constexpr (WIDE) {
     const u32 a = __byte_perm(e.w[0], e.w[1], 0x7531), b = __byte_perm(e.w[2 % RAWS], e.w[3 % RAWS], 0x7531);
@@ -137,7 +137,7 @@ __device__ __forceinline__ u32 nibble_signs(const Eight& e) {
     return found;
   }
 }
-// The codes of eight magnitudes, without signs. (An array of the eight sums would be written to local memory.)
+// The codes of eight magnitudes, without signs. (The compiler would put an array of the eight sums in local memory.)
 template <bool CLAMPED> __device__ __forceinline__ u32 four_nibbles(float a, float b, float c, float d) {
   const u32 low = nibble<CLAMPED>(a) + nibble<CLAMPED>(b) * 16, high = nibble<CLAMPED>(c) + nibble<CLAMPED>(d) * 16;
   return low + high * 256;
@@ -146,8 +146,8 @@ template <bool CLAMPED> __device__ __forceinline__ u32 nibbles_of(const float (&
   const u32 low = four_nibbles<CLAMPED>(x[0], x[1], x[2], x[3]), high = four_nibbles<CLAMPED>(x[4], x[5], x[6], x[7]);
   return __byte_perm(low, high, 0x5410);
 }
-// The codes of eight magnitudes of bfloat16, in pairs, by a power of two: the product is exact, and 192 plus a number
-// below 16 is rounded to an integer. Each sum has its code in the last bits of 0x4340.
+// The codes of eight bfloat16 magnitudes times a power of two, in pairs: the product is exact, and 192 plus a number
+// below 16 rounds to an integer. Each sum is 0x4340 plus its code.
 __device__ __forceinline__ u32 two_by(u32 a, u32 b) {
   u32 d;
   asm("mul.rn.bf16x2 %0, %1, %2;" : "=r"(d) : "r"(a), "r"(b));
@@ -210,7 +210,7 @@ template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) 
   }
   return c;
 }
-// One element, whatever it is.
+// Round one element, including NaN, infinity and numbers out of range.
 template <u32 D> __device__ __noinline__ u32 rounded(u32 y) {
   const u32 m = y & MAGNITUDE, sign = y >> 31;
   if constexpr (D == F32) return y;
@@ -224,7 +224,7 @@ template <u32 D> __device__ __noinline__ u32 rounded(u32 y) {
   const Codes<D> c = coded<D>(all);
   return c.w[0] & (bits_of(D) == 16 ? 0xFFFF : 255);
 }
-// x by the factor as the host's arithmetic has it: the NaN of an operand goes through, and a new one is negative.
+// Multiply or divide x by the factor like the host: the NaN of an operand propagates, and a new NaN is negative.
 template <bool DIVIDED> __device__ __noinline__ u32 careful(u32 x, u32 factor) {
   if (is_nan(x)) return x | QUIET;
   if (is_nan(factor)) return factor | QUIET;
@@ -235,8 +235,8 @@ template <u32 D> __device__ __forceinline__ void put(Codes<D>& c, u32 i, u32 cod
   const u32 per = 32 / bits_of(D);
   c.w[i / per] |= code << (i % per * bits_of(D));
 }
-// Eight elements one by one, by one factor (STRIDE 0), or each by its own; called, since few blocks need it, with
-// copies of the operands, so that these stay in registers elsewhere.
+// Convert eight elements one by one, with one factor (STRIDE 0) or one for each. This is a call, because few blocks
+// need it; it gets copies of the operands, so that the originals stay in registers.
 template <u32 D, bool DIVIDED, bool SCALED, u32 STRIDE>
 __device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor, u32 inside, Codes<D>* c) {
 #pragma unroll 1
@@ -245,10 +245,10 @@ __device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor
     put<D>(*c, i, rounded<D>(SCALED ? careful<DIVIDED>(x, factor[i * STRIDE]) : x));
   }
 }
-// x / s, rounded to the nearest, where s > 0 and its reciprocal are normal numbers: Markstein's correction, twice. The
-// remainder is taken as q s - x, so that a zero keeps its sign. ONCE: one correction, for an x of at most 11
-// significant bits whose quotient is then rounded to at most 4. It may miss the nearest number only where that does not
-// change the code: tests/copies/test_quotients.py tries each s whose quotient lies next to a midpoint of 5 bits.
+// x / s, rounded to nearest, if s > 0 and its reciprocal are normal numbers: Markstein's correction, twice. The
+// remainder is computed as q s - x, so that a zero keeps its sign. ONCE: a single correction, for an x of at most 11
+// significant bits whose quotient is then rounded to at most 4. It may miss the nearest number, but never changes the
+// code: tests/copies/test_quotients.py tries each s whose quotient lies next to a midpoint of 5 bits.
 template <bool ONCE> __device__ __forceinline__ float quotient(float x, float s, float inverse) {
   float q = x * inverse;
   q = __fmaf_rn(-__fmaf_rn(q, s, -x), inverse, q);
@@ -256,7 +256,7 @@ template <bool ONCE> __device__ __forceinline__ float quotient(float x, float s,
 }
 
 struct Scale { u32 stored; float factor; };
-// most: peaks below it have a scale by `usual_scale`, and elements below 7 after it.
+// most: blocks with a peak below it use `usual_scale`, and their scaled elements are below 7.
 struct Totals { float total, inverse, gain, gain_sixth, ungain, most; };
 template <class O> __device__ __forceinline__ Scale power_scale(u32 peak) {
   Scale s;
@@ -315,7 +315,7 @@ __device__ __forceinline__ float value_e4m3(u32 c) {
   asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(h) : "h"((u16)c));
   return half_value(h);
 }
-// x / s where x, s and the quotient are normal numbers: the steps of a division without the test of its operands.
+// x / s if x, s and the quotient are normal numbers: a division without the tests of its operands.
 __device__ __forceinline__ float divided_normal(float x, float s) {
   float r;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(s));
@@ -323,8 +323,8 @@ __device__ __forceinline__ float divided_normal(float x, float s) {
   const float q = x * r;
   return __fmaf_rn(__fmaf_rn(-q, s, x), r, q);
 }
-// a / 6 / total, where no step leaves the normal numbers or is below the least scale anyway: the reciprocals are
-// correctly rounded, so that Markstein's correction rounds the quotients.
+// a / 6 / total, if each step is a normal number, or is below the least scale anyway. The reciprocals are correctly
+// rounded, so Markstein's correction rounds the quotients correctly.
 __device__ __forceinline__ float sixth_of_total(float a, const Totals& t, bool two) {
   float q = a * (1.0f / 6.0f);
   q = __fmaf_rn(__fmaf_rn(-q, 6.0f, a), 1.0f / 6.0f, q);
@@ -376,7 +376,7 @@ template <u32 BYTES, bool POWER> __device__ __forceinline__ u32 scale_value(u32 
   else if constexpr (POWER) return stored == 255 ? NOT_A_NUMBER : stored ? stored << 23 : QUIET;
   else return (stored & 127) == 127 ? (stored & 128) << 24 | NOT_A_NUMBER : as_bits(value_e4m3(stored));
 }
-// Whether elements take the short path of `quantised`. peak: the bits of their largest magnitude, or of more elements.
+// Whether elements use the short path of `quantised`. peak: bits of the largest magnitude of these (or more) elements.
 template <class O> __device__ __forceinline__ bool are_usual(u32 peak, float factor, const Totals& t) {
   if constexpr (O::RULE == NV_TORCHAO) return as_float(peak) < t.most;
   bool usual = peak < INFINITE;
@@ -384,7 +384,7 @@ template <class O> __device__ __forceinline__ bool are_usual(u32 peak, float fac
   if (O::KIND == E2M1 && O::RULE != FLOOR) usual = usual && as_float(peak) * factor < 7.0f;
   return usual;
 }
-// Eights of elements by one factor. inside: of the elements are no padding, whose codes are 0.
+// Quantise groups of eight elements with one factor. inside: number of elements before the padding; padding has code 0.
 template <class O, u32 COUNT> __device__ __forceinline__ void quantised(
     Codes<O::KIND> (&c)[COUNT], const Eight (&e)[COUNT], bool usual, float factor, float inverse, u32 inside) {
   constexpr bool DIVIDED = O::RULE == AMAX_CUTE;
@@ -409,7 +409,7 @@ template <class O, u32 COUNT> __device__ __forceinline__ void quantised(
   }
   const u32 by = as_bits(factor);
 #pragma unroll
-  for (u32 n = 0; n < COUNT; ++n) {  // with copies, so that e and c stay in registers elsewhere
+  for (u32 n = 0; n < COUNT; ++n) {  // the call gets copies, so that e and c stay in registers
     Codes<O::KIND> made = {};
     const Eight copied = e[n];
     convert_carefully<O::KIND, DIVIDED, true, 0>(&copied, &by, inside > 8 * n ? inside - 8 * n : 0, &made);
@@ -417,4 +417,4 @@ template <class O, u32 COUNT> __device__ __forceinline__ void quantised(
   }
 }
 """
-"""Constants before it: SOURCE, the kind of the elements that are read. `O` is a structure of an output's constants."""
+"""The text needs the constant SOURCE, the kind of the source elements. `O` is a structure of an output's constants."""

@@ -1,9 +1,9 @@
 """The copy of a window whose source does not start at a multiple of 16 bytes.
 
-A tensor map can't start there and an inner coordinate can't point there (the instruction traps), so a tile is loaded
-from the 16-byte boundary below, 16 bytes wider than it is; the threads of the block shift it into place, and the result
-is stored as a separate tile. The shift is a constant of the text: whole words by choosing registers, the rest by one
-funnel shift a word.
+A tensor map can't start at such an address, and an inner coordinate can't point to it (the instruction traps). The load
+therefore begins at the 16-byte boundary below, and is 16 bytes wider than the tile. The threads of the block shift the
+tile into place, and store the result as a separate tile. The shift is a constant of the text: the choice of registers
+shifts by whole words, and one funnel shift per word does the rest.
 """
 
 from __future__ import annotations
@@ -71,11 +71,13 @@ def copy_realigned(
 
     Args:
         walk: tiles of the destination, in elements of the destination map.
-        row_bytes, rows: of one tile of the destination; row_bytes a multiple of 16. The load box is 16 bytes wider.
+        row_bytes, rows: size of one tile of the destination; row_bytes is a multiple of 16. The load box is 16 bytes
+            wider.
         shift: 1..15.
-        element_bytes: of both maps; it need not divide `shift`, since the source map starts at the boundary below.
+        element_bytes: bytes of an element of both maps; it need not divide `shift`, because the source map starts at
+            the boundary below.
     Raises:
-        InvalidValueError: a shift or a row that is out of range.
+        InvalidValueError: a shift or a row is out of range.
     """
     if not 1 <= shift <= 15:
         raise InvalidValueError.of_value("shift", shift, "be 1 to 15", "bytes")

@@ -1,20 +1,21 @@
 """Copies by threads: tiles that are transposed in shared memory, and runs that are contiguous on both sides.
 
-    copy_tile   a block reads a tile in the source's order, in vectors, and writes it in the destination's; in between
-                it lies in shared memory, in rows of the source behind one swizzle
+    copy_tile   a block reads a tile in vectors in the source's order, and writes it in the destination's order; in
+                between the tile lies in shared memory, in rows of the source with one swizzle
     copy_runs   a thread moves one vector of a run that is contiguous on both sides; copies without a common refinement
-                are runs of one element, or of the largest common run. Elements of 4 bits are moved one by one, or two
-                that are one byte of the destination
+                are runs of one element, or of the largest common run. Elements of 4 bits move one by one, or as pairs
+                that form one byte of the destination
 
-Sizes, strides and tables are parameters, so that one kernel serves every copy of its element size and vectors. What a
-row of a tile adds to an address is the same for every tile: `tables` on the device list it, once for each combination
-of modes that end inside a tile (a class of tiles). A division by a run-time size is a multiplication (Granlund and
-Montgomery, Division by Invariant Integers using Multiplication, figure 4.1).
+Sizes, strides and tables are parameters, so that one kernel serves every copy of its element size and vectors. A row of
+a tile adds the same number to the addresses of every tile. `tables` on the device list these numbers, once for each
+combination of modes that end inside a tile (a class of tiles). A division by a run-time size is a multiplication
+(Granlund and Montgomery, Division by Invariant Integers using Multiplication, figure 4.1).
 
-A side whose rows start between two words is still read and written in full words of 16 bytes. Shared memory holds the
-source's words unchanged, in rows with the source's distance from a word. A sector of the destination belongs to the
-tile that holds its first element, and that tile reads the missing elements past its end. If a word extends past the
-source's end, only the bytes of the source are read; words that extend past the destination are written by the element.
+If the rows of a side start between two words, threads still read and write full words of 16 bytes. Shared memory holds
+the source's words unchanged, in rows with the source's offset from a word boundary. A sector of the destination belongs
+to the tile that holds its first element, and that tile reads the missing elements past its end. If a word extends past
+the source's end, threads read only the bytes of the source. If a word extends past the destination, they write it
+element by element.
 
 If both sides consist of full words, a thread reads words of several rows, transposes the block in registers, and writes
 words of as many rows: an element costs a fraction of an instruction instead of two.
@@ -34,21 +35,21 @@ MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
 """Maximum number of threads of a block of a tile; the launch sets the actual number."""
 ROW_SHIFT: Final = 22
-"""Shift that divides through a 32-bit multiplication, exact for numbers below 1024, which thread numbers are."""
+"""Shift of a division by a 32-bit multiplication, which is exact for thread numbers (below 1024)."""
 WORD: Final = 16
 """Bytes of a word on a side whose rows start between two words."""
 GRAIN: Final = 32
-"""Bytes that one tile writes of such a destination, if it writes any of them: a sector."""
+"""Bytes of a unit of such a destination that one tile writes completely or not at all: a sector."""
 ASYNCHRONOUS: Final = 4
-"""Smallest word in bytes that goes to shared memory without registers."""
+"""Minimum bytes of a word that is copied to shared memory without registers."""
 
 DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
 ROWS: Final = 7
 CLASS: Final = struct.Struct(f"<{2 * ROWS + 4}I")
-"""Numbers of the source, then of the destination: rows, vectors of a row, threads that a row is dealt to, magic, step
-of a thread in rows and in vectors, place of the rows' table; then the place of the list of a destination's row, its own
-elements, elements in shared memory, bytes of a source row."""
+"""Numbers of the source, then of the destination: rows, vectors of a row, threads that share a row, magic, step of a
+thread in rows and in vectors, place of the rows' table. Then: place of the list of a destination row, its own elements,
+its elements in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
 TILE: Final = struct.Struct("<4Q4q2Q4i8I32I")
@@ -85,7 +86,7 @@ union Stored { DESTINATION_VECTOR whole; ELEMENT part[PER_VECTOR]; };
 union Across { COLUMN_VECTOR whole; ELEMENT part[COLUMNS]; };
 union Places { u16 at[PER_VECTOR]; PLACES part[2 * PER_VECTOR / sizeof(PLACES)]; };
 extern __shared__ __align__(1024) u8 shared[];
-// Places that share no bit behind the swizzle: their sum is their exclusive or, and the swizzle of it that of both.
+// With a swizzle, the two places share no bit: their sum equals their exclusive or, and the swizzle is linear over it.
 __device__ __forceinline__ u32 join(u32 a, u32 b) { return SWIZZLED ? a ^ b : a + b; }
 __device__ __forceinline__ u32 behind(u32 x, const Tile& p) { return SWIZZLED ? x ^ (x >> p.swizzle & p.mask) : x; }
 __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 pitch, const Tile& p) {
@@ -102,7 +103,7 @@ __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 
   }
   return found;
 }
-// From global to shared memory past the registers.
+// Copy from global to shared memory without registers.
 __device__ __forceinline__ void copy_async(u32 to, const u8* from) {
   if constexpr (SOURCE_BYTES == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
@@ -111,18 +112,18 @@ __device__ __forceinline__ void copy_async(u32 to, const u8* from) {
                  ::"r"(to), "l"(from), "n"(ASYNC ? SOURCE_BYTES : 4) : "memory");
   }
 }
-// A word that reaches beyond the source's end; called, since few do. (An asynchronous copy of a part of a word reads
-// all of it, and compute-sanitizer reports it where the allocation ends with the source.)
+// Copy a word that extends past the source's end. This is a call, because such words are rare. (An asynchronous copy of
+// a part of a word reads the whole word; compute-sanitizer reports this if the allocation ends with the source.)
 __device__ __noinline__ void copy_end(u32 to, const u8* at, const u8* high) {
 #pragma unroll 1
   for (; at < high; ++at, ++to) shared[to] = *at;
 }
-// Bytes of four registers to one.
+// Gather the low bytes of four registers into one.
 __device__ __forceinline__ u32 gathered(u32 a, u32 b, u32 c, u32 d) {
   return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
-// The rows of a tile are dealt out to threads; a steady thread stays in one column of vectors, and those that are left
-// over after whole rows have none.
+// The walk of a thread over the rows of a tile. A steady thread stays in one column of vectors; threads that are left
+// over after whole rows have no rows.
 struct Walk {
   u32 row, along;
   __device__ __forceinline__ Walk(const Rows& r) {
@@ -139,8 +140,8 @@ struct Walk {
   }
 };
 
-// The rows of the destination that a thread writes: the next one is looked up before the last one is written, and the
-// first one before the tile has arrived.
+// The destination rows that a thread writes. It looks up the next row before it writes the present one, and the first
+// row before the tile has arrived.
 struct Written {
   Walk walk;
   Row next;
@@ -158,8 +159,8 @@ struct Written {
   }
 };
 
-// The source's rows to shared memory. inside: no word of the tile reaches beyond the source's end. A word that starts
-// before the source holds its first byte, so that it is in the same memory, which is allocated in whole words.
+// Load the source's rows to shared memory. inside: no word of the tile extends past the source's end. A word that
+// starts before the source contains its first byte, so it lies in the same allocation, which consists of whole words.
 __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 from, u32 misplaced, bool inside) {
   const u8* const base = p.source + from;
   const u32 window = ASYNC ? shared_address(shared) : 0;
@@ -213,7 +214,7 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
   }
 }
 
-// A vector of the destination, `at(v)` being the place of its element v.
+// A vector of the destination; `at(v)` is the place of its element v.
 template <class At> __device__ __forceinline__ Stored gather(At at) {
   Stored out;
   if constexpr (ELEMENT_BYTES == 1 && PER_VECTOR >= 4) {
@@ -227,9 +228,9 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
   return out;
 }
 
-// The place of element i of a run; of every vector's worth a part lies SKEW bytes further on.
+// The place of element i of a run; each further vector of the run is moved by SKEW bytes.
 __device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
-// A row of the destination that consists of several runs, each of `size` elements at one pitch: `starts` lists where.
+// A destination row of several runs, each of `size` elements at one pitch; `starts` lists their starts.
 struct RunsOfRow {
   const int* starts; u32 size, magic;
   __device__ __forceinline__ u32 run_of(u32 i) const { return __umulhi(i, magic); }
@@ -257,12 +258,12 @@ struct RunsOfRow {
   }
 };
 
-// Shared memory to a destination whose rows start between two words. first: no tile of these rows lies before this one.
+// Store a tile to a destination whose rows start between two words. first: no tile of these rows precedes this one.
 __device__ __forceinline__ void store_shifted(
     const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const RunsOfRow runs = {(const int*)(p.tables + c.list), p.spread[0], p.spread[1]};
-  // before: elements that the first tile has before it. whole: where words that are read as such may begin.
+  // before: elements that precede the first tile in its grain. whole: words that are read whole start below this limit.
   const u32 before = first ? GRAIN / ELEMENT_BYTES : 0, own = c.own + before;
   const u32 whole = c.held < PER_VECTOR ? 0 : c.held - PER_VECTOR + 1;
 #pragma unroll 1
@@ -287,8 +288,8 @@ __device__ __forceinline__ void store_shifted(
     *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
   }
   if (!first && c.held > c.own) return;
-  // The elements before the first whole word of a row and behind its last one, each by a thread of its own: those of a
-  // word are written at once.
+  // The elements before the first whole word of a row and after its last one: each has its own thread, so that the
+  // elements of a word are written at once.
 #pragma unroll 1
   for (u32 n = threadIdx.x; n < c.destination.count * (2 * PER_VECTOR); n += blockDim.x) {
     const u32 v = n % PER_VECTOR;
@@ -305,7 +306,7 @@ __device__ __forceinline__ void store_shifted(
   }
 }
 
-// One row of the destination for each element of `words`, which are so many columns of the source.
+// Transpose in registers: `words` hold COLUMNS columns of the source, and each becomes a row of the destination.
 __device__ __forceinline__ void turn(const Across (&words)[PER_VECTOR], Stored (&out)[COLUMNS]) {
   if constexpr (ELEMENT_BYTES == 1) {
 #pragma unroll
@@ -327,7 +328,7 @@ __device__ __forceinline__ void turn(const Across (&words)[PER_VECTOR], Stored (
   }
 }
 
-// Shared memory to a destination in whole vectors.
+// Store a tile to a destination in whole vectors.
 __device__ __forceinline__ void store_vectors(
     const Tile& p, const Class& c, i64 to, u32 misplaced, Written rows, u32 steady) {
   const u16* const list = (const u16*)(p.tables + c.list);
@@ -406,11 +407,11 @@ struct Runs {
   Digit digits[2 * MAX_DIGITS];
 };
 union Vector { SOURCE_VECTOR whole; ELEMENT part[GATHERED]; };
-// An element of 4 bits by its number; flip: the first of a byte lies in its upper half.
+// The 4-bit element with this number; flip: the first element of a byte lies in the upper half.
 __device__ __forceinline__ u32 nibble(const u8* memory, i64 at, u32 flip) {
   return memory[at >> 1] >> 4 * ((u32)(at & 1) ^ flip) & 15;
 }
-// A digit of each vector's number, and what it adds to both places.
+// Take a digit of each vector's number, and add its steps to both places.
 __device__ __forceinline__ void step(NUMBER (&rest)[LOADS], i64 (&from)[LOADS], i64 (&to)[LOADS], const Digit& d) {
 #pragma unroll
   for (u32 u = 0; u < LOADS; ++u) {
@@ -437,7 +438,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
 #pragma unroll 1
   for (const Digit* end = d + p.before; d < end; ++d) step(rest, from, to, *d);
   if constexpr (GENERAL) {
-    // Both lists have the same product, and what is left counts the modes behind them.
+    // Both lists have the same product, and the remaining number counts the modes after them.
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) other[u] = rest[u];
 #pragma unroll 1
@@ -474,7 +475,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
   for (u32 u = 0; u < LOADS; ++u) {
     if (begin + u * THREADS >= p.total) continue;
     if constexpr (NIBBLES && !PAIRED) {
-      // Of each byte one launch writes one half, the other launch the other.
+      // One launch writes one half of each byte, and the other launch the other half.
       if ((u32)(to[u] & 1) != p.parity) continue;
       u8* const byte = p.destination + (to[u] >> 1);
       const u32 at = 4 * (p.parity ^ p.destination_flip);
@@ -498,7 +499,7 @@ def magic(size: int) -> tuple[int, int]:
 
 
 def row_magic(run: int) -> int:
-    """number / run = number * magic >> ROW_SHIFT, for numbers of threads."""
+    """The factor of a division: number / run = number * magic >> ROW_SHIFT, for thread numbers."""
     return (1 << ROW_SHIFT) // run + 1
 
 
@@ -521,20 +522,20 @@ def copy_tile(
     pitch: int = 0,
     skew: int = 0,
 ) -> KernelSource:
-    """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
+    """The kernel of tiles. Vectors of both sides, and pieces (parts of a vector on the way to shared memory), in bytes.
 
-    shifts: the side's rows may start between two words. swizzled: shared memory is, and places share no bit.
-    global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are in
-    steps, and not looked up. listed: the places of a destination's vector have no fixed distances, and are listed one
-    by one; of rows that start between two words, the starts of the runs that they consist of. short_runs: such a run is
-    shorter than a vector. columns: of the source, that a thread reads at once and writes to as many rows of the
-    destination. pitch: bytes from one element of a destination's vector to the next in shared memory, folded in; 0: a
-    parameter. skew: bytes that each vector's worth of a destination's row that starts between two words lies further
-    on.
+    shifts: whether rows of a side may start between two words. swizzled: whether shared memory has a swizzle; places
+    then share no bit. global_swizzled: whether the offsets of a side have a swizzle. steady: whether threads stay in
+    their column of vectors. affine: whether rows are in steps instead of a table. listed: whether a table lists the
+    places of a destination vector one by one, because they have no fixed distances; for rows that start between two
+    words, it lists the starts of their runs. short_runs: whether such a run is shorter than a vector. columns: number
+    of source columns that a thread reads at once, and of destination rows that it writes. pitch: bytes between elements
+    of a destination vector in shared memory, folded into the text; 0 makes it a parameter. skew: for destination rows
+    that start between two words, the extra bytes between successive vectors of a run.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
-    if asynchronous and affine and shifts[0]:  # No load is waited for, so one by one is as fast, and compiles faster.
+    if asynchronous and affine and shifts[0]:  # No thread waits for a load, so one at a time is as fast.
         loads = 1
     constants = {
         "THREADS": MAX_THREADS,
@@ -570,7 +571,7 @@ def copy_tile(
         prelude=TYPES + AWAIT,
         awaits=True,
     )
-    # Smaller elements, which are put together in registers, take up to 16 % longer with fewer passes.
+    # With fewer passes, smaller elements, which threads assemble in registers, take up to 16 % longer.
     return replace(kernel, threads=threads, fast_compile=element_bytes >= 4)
 
 
@@ -585,11 +586,11 @@ def copy_runs(
     gathered: int = 1,
     few: bool = False,
 ) -> KernelSource:
-    """The kernel of runs, in vectors of `vector_bytes`. wide: there are 2**31 vectors or more.
+    """The kernel of runs, in vectors of `vector_bytes`. wide: whether there are 2**31 vectors or more.
 
-    nibbles: elements are halves of bytes, and offsets count them. paired: two of them are a byte of the destination.
-    gathered: elements of a vector of the destination that lie apart in the source; 1: none does. few: vectors, so that
-    every thread of many small blocks moves one.
+    nibbles: whether elements are halves of bytes, which offsets count. paired: whether two elements form a byte of the
+    destination. gathered: number of elements of a destination vector that lie apart in the source; 1 if none do. few:
+    whether there are few vectors, so that each thread of many small blocks moves one.
     """
     constants = {
         "THREADS": 64 if few else 256,

@@ -1,12 +1,12 @@
 """The ring copy: a few persistent blocks, each with a ring of stages, take tiles in order from one counter.
 
-A block that takes every n-th tile (static order) falls behind or runs ahead of the others, because SMs differ in
-speed; the range of addresses in use widens and some tiles are left at the end, which costs 5 % of a large copy. So only
-the first tiles are handed out by number, and every stage that becomes free takes the next tile from a counter in global
-memory. The last block to end sets the counter back, so the next launch finds it at zero.
+In a static order each block takes every n-th tile. Because SMs differ in speed, blocks then fall behind or run ahead:
+the range of addresses in use widens, and some tiles are left at the end, which costs 5 % of a large copy. So only the
+first tiles are assigned by number, and every stage that becomes free takes the next tile from a counter in global
+memory. The last block to end resets the counter, so the next launch finds it at zero.
 
-One thread of a block works. For a tile: wait until it is there, store it, ask for the next number meanwhile, then
-wait until the store of the tile before has left its stage and load the next tile into that one.
+One thread of a block works. For each tile, it waits for the load, stores the tile, and requests the next number in the
+meantime. Then it waits until the store of the tile before has left its stage, and loads the next tile into that stage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from cute_py.gpu.kernels.source import KernelSource, make_kernel
 from cute_py.gpu.kernels.walk import TileWalk
 
 COUNTER_BYTES: Final = 256
-"""The counter of tiles at byte 0, the count of blocks that ended at byte 128; both 0 between launches."""
+"""Size of the counters: the counter of tiles at byte 0, and the count of ended blocks at byte 128; both are 0 between
+launches."""
 
 _BODY: Final = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) copy_ring(
@@ -97,14 +98,14 @@ def copy_ring(
 
     Args:
         walk, tile_bytes, window_bytes, tail_bytes, load_hint, store_hint: as for the one-shot copy.
-        blocks: of the grid; the number of SMs times the blocks that fit on one.
+        blocks: blocks of the grid: the number of SMs times the blocks that fit on one.
         stages: tiles in flight in a block, 1..16.
-        stores: stores that may still be reading shared memory when the next load is issued, below `stages`.
-        dynamic: hand tiles out by the counter; else every `blocks * stages`-th tile of a stage.
-        early: ask for the next tile before the wait for this one, not after its store. The number is there sooner,
-            and older when it is used.
+        stores: number of stores that may still read shared memory when the next load is issued, below `stages`.
+        dynamic: assign tiles by the counter; else a stage takes every `blocks * stages`-th tile.
+        early: request the next tile before the wait for the present one, not after its store. The number arrives
+            sooner, but is older when it is used.
     Raises:
-        InvalidValueError: `stages` or `stores` out of range.
+        InvalidValueError: `stages` or `stores` is out of range.
     """
     if not 1 <= stages <= 16:
         raise InvalidValueError.of_value("stages", stages, "be 1 to 16")

@@ -1,14 +1,14 @@
 """Copies that compute between the load and the store: a cast, or blocks of numbers and their scales.
 
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
-    scaled_whole   a CTA has a row in registers: one scale a row
+    scaled_whole   a CTA has a row in registers; one scale per row
     scaled_largest the largest magnitude of a matrix, for a scale of the whole tensor
     scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8: blocks along rows, along columns and of both; the
                    elements of an output lie in shared memory before they are stored, transposed or not
 
-Each reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; what an output
-is (`O`) is folded in. Scales are computed where they are, and written in the order that the digits of `O` give; padding
-of scales is written too.
+Each kernel reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; the
+constants of an output (`O`) are folded into the text. The threads that hold a block compute its scale, and write it in
+the order that the digits of `O` give. They also write the padding of scales.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __device__ __forceinline__ u32 divided(u32 n, u32 magic, u32 shift) { return (__
 __device__ __forceinline__ i64 index_at(const u8* list, u32 at) {
   return INDEX_BYTES == 8 ? ((const i64*)list)[at] : (i64)((const int*)list)[at];
 }
-// The first entry of an index that is not a row number, and its value.
+// Record an entry of an index that is not a row number, and its value; the first such entry remains.
 __device__ __noinline__ void refuse_row(u64* record, u32 at, i64 found) {
   atomicMin(record, (u64)at << 32 | (u32)(int)found);
 }
@@ -65,7 +65,7 @@ __device__ __forceinline__ u32 element(const u8* at) {
   else if constexpr (bits_of(SOURCE) == 16) return *(const u16*)at;
   else return *at;
 }
-// The elements of a vector that reaches beyond the last column; called, with words that are a copy.
+// Load the elements of a vector that extends past the last column; this is a call, and w is a copy of the words.
 template <u32 WORDS> __device__ __noinline__ void load_end(u32* w, const u8* at, u32 k, u32 limit, u32 pattern) {
   constexpr u32 BITS = bits_of(SOURCE), UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
 #pragma unroll 1
@@ -90,7 +90,7 @@ template <u32 WORDS> __device__ __forceinline__ void load_whole(u32 (&w)[WORDS],
     w[0] = v.x; w[1] = v.y;
   } else w[0] = load_one(at);
 }
-// Words of elements from column k on; none from `limit` on. pattern: what a row that is left out has.
+// Load words of elements from column k up to `limit`. pattern: the content of a masked row.
 template <u32 WORDS> __device__ __forceinline__ void load_vector(
     u32 (&w)[WORDS], const u8* row, u32 k, u32 limit, u32 pattern) {
   constexpr u32 BITS = bits_of(SOURCE), COUNT = WORDS * 32 / BITS;
@@ -122,7 +122,7 @@ template <u32 COUNT> __device__ __forceinline__ void load_eights(
 #pragma unroll
   for (u32 i = 0; i < COUNT * RAWS; ++i) e[i / RAWS].w[i % RAWS] = w[i];
 }
-// Words of codes to a line, of which `left` bytes are in it.
+// Store words of codes to a line that has `left` bytes left.
 template <u32 WORDS, bool VECTOR>
 __device__ __forceinline__ void store_vector(u8* at, const u32 (&w)[WORDS], u32 left) {
   if (VECTOR && left >= WORDS * 4) {
@@ -150,7 +150,7 @@ template <class O> __device__ __forceinline__ void store_scale(const Output& o, 
   if constexpr (O::SCALE_BYTES == 4) ((u32*)o.scales)[place] = stored;
   else o.scales[place] = (u8)stored;
 }
-// Whether a cast of some element takes more than the hardware's conversion.
+// Whether the cast of some element needs more than the hardware's conversion.
 template <u32 D> __device__ __forceinline__ bool special(const Eight& e) {
   if constexpr (SOURCE == E2M1) return false;
   else if constexpr (SOURCE == E4M3 || SOURCE == E5M2) {
@@ -163,7 +163,7 @@ template <u32 D> __device__ __forceinline__ bool special(const Eight& e) {
     return folded(most_of(e)) > most;
   }
 }
-// Eight elements in another type, by a factor if they have scales. inside: of them are no padding.
+// Convert eight elements to another type, times a factor if they have scales. inside: elements before the padding.
 template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
     const Eight& e, const u32 (&factor)[8], bool usual, u32 inside) {
   Codes<D> c = {};
@@ -210,8 +210,8 @@ template <class O> __device__ __forceinline__ void store_codes(
   u8* const at = o.data + (i64)line * o.pitch + (u64)k * BITS / 8;
   store_vector<2 * WORDS, O::VECTOR>(at, w, ((o.along - k) * BITS + 7) / 8);
 }
-// 16 elements to an output. row: of the copy; kept: their stored scale, if scales are kept; line: of the destination,
-// ~0: nowhere.
+// Write 16 elements to an output. row: row of the copy; kept: their stored scale, if scales are kept; line: line of the
+// destination, ~0 for none.
 template <class O> __device__ __forceinline__ void write_vector(
     const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 kept, u32 line, u32 k) {
   const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
@@ -261,7 +261,7 @@ __device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
   const float y = as_float(value) * p.total;
   return y == y ? as_bits(y) : careful<false>(value, as_bits(p.total));
 }
-// Twice 8 elements by their scales, SPREAD elements apart; stored: the scales of both, unless each column has its own.
+// Write two groups of 8 elements, SPREAD apart, times their scales. stored: both scales, unless columns have scales.
 template <class O> __device__ __forceinline__ void write_numbers(
     const Eight (&e)[2], const u32 (&stored)[2], const Scaled& p, const Output& o, u32 row, u32 line, u32 first) {
   constexpr u32 BITS = bits_of(O::KIND);
@@ -428,7 +428,7 @@ def computing_kernel(
     name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
     into: OutputKind | None = None,
 ) -> KernelSource:  # fmt: skip
-    """A kernel of a body, with the arithmetic, the outputs' constants, and those given."""
+    """Make a kernel from a body, the arithmetic, the constants of the outputs, and the given constants."""
     names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
     names += (into or OutputKind(source)).text("In")
     first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}
@@ -451,10 +451,10 @@ def scaled_rows(
     index_bytes: int = 8,
     scaled_source: OutputKind | None = None,
 ) -> KernelSource:
-    """The kernel of rows. across: warps side by side; columns, down: vectors of a lane along a row, and of rows.
+    """The kernel of rows. across: warps side by side; columns, down: vectors of a lane along a row, and rows of a lane.
 
-    rows, into: the source's or the destination's rows are indexed by numbers of `index_bytes`. scaled_source: of a
-    source with scales, which is dequantised.
+    rows, into: whether numbers of `index_bytes` select the rows of the source, of the destination. scaled_source: the
+    constants of a source with scales, which is dequantised.
     """
     dequantises = scaled_source is not None and outputs[0].rule != "keep"
     arguments = "row[r], line[r], k" if dequantises else "row[r], stored[r * COLUMNS + c][0], line[r], k"
@@ -480,6 +480,6 @@ def scaled_whole(
 
 
 def scaled_largest(source: str, *, aligned: bool) -> KernelSource:
-    """The kernel that finds the largest magnitude of a matrix, NaN left out, as the bits of a float32 at `record`."""
+    """The kernel that writes the largest magnitude of a matrix to `record` as float32 bits; it ignores NaN."""
     constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_largest", _LARGEST, source, [OutputKind(source)], constants)

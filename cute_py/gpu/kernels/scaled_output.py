@@ -12,27 +12,27 @@ from cute_py.gpu.kernels.numbers import KINDS, RULES
 TILE: Final = 128
 """Rows and columns of a tile."""
 PIECE: Final = 8
-"""Elements that are held together: `Eight`."""
+"""Elements of a piece, which `Eight` holds."""
 ROW_ELEMENTS: Final = 2 * PIECE
-"""Elements of a row that a lane of `scaled_rows` has."""
+"""Elements of a row in a lane of `scaled_rows`."""
 LANES: Final = 8
-"""Lanes of a row."""
+"""Number of lanes that share a row."""
 WHOLE_PIECES: Final = 8
 """Maximum number of pieces of 8 elements per thread of `scaled_whole`."""
 STEPS: Final = 8
 """Maximum number of digits of a row's and of a column's number in an order of scales."""
 
 HEAD: Final = struct.Struct("<5Qqq8If3I")
-"""source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the destination, tiles
-across, magic, shift, masked element; total; spare."""
+"""Format of source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the
+destination, tiles across, magic, shift, masked element; total; spare."""
 OUTPUT: Final = struct.Struct(f"<2Qq6I{2 * STEPS}I6f2I")
-"""data, scales, pitch; lines, along, rows and columns of scales, fill, spare; steps; totals."""
+"""Format of data, scales, pitch; lines, along, rows and columns of scales, fill, spare; steps; totals."""
 INPUT_STEPS: Final = struct.Struct(f"<{2 * STEPS}I")
 
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """Index of a scale from (row, column): (size, step) of digits, from the first on; the last has no end."""
+    """Map from (row, column) to the index of a scale: (size, step) of each digit; the last digit has no end."""
 
     rows: tuple[tuple[int, int], ...]
     columns: tuple[tuple[int, int], ...]
@@ -42,9 +42,10 @@ class Digits:
 class OutputKind:
     """The constants of an output, or of a source with scales.
 
-    kind: of its elements. block: rows and columns; 0: all. rule: a key of `RULES`. scale_bytes, power: of a stored
-    scale, and whether it is a ue8m0. words: four blocks that follow each other along the block's axis are four bytes.
-    split: lines 32 apart have neighbouring scales. vector: lines begin at multiples of 16 bytes. digits: sizes only.
+    kind: kind of its elements. block: rows and columns of a block; 0 for all. rule: a key of `RULES`. scale_bytes:
+    bytes of a stored scale; power: whether it is a ue8m0. words: whether the scales of four adjacent blocks along the
+    block's axis are four adjacent bytes. split: whether lines 32 apart have neighbouring scales. vector: whether lines
+    begin at multiples of 16 bytes. digits: sizes of the digits.
     """
 
     kind: str
@@ -64,7 +65,7 @@ class OutputKind:
     columns: tuple[int, ...] = ()
 
     def text(self, name: str) -> str:
-        """Its structure of constants."""
+        """The structure of its constants in the kernel text."""
         constants = {
             "KIND": KINDS[self.kind], "RULE": RULES[self.rule], "BR": self.block[0], "BC": self.block[1],
             "SCALE_BYTES": self.scale_bytes, "POWER": int(self.power), "WORDS": int(self.words),
@@ -82,7 +83,7 @@ class OutputKind:
 
 
 def _index(sizes: Sequence[int], first: int) -> str:
-    """The sum of digits of x by their steps."""
+    """C expression of the sum of the digits of x times their steps."""
     terms, below = [], 1
     for i, size in enumerate(sizes):
         digit = f"x / {below}u" if below > 1 else "x"

@@ -1,8 +1,8 @@
-"""The kernel of tiles of copies that compute: 128 x 128 elements per CTA, 8 x 8 per thread.
+"""The kernel of tiles for copies that compute: 128 x 128 elements per CTA, 8 x 8 per thread.
 
-A thread's 8 rows follow each other, and so do its 8 columns: eight lanes read 128 bytes of a row, and a column of eight
-elements is a word or two of a transposed output. Elements of an output lie in shared memory, lines of 128, in units of
-16 bytes that an exclusive or exchanges, so that neither side has bank conflicts of more than two.
+A thread's 8 rows are adjacent, and so are its 8 columns: eight lanes read 128 bytes of a row, and a column of eight
+elements is one word or two of a transposed output. Elements of an output lie in shared memory in lines of 128. An
+exclusive or permutes the units of 16 bytes of a line, so that bank conflicts are at most 2-way on both sides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ template <class O> __device__ __forceinline__ void put_unit(u32 line, u32 unit, 
           make_uint4(c.w[i], c.w[i + 1], c.w[i + 2], c.w[i + 3]);
   }
 }
-// 8 x 8 elements of which some are no usual numbers, read again.
+// Put 8 x 8 elements with NaN, infinities or other unusual numbers; reads the elements again.
 template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32 row, u32 column, const u32* factors) {
   constexpr u32 BITS = bits_of(O::KIND);
 #pragma unroll 1
@@ -57,8 +57,8 @@ template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32
   }
 }
 __device__ __forceinline__ u32 half_of(u32 packed, u32 i) { return half_peak(i % 2 ? packed >> 16 : packed & 0xFFFF); }
-// The largest magnitudes of the blocks of a thread's 8 x 8 elements: of 8 rows, 8 columns, or one. Where several warps
-// have a part of a block along one axis (`Grid::MET`), those of the parts are in `exchange`.
+// The largest magnitudes of the blocks of a thread's 8 x 8 elements: 8 rows, 8 columns, or one block. If several warps
+// share a block along one axis (`Grid::MET`), `exchange` holds the largest magnitudes of the parts.
 template <class O> __device__ __forceinline__ void find_peaks(
     const Eight (&e)[8], const Place& at, u32 (&peak)[O::BR == 1 || O::BC == 1 ? 8 : 1], u32* exchange) {
   if constexpr (O::BR == 1) {
@@ -112,15 +112,15 @@ template <class O> __device__ __forceinline__ void find_peaks(
     }
   }
 }
-// Scales of a tile to shared memory, and from there to where they belong.
+// The scales of a tile: they go to shared memory, and from there to their places.
 template <class O> struct Grid {
   enum : u32 {
     SIDES = O::BR == 1 || O::BC == 1, ROWS = TILE_SIZE / O::BR, COLUMNS = TILE_SIZE / O::BC,
     LINES = O::BC == 1 ? COLUMNS : ROWS, EACH = O::BC == 1 ? ROWS : COLUMNS, MET = SIDES && (O::BC > 64 || O::BR > 32)
   };
 };
-// Scales of blocks of which several warps have a part: each is found once, from the parts, and lies in `kept` with what
-// its elements are multiplied by.
+// Scales of blocks that several warps share: one thread computes each from the parts, and `kept` holds the factor of
+// its elements.
 template <class O> __device__ __forceinline__ void meet_scales(
     const Output& o, const u32* exchange, u32* grid, u32* kept) {
   using G = Grid<O>;

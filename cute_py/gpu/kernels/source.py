@@ -1,11 +1,11 @@
 """The prelude of every kernel of this package, and the value that represents a kernel before it is compiled.
 
-A kernel is CUDA C++ with inline PTX and no header at all, so that NVRTC needs no toolkit and little time. Sizes are
-folded into the text as constants: the issuing thread of a copy has about 90 cycles for a tile, and one division at
+A kernel is CUDA C++ with inline PTX and without headers, so that NVRTC needs no toolkit and little time. Sizes are
+folded into the text as constants: the issuing thread of a copy has about 90 cycles for a tile, and a single division at
 run time costs as much.
 
-Every wait on a barrier is bounded in clock cycles. A wait that times out writes one `ErrorRecord` (the first one
-wins) and the kernel returns; no kernel spins without end.
+Every wait on a barrier is bounded in clock cycles, so no kernel spins forever. If a wait times out, it writes one
+`ErrorRecord` (the first one wins), and the kernel returns.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ __device__ __forceinline__ void await_previous() {
   asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 }
 """.lstrip()
-"""The wait of a kernel that was launched while the previous one ran: the kernel accesses memory only after it, and the
-next kernel may be launched from there on."""
+"""The wait of a kernel that was launched while the previous kernel ran. The kernel accesses memory only after it. After
+it, the next kernel may be launched."""
 
 BARRIERS: Final = (
     TYPES
@@ -74,7 +74,7 @@ __device__ __forceinline__ u32 try_wait(u32 barrier, u32 parity) {
 }
 """.lstrip()
 )
-"""These, and the instructions of a barrier."""
+"""The types, and the instructions of a barrier."""
 
 WAITS: Final = r"""
 __device__ __noinline__ bool wait_slowly(u32 barrier, u32 parity, u32 stage, u32 expected, ErrorRecord* record) {
@@ -99,7 +99,7 @@ __device__ __forceinline__ bool wait(u32 barrier, u32 parity, u32 stage, u32 exp
   return try_wait(barrier, parity) ? true : wait_slowly(barrier, parity, stage, expected, record);
 }
 """
-"""The wait of kernels that end after a timeout. It is a separate function, which a kernel with wgmma can't call."""
+"""The wait of kernels that end after a timeout. A kernel with wgmma can't use it, because it is a separate function."""
 
 GROUPS: Final = r"""
 __device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
@@ -127,18 +127,18 @@ __device__ __forceinline__ void acquire_map(const TensorMap* map) {
 """.lstrip()
     + AWAIT
 )
-"""All of these and the acquire of a tensor map: what kernels of copies by TMA start with."""
+"""The prelude of kernels that copy by TMA: all texts above, and the acquire of a tensor map."""
 
 
 @record
 class KernelSource:
-    """One kernel as text: what NVRTC compiles and how it is to be launched.
+    """One kernel as text, with its launch parameters.
 
-    name: of the entry point. text: the whole CUDA C++ source. threads: of one block. shared_bytes: dynamic shared
-    memory of one block. cluster: blocks in a cluster, along x. arch: the architecture that it must be compiled
-    for, at least. parameters: the names of the kernel's parameters, in order, for messages. facts: what is folded.
-    loads: number of loads that one barrier waits for. awaits: every thread that accesses memory first waits for the
-    previous kernel, so this one may be launched while that one still runs. fast_compile: use fewer passes.
+    name: name of the entry point. text: the whole CUDA C++ source. threads: threads of a block. shared_bytes: dynamic
+    shared memory of a block. cluster: blocks of a cluster, along x. arch: the minimum architecture. parameters: the
+    names of the kernel's parameters, in order, for messages. facts: the folded constants. loads: number of loads that
+    one barrier waits for. awaits: whether every thread that accesses memory first waits for the previous kernel, so
+    that this kernel may be launched while the previous one still runs. fast_compile: whether to use fewer passes.
     """
 
     name: str
@@ -164,7 +164,7 @@ class KernelSource:
 
 
 def enum_constants(constants: Mapping[str, int]) -> str:
-    """Definitions of compile-time constants, one a line; enumerators, since a constant variable would take memory.
+    """Definitions of compile-time constants, one per line. They are enumerators, because a variable would use memory.
 
     >>> print(enum_constants({"ROWS": 32}), end="")
     enum : u32 { ROWS = 32u };
@@ -192,10 +192,10 @@ def make_kernel(
     loads: int = 1,
     awaits: bool = False,
 ) -> KernelSource:
-    """A kernel of a body and the constants that are folded into it, including THREADS.
+    """Make a kernel from a body and the constants that are folded into it, including THREADS.
 
-    The text is the bound of waits, the prelude, the instructions (`header`), the constants, the body. `facts` are
-    stored with the constants.
+    The text consists of the bound of waits, the prelude, the instructions (`header`), the constants and the body.
+    `facts` are stored with the constants.
     """
     text = (
         f"#define WAIT_CYCLES {wait_cycles}ull\n{prelude.strip()}\n{header}{enum_constants(constants)}{body.strip()}\n"

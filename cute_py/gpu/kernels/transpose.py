@@ -1,20 +1,20 @@
 """The transposing copy: source and destination have different innermost modes.
 
-A block loads a tile in boxes of 128-byte rows, swizzled 128B; its threads transpose the tile inside shared memory;
-the transposed tile leaves in boxes of the same kind. The swizzle puts the eight rows that a matrix instruction reads
-into eight different groups of banks (of paired lines, two rows share a group).
+A block loads a tile in boxes of 128-byte rows with the 128B swizzle. Its threads transpose the tile in shared memory,
+and the block stores the transposed tile in boxes of the same kind. The swizzle puts the eight rows that a matrix
+instruction reads into eight different groups of banks (with paired lines, two rows share a group).
 
-Elements of 2 bytes go through ldmatrix (transposing) and stmatrix. Other widths are moved in blocks of E x E
-elements, E = 16 / width: a thread reads E chunks of 16 bytes, transposes them in registers and writes E chunks. Eight
-threads of a phase take blocks along a diagonal, so that their 16-byte chunks lie in eight different groups of banks,
-on the reading side and on the writing side.
+Elements of 2 bytes use ldmatrix (transposing) and stmatrix. Other widths move in blocks of E x E elements with E = 16 /
+width: a thread reads E chunks of 16 bytes, transposes them in registers and writes E chunks. The eight threads of a
+phase process blocks along a diagonal, so that their 16-byte chunks lie in eight different groups of banks for reads and
+for writes.
 
-Rows of a box are 128 bytes. A tile of two boxes is moved left half first, right half later, which visits every row of
-memory twice; with `paired` maps, which have one mode more, whole rows move at once (2 % faster for 2 bytes; measured on
-NVIDIA H200) through the same swizzle, and lines of a row lie side by side in shared memory.
+Rows of a box have 128 bytes. A tile of two boxes moves its left half first and its right half later, so it visits every
+row of memory twice. `paired` maps have one more mode: whole rows then move at once through the same swizzle, and the
+lines of a row lie side by side in shared memory (2 % faster for 2 bytes; measured on NVIDIA H200).
 
-Tiles are walked along the rows of the destination: blocks that start one after the other write one after the other,
-which is worth 6 % on large tensors.
+Blocks walk the tiles along the rows of the destination, so that blocks write in the order in which they start. This is
+6 % faster for large tensors.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ ROW_BYTES: Final = 128
 """Bytes of a row of a box: the span of the 128B swizzle."""
 
 TILES: Final[dict[int, tuple[int, int]]] = {1: (128, 128), 2: (128, 128), 4: (64, 64), 8: (64, 64)}
-"""Element bytes -> rows and columns of a source tile, in elements; multiples of a box row and of eight chunks."""
+"""Element bytes -> rows and columns of a source tile, in elements. They are multiples of a box row and of eight
+chunks."""
 
 STAYING_TILES: Final = {**TILES, 2: (64, 64)}
-"""Tile sizes of persistent blocks. With 2-byte elements, 13 small tiles on an SM move more than 3 large ones between
-two devices (0.78 ms and 0.87 for 268 MB each way by 16 SMs; two NVIDIA H200, driver 580.159.04)."""
+"""Tile sizes of persistent blocks. With 2-byte elements, 13 small tiles on an SM are faster than 3 large ones between
+two devices (0.78 ms instead of 0.87 ms for 268 MB each way with 16 SMs; two NVIDIA H200, driver 580.159.04)."""
 
 RESERVED_BYTES: Final = 1024
-"""Shared memory of a block that the system takes. CUDA programming guide, compute capability 9.0."""
+"""Bytes of shared memory that the system reserves in each block. CUDA programming guide, compute capability 9.0."""
 
 _LINES: Final = r"""
 // Lines of 128 bytes: of one row side by side (paired), or of one box below each other.
@@ -141,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_transposed(
       if (IN_PLACE) wait_group_read<0>();
 %(loads)s
       if (number == blockIdx.x) prefetch_map(&destination);
-      // The tile counts as there when the one before has left, too.
+      // The barrier completes only after the previous tile has also left.
       wait_group_read<0>();
       expect_bytes(barrier, TILE_BYTES);
     }
@@ -179,7 +180,7 @@ _ELEMENT: Final = {1: "u8", 4: "u32", 8: "u64"}
 
 
 def fitting_blocks(tile: tuple[int, int], element_bytes: int) -> int:
-    """Blocks of a tile whose shared memory fits on one SM.
+    """Number of blocks with such a tile whose shared memory fits on one SM.
 
     >>> fitting_blocks((128, 128), 2), fitting_blocks((64, 64), 2)
     (3, 13)
@@ -205,27 +206,27 @@ def copy_transposed(
     load_hint: str | None = None,
     store_hint: str | None = None,
 ) -> KernelSource:
-    """destination[b][c][r] = source[b][r][c]; one tile a block, or a few blocks that stay.
+    """The kernel of destination[b][c][r] = source[b][r][c], with one tile per block or with persistent blocks.
 
     Args:
-        rows, columns: of one source matrix, in elements; columns are contiguous in the source.
+        rows, columns: size of one source matrix, in elements; columns are contiguous in the source.
         element_bytes: 1, 2, 4 or 8.
-        batches: matrices; more than one makes maps of rank 3.
-        tile: rows and columns of a source tile, in elements; by default that of `TILES`.
-        band: tile columns that are walked together: tiles run across a band first, then down.
-        paired: the maps have one mode more: (128-byte lines, lines of a row, rows), so that a row of a tile moves at
-            once; needs rows and columns that are multiples of a line.
-        in_place: put the transposed tile where the tile was, through registers (elements of 2 bytes).
+        batches: number of matrices; with more than one, maps have rank 3.
+        tile: rows and columns of a source tile, in elements; by default those of `TILES`.
+        band: number of tile columns that are walked together: tiles run across a band first, then down.
+        paired: whether the maps have one more mode, (128-byte lines, lines of a row, rows), so that a row of a tile
+            moves at once; rows and columns must then be multiples of a line.
+        in_place: put the transposed tile in the place of the tile, through registers (elements of 2 bytes).
         pad_shared: additional shared memory in bytes, so that fewer blocks fit on an SM.
-        stay: number of persistent blocks, which take the tiles in turn; None: one tile per block.
-        threads: of a block, a multiple of 32; by default one for 32 elements of 2 bytes (512 for 128 x 128, the best
-            measured), else one for each block of elements, at most 256.
+        stay: number of persistent blocks, which take the tiles in turn; None for one tile per block.
+        threads: threads of a block, a multiple of 32. The default is one for 32 elements of 2 bytes (512 for 128 x 128,
+            the best measured value), else one for each block of elements, at most 256.
     Returns:
-        the kernel; its maps have boxes of 128-byte rows, swizzled 128B: as many rows as a source tile has (source),
-        or columns (destination). Paired, a box has all lines of a tile's row as its second mode. Blocks = `stay`, or
-        tiles of the source x batches.
+        the kernel. Its maps have boxes of 128-byte rows with the 128B swizzle. The source's boxes have as many rows as
+        a source tile has rows, and the destination's as many as it has columns. With `paired`, the second mode of a box
+        counts all lines of a tile's row. The number of blocks is `stay`, or the number of source tiles x batches.
     Raises:
-        InvalidValueError: an element width that is not in `TILES`, or a tile that boxes or blocks do not divide.
+        InvalidValueError: the element width is not in `TILES`, or boxes or blocks do not divide the tile.
     """
     if element_bytes not in TILES:
         raise InvalidValueError(

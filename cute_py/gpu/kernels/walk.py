@@ -1,8 +1,8 @@
-"""C expressions, with all sizes folded in, from the number of a tile to its coordinates.
+"""C expressions from the number of a tile to its coordinates, with all sizes folded in.
 
 A walk covers a tensor with tiles: mode i is cut into `counts[i]` tiles of `steps[i]` elements. Tile numbers run in
-`order`: the first mode named changes fastest. The order decides how fast a copy is: CTAs that start one after the
-other should touch memory one after the other.
+`order`, in which the first mode changes fastest. The order affects the speed of a copy: CTAs should touch memory in the
+order in which they start.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TileWalk:
         return math.prod(self.counts)
 
     def expressions(self, tile: str) -> tuple[str, ...]:
-        """C expressions of the coordinates (elements, innermost mode first) of the tile that `tile` names."""
+        """C expressions of the coordinates (elements, innermost mode first) of tile number `tile`, a C expression."""
         found = [""] * len(self.counts)
         live = [mode for mode in self.order if self.counts[mode] > 1]
         before = 1
@@ -61,7 +61,7 @@ class TileWalk:
         return tuple(found)
 
     def coordinates(self, tile: int) -> tuple[int, ...]:
-        """The coordinates of one tile, as the expressions give them."""
+        """The coordinates of one tile, equal to those of the expressions."""
         found = [0] * len(self.counts)
         for mode in self.order:
             tile, index = divmod(tile, self.counts[mode])

@@ -1,1 +1,1 @@
-"""The instructions of the machine, a table a family."""
+"""The instructions of the machine: one table for each family."""

@@ -47,7 +47,7 @@ _LOOKS: Final = ("relaxed", "acquire", "volatile", "mmio", "cv")
 
 
 def hints(site: Site) -> bool:
-    """Take the modifiers of order, scope and caches. Whether the access looks at what others write."""
+    """Use the modifiers of order, scope and caches; return whether the access reads data that others write."""
     looks = any(word in _LOOKS for word in site.modifiers)
     site.flag(*_ORDERS)
     site.flag(*_SCOPES)
@@ -56,7 +56,7 @@ def hints(site: Site) -> bool:
 
 
 def order_of(site: Site, default: str = "weak") -> AccessOrder:
-    """The order and the scope of an access, by its modifiers."""
+    """The order and the scope of an access, from its modifiers."""
     words = [word for word in site.modifiers if word in _ORDERS]
     scopes = [word for word in site.modifiers if word in _SCOPES]
     name = words[0] if words else default
@@ -108,7 +108,7 @@ def build_load(site: Site) -> Run:
 
 
 def _done(site: Site, run: Run, operand: int, space: str) -> Run:
-    """An access that may fall into several ranges, or several memories."""
+    """Run an access that may touch several ranges or several memories."""
     ranged = each_range(run)
     if space != "generic":
         return ranged
@@ -131,7 +131,7 @@ def _wide_load(site: Site, space: str, vector: int, names: tuple[str, ...]) -> R
 
 
 def _parameter(site: Site, symbol: str, added: int, kind: Kind, puts: list[Any]) -> Run:
-    """A parameter of the kernel: one number for all threads."""
+    """Load a parameter of the kernel: one number for all threads."""
     start = site.code.parameter_offsets[symbol] + added
     size = kind.bits // 8
     if start % (size * len(puts)) or start + size * len(puts) > site.code.parameter_bytes:
@@ -195,7 +195,7 @@ def _wide_store(site: Site, space: str, vector: int, names: tuple[str, ...]) -> 
 
 
 def build_remote_store(site: Site) -> Run:
-    """st.async: into the shared memory of a CTA of the cluster, whose mbarrier counts the bytes."""
+    """st.async: store to the shared memory of a CTA of the cluster; an mbarrier of that CTA counts the bytes."""
     from cute_py.machine.instructions.mbarriers import land
 
     site.flag("weak")
@@ -320,7 +320,7 @@ def _half_operation(operation: str, kind: Kind) -> Callable[[Any, Any], Any]:
 def _atomically(
     view: Array, index: Array, values: Array, swapped: Array | None, combine: Callable[[Any, Any], Any], returns: bool
 ) -> tuple[Array, bool]:
-    """One operation of each thread after another, in the order of threads: what was there, and whether it changed."""
+    """Do one operation of each thread, in the order of threads; return the old values, and whether a value changed."""
     before = view[index]
     left = np.arange(len(index))
     changed = False
@@ -344,7 +344,7 @@ def _atomically(
 def _in_turn(
     view: Array, index: Array, values: Array, combine: Callable[[Any, Any], Any], left: Array, before: Array
 ) -> tuple[Array, bool]:
-    """All remaining threads at one place."""
+    """Do the operations of all remaining threads at one place."""
     place = int(index[left[0]])
     start = view[place]
     if combine is _added and view.dtype.kind in "iu":
@@ -364,7 +364,7 @@ def _in_turn(
 
 
 def build_move(site: Site) -> Run:
-    """mov: a register, a constant, an address, or registers packed and unpacked."""
+    """mov: a register, a constant, an address, or packing and unpacking of registers."""
     kind = site.kind()
     site.finish(2)
     target, source = site.operand(0), site.operand(1)
@@ -440,7 +440,7 @@ _WINDOWS: Final = {"shared": SHARED_WINDOW, "shared::cta": SHARED_WINDOW, "share
 
 
 def build_convert_address(site: Site) -> Run:
-    """cvta: to the generic address, or from it."""
+    """cvta: convert an address to the generic address, or back."""
     back = site.flag("to")
     space = site.choice(*SPACES)
     kind = site.kind("u32", "u64")
@@ -512,11 +512,11 @@ def build_rank(site: Site) -> Run:
 
 
 def build_prefetch(site: Site) -> None:
-    """prefetch, prefetchu: nothing that a program sees."""
+    """prefetch, prefetchu: no effect that a program can see."""
 
 
 def build_policy(site: Site) -> Run:
-    """createpolicy: a number, as caches are not emulated."""
+    """createpolicy: return a number; caches are not emulated."""
     d = site.writer(0, "b64")
     return lambda f: d(f, np.uint64(0))
 

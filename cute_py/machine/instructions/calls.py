@@ -1,14 +1,14 @@
 """call, ret, exit: functions, through their names or their addresses, and functions that call themselves.
 
-The parameters of a function are local variables of each thread. A call copies its arguments there, `ret` copies the
-results back. A function that can come to itself has a frame of local variables for each call, and its registers are
-kept while a call that may come back to it runs:
+The parameters of a function are local variables of each thread. A call copies its arguments there, and `ret` copies the
+results back. A recursive function has a frame of local variables for each call. While a call runs that may call the
+function again, its registers are saved:
 
     local memory of a thread    variables of other functions | frame | frame | ...
-    pointer                     where the frame of the present call starts; a call of such a function moves it on
+    pointer                     start of the frame of the present call; a call of a recursive function advances it
 
-An address of a function is a number that `mov` and initial values give; a call through it goes to the functions whose
-address is taken somewhere and whose parameters have the sizes that the call gives.
+The address of a function is a number; `mov` and initial values take it. A call through an address may go to each
+function whose address is taken, if its parameters have the sizes of the call.
 Source: PTX ISA 9.0, call, ret, .callprototype, "Abstracting the ABI".
 """
 
@@ -31,7 +31,7 @@ from cute_py.ptx.parse import OperandKind
 Gone = list[tuple[int, Frame]]
 
 MAX_CALLS: Final = 256
-"""The deepest nesting of calls."""
+"""Maximum nesting of calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,8 @@ class _Copy:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """A function that a call may go to. moves: bytes that its frame lies behind the caller's; keeps: the rows of the
-    caller's registers in each bank that are kept."""
+    """A possible target of a call. moves: distance in bytes from the caller's frame to its frame; keeps: the rows of
+    the caller's registers in each bank that are saved."""
 
     entry: int
     inward: Sequence[_Copy]
@@ -91,7 +91,7 @@ def build_return(site: Site) -> Turn:
 
 
 def build_call(site: Site) -> Turn | Run | None:
-    """call: parameters are copied to those of the function, results back when it returns."""
+    """call: copy the arguments to the parameters of the function, and the results back when it returns."""
     site.flag("uni")
     site.finish()
     name = called_name(site.one)
@@ -112,7 +112,7 @@ def build_call(site: Site) -> Turn | Run | None:
 
 
 def _indirect(site: Site, register: str, arguments: Sequence[str], results: Sequence[str]) -> Turn:
-    """A call through an address: each thread to its own function."""
+    """Call through an address: each thread calls its own function."""
     code = site.code
     sizes = [_size(site, text) for text in (*arguments, *results)]
     links: dict[str, _Link] = {}
@@ -190,7 +190,7 @@ def _call(site: Site, f: Frame, name: str, links: dict[str, _Link]) -> Gone:
 
 
 def _back(f: Frame, link: _Link, number: int) -> None:
-    """Restore what a return gives the caller: its frame, its registers, the results."""
+    """Restore the caller's frame and registers after a return, and copy the results."""
     m = f.m
     if link.moves:
         m.frames[f.threads] -= link.moves
@@ -216,7 +216,7 @@ def _keep(f: Frame, keeps: Sequence[Array], state: dict[Any, Any], key: tuple[in
 
 
 def _copy(f: Frame, pairs: Sequence[_Copy], moves: int, back: bool = False) -> None:
-    """Parameters of the caller to the function, or back; the function's frame lies `moves` bytes behind the present."""
+    """Copy parameters of the caller to the function, or back; the function's frame begins `moves` bytes later."""
     m = f.m
     for one in pairs:
         own, other = (

@@ -1,7 +1,7 @@
-"""Where threads go: branches; and where they wait for others: barriers of a CTA and of a cluster.
+"""Control flow: branches, and barriers of a CTA and of a cluster.
 
-A barrier of a CTA completes when as many threads have arrived as it expects: the count of the instruction, or all
-threads of the CTA that have not exited. A cluster's barrier expects all threads of the cluster that have not exited.
+A barrier of a CTA completes when the expected number of threads has arrived: the count of the instruction, or all
+threads of the CTA that have not exited. The barrier of a cluster expects all its threads that have not exited.
 Source: PTX ISA 9.0, control flow instructions, bar, barrier.cluster.
 """
 
@@ -27,7 +27,7 @@ Gone = list[tuple[int, Frame]]
 
 
 def build_branch(site: Site) -> Turn:
-    """bra, with `.uni` or without: where predicates send all threads, or some."""
+    """bra, with or without `.uni`: all threads, or those whose predicate holds, jump."""
     site.flag("uni")
     site.finish(1)
     target = site.code.entry_of[site.function] + site.one.targets[0]
@@ -35,7 +35,7 @@ def build_branch(site: Site) -> Turn:
 
 
 def build_indexed_branch(site: Site) -> Turn:
-    """brx.idx: a table of labels."""
+    """brx.idx: jump to a label of a table."""
     site.flag("idx", "uni")
     site.flag("uni")
     site.finish(2)
@@ -72,8 +72,8 @@ def build_nothing(site: Site) -> None:
 
 @dataclass(slots=True)
 class _Bar:
-    """A barrier: arrivals of this round, the counts that its instructions gave (number of the instruction -> count),
-    how many rounds are over, and what a reduction gives by round."""
+    """A barrier: arrivals of this round, the counts of its instructions (number of the instruction -> count), the
+    number of completed rounds, and the result of a reduction for each round."""
 
     arrived: int = 0
     expected: int | None = None
@@ -123,7 +123,7 @@ def _barrier(
         numbers = broadcast(name(f), f)
         for cta, number, frame in _by_number(f, numbers):
             if number > 15:
-                raise site.fault("barrier number", f"barrier {number}; there are 0 to 15", frame, "bar")
+                raise site.fault("barrier number", f"barrier {number}; must be 0 to 15", frame, "bar")
             bar = bars.setdefault((cta, number), _Bar())
             if counted is not None:
                 bar.expected = bar.counts[site.number] = int(np.max(counted(frame)))
@@ -149,7 +149,7 @@ def _barrier(
 
 
 def _by_number(f: Frame, numbers: Array) -> list[tuple[int, int, Frame]]:
-    """(CTA, number of a barrier, the threads that came to it)."""
+    """(CTA, number of a barrier, threads that reached it)."""
     if len(f.parts) == 1 and (numbers == numbers[0]).all():
         return [(f.parts[0][0], int(numbers[0]), f)]
     found = []
@@ -202,7 +202,7 @@ def _waiting(site: Site, frame: Frame, key: tuple[int, int], bar: _Bar, red: tup
 
 
 def _all_here(f: Frame) -> bool:
-    """Whether all live threads of each CTA of a frame are here."""
+    """Whether a frame has all live threads of each of its CTAs."""
     kept = f.cache.get("all")
     if kept is None or kept[0] != f.m.exits:
         live = f.m.live.reshape(f.m.ctas, -1)[[cta for cta, _ in f.parts]]
@@ -214,7 +214,7 @@ def _all_here(f: Frame) -> bool:
 
 
 def _cluster_state(m: Host) -> tuple[Array, Array, Array]:
-    """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
+    """Completed rounds and arrivals of each cluster, and the round in which each thread arrived."""
     if "clusters" not in m.state:
         count = m.ctas // m.cluster_size
         m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
@@ -293,7 +293,7 @@ def _build_cluster(site: Site) -> Turn:
 
 
 def build_fence(site: Site) -> Run:
-    """fence, membar: memory is in order here; the observer gets the event."""
+    """fence, membar: no effect, because memory is always in order here; the observer gets the event."""
     if "tensormap::generic" in site.modifiers and "acquire" in site.modifiers and site.operands:
         return _build_map_acquire(site)
     return lambda f: f.m.observer.fenced(f, site)
@@ -317,7 +317,7 @@ def _build_map_acquire(site: Site) -> Run:
 
 
 def build_register_count(site: Site) -> Turn:
-    """setmaxnreg of whole warpgroups: registers have no limit here; the observer gets the event."""
+    """setmaxnreg of whole warpgroups: no effect, because registers have no limit here; the observer gets the event."""
     increases = site.choice("inc", "dec") == "inc"
     site.flag("sync")
     site.flag("aligned")
@@ -328,7 +328,7 @@ def build_register_count(site: Site) -> Turn:
 
 
 def build_sleep(site: Site) -> Run:
-    """nanosleep: time passes, and a loop that only sleeps and looks is parked."""
+    """nanosleep: time passes; a loop that only sleeps and polls is parked."""
     site.kind("u32")
     site.finish(1)
     time = site.reader(0, "u32")
@@ -341,7 +341,7 @@ def build_sleep(site: Site) -> Run:
 
 
 def build_break(site: Site) -> Run:
-    """brkpt: noted, and the run goes on."""
+    """brkpt: record a warning, and continue."""
     site.finish(0)
 
     def run(f: Frame) -> None:

@@ -1,8 +1,8 @@
 """cvt: from any element type to any other, with rounding, saturation, and pairs and fours of narrow floats.
 
-Every float of at most 32 bits goes through float64, which holds it exactly, and is rounded once. Integers of 64 bits
-are rounded to odd first. Source: PTX ISA 9.0, cvt, cvt.pack; NaN of a conversion to an integer: 0, or the number whose
-highest bit alone is set where one of the types has 64 bits.
+Every float of at most 32 bits is converted to float64, which holds it exactly, and then rounded once. Integers of 64
+bits are first rounded to odd. A NaN converts to the integer 0, or to the integer with only the highest bit set if one
+of the types has 64 bits. Source: PTX ISA 9.0, cvt, cvt.pack.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {"rni": np.rint, "rzi": np.t
 
 
 class _Narrow:
-    """A narrow float: bits, significant bits, exponent of its smallest normal number, largest, its dtype, its NaN."""
+    """A narrow float: bits, significant bits, exponent of its smallest normal number, largest number, dtype and NaN."""
 
     def __init__(self, bits: int, digits: int, least: int, largest: float, dtype: Any, nan: int) -> None:
         self.bits, self.digits, self.least, self.largest = bits, digits, least, largest
         self.dtype, self.nan = np.dtype(dtype), nan
 
     def encode(self, x: Array, mode: str, finite: bool, relu: bool, random: Array | None) -> Array:
-        """float64 as bits; `finite` keeps what is too large at the largest. random: of stochastic rounding."""
+        """float64 as bits; `finite` limits numbers to the largest. random: for stochastic rounding."""
         if relu:
             x = positive(x)
         fitted = rounded(x, self.digits, self.least, mode, random)
@@ -99,7 +99,7 @@ def _limits(kind: Kind) -> tuple[int, int]:
 
 
 def _wide(value: Any, kind: Kind, flushes: bool) -> Array:
-    """A float as float64."""
+    """Convert a float to float64."""
     if kind.name == "bf16":
         value = (np.asarray(value).astype(np.uint32) << np.uint32(16)).view(np.float32)
     if flushes and kind.name == "f32":
@@ -121,7 +121,7 @@ def _to_integer(x: Array, source: Kind, target: Kind, mode: str) -> Array:
 
 
 def _odd(value: Array) -> Array:
-    """Integers as float64, rounded to odd."""
+    """Convert integers to float64, rounded to odd."""
     near = value.astype(np.float64)
     if value.dtype.itemsize < 8 or not value.size:
         return near
@@ -149,7 +149,7 @@ def _from_integer(value: Array, target: Kind, mode: str, saturates: bool) -> Any
 
 
 def _narrowed(x: Array, target: Kind, mode: str) -> Any:
-    """float64 as f32, f16 or bf16."""
+    """Round float64 to f32, f16 or bf16."""
     if target.name == "f32":
         return canonical(single_of(x, mode))
     bits = half_bits(x, target.name, mode)
@@ -172,7 +172,7 @@ def _float(value: Array, source: Kind, target: Kind, mode: str, flags: Mapping[s
 
 
 def _with_nan(found: Array, missing: Array, raw: Array, lost: int) -> Array:
-    """float32 or float16 whose NaNs have the sign and the upper bits of those of float64; `lost` bits are cut."""
+    """Give the NaNs of float32 or float16 the sign and the upper bits of the float64 NaNs; `lost` bits are cut."""
     size = 8 * found.dtype.itemsize
     plain = np.dtype(f"uint{size}")
     sign = raw >> np.uint64(64 - size) & np.uint64(1 << size - 1)
@@ -183,7 +183,7 @@ def _with_nan(found: Array, missing: Array, raw: Array, lost: int) -> Array:
 
 
 def _rounded_float(value: Array, source: Kind, target: Kind, mode: str, flags: Mapping[str, bool]) -> Any:
-    x = _wide(value, source, flags["ftz"] and target.name != "f16")  # to float16 nothing is flushed: measured
+    x = _wide(value, source, flags["ftz"] and target.name != "f16")  # measured: conversions to float16 do not flush
     if mode in _WHOLE:
         x = np.copysign(_WHOLE[mode](x), x)
         mode = "rn"
@@ -245,7 +245,7 @@ def _element(kind: Kind) -> tuple[str, int]:
 
 
 def _unpack(raw: Any, f: Frame, element: str, count: int) -> Array:
-    """(n, count) of float64, the lowest first."""
+    """Unpack elements to float64 (n, count), the lowest first."""
     words = np.ascontiguousarray(broadcast(raw, f))
     if element in ("f16", "bf16"):
         halves = words.view(np.uint16).reshape(f.n, -1)[:, :count]
@@ -263,7 +263,7 @@ def _unpack(raw: Any, f: Frame, element: str, count: int) -> Array:
 
 
 def _encode(x: Array, element: str, mode: str, flags: Mapping[str, bool], random: Array | None = None) -> Array:
-    """(n, count) of float64 as bits of an element. random: (n, count) of stochastic rounding."""
+    """Encode float64 (n, count) as bits of an element. random: (n, count), for stochastic rounding."""
     if element in ("f16", "bf16"):
         if flags["relu"]:
             x = positive(x)
@@ -286,11 +286,11 @@ _RANDOM: Final[Mapping[str, tuple[int, tuple[int, ...]]]] = {
     "f16x2": (13, (0, 16)), "bf16x2": (16, (0, 16)), "e2m1x4": (8, (0, 16, 8, 24)),
     **dict.fromkeys(("e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4"), (16, (0, 0, 16, 16))),
 }  # fmt: skip
-"""Target -> how many random bits each number has, and where they begin in the operand, from the lowest number up."""
+"""Target -> number of random bits of each number, and their positions in the operand, from the lowest number up."""
 
 
 def _build_stochastic(site: Site, source: Kind, target: Kind, flags: Mapping[str, bool]) -> Run:
-    """cvt.rs: the random bits are added to the highest of those that are lost, and a carry rounds away from zero."""
+    """cvt.rs: add the random bits to the highest lost bits; a carry rounds away from zero."""
     if source.name != "f32" or target.name not in _RANDOM:
         raise Refused(f"{site.one.opcode} is not emulated; .rs has .f32 and a pair or four of narrower floats")
     element, count = _element(target)
@@ -337,7 +337,7 @@ def _build_tf32(site: Site, mode: str, flags: Mapping[str, bool]) -> Run:
 
 
 def _build_scales(site: Site, source: Kind, target: Kind, mode: str, flags: Mapping[str, bool]) -> Run:
-    """Between ue8m0 pairs and bf16 or float32."""
+    """Convert between ue8m0 pairs and bf16 or float32."""
     d = site.writer(0, target)
     if source.name == "ue8m0x2":
         a = site.reader(1, "u16")
@@ -372,7 +372,7 @@ def _build_scales(site: Site, source: Kind, target: Kind, mode: str, flags: Mapp
 
 
 def _build_pack(site: Site) -> Run:
-    """cvt.pack: two integers saturated into a half, or into bytes before those of another register."""
+    """cvt.pack: saturate two integers and pack them into halves, or into bytes below those of another register."""
     site.flag("sat")
     target, source = site.first_kind(), site.first_kind()
     third = site.choice("b32")

@@ -1,16 +1,15 @@
-"""Floating-point arithmetic: every rounding, saturation, denormals flushed or kept, and the NaN that the hardware
-gives.
+"""Floating-point arithmetic with every rounding, saturation, flushed or kept denormals, and the NaNs of the hardware.
 
-Sums and products of float32 and float64 to nearest are numpy's. The others come from an exact float64, rounded once:
+numpy computes sums and products of float32 and float64 to nearest. Other results come from an exact float64, rounded
+once:
 
     fma of float32, float16, bfloat16   the product is exact in float64; its sum with c is rounded to odd (the last bit
-                                        set where something was lost), so that the last rounding is that of the exact
-                                        sum
+                                        is set if bits were lost), so the last rounding is that of the exact sum
     directed roundings                  the same
 
-A NaN result is 0x7FFFFFFF as float32, 0x7FFF as a half. Approximations (ex2, lg2, rcp, rsqrt, sqrt, div,
-sin, cos, tanh) are correctly rounded from float64: the hardware's lie within the bounds that the ISA states, and
-differ. Source: PTX ISA 9.0, floating-point instructions; NaN patterns and flushing measured on NVIDIA H200.
+A NaN result is 0x7FFFFFFF as float32, 0x7FFF as a half. Approximations (ex2, lg2, rcp, rsqrt, sqrt, div, sin, cos,
+tanh) are correctly rounded from float64. The results of the hardware differ within the bounds of the ISA. Source: PTX
+ISA 9.0, floating-point instructions; NaN patterns and flushing measured on NVIDIA H200.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ ROUNDINGS: Final = ("rn", "rz", "rm", "rp")
 
 
 def flushed(value: Any) -> Any:
-    """float32 or float16 with denormals as zeros of their sign."""
+    """Flush denormals of float32 or float16 to zeros of their sign."""
     if getattr(value, "dtype", None) == np.float16:
         half = np.asarray(value).view(np.uint16)
         return np.where((half & np.uint16(0x7C00)) == 0, half & np.uint16(0x8000), half).view(np.float16)
@@ -55,7 +54,7 @@ def flushed(value: Any) -> Any:
 
 
 def canonical(value: Any) -> Any:
-    """float32 whose NaN is that of the hardware."""
+    """Replace NaNs of float32 by the NaN of the hardware."""
     wrong = value != value
     if np.any(wrong):
         return np.where(wrong, np.uint32(0x7FFFFFFF), np.asarray(value, np.float32).view(np.uint32)).view(np.float32)
@@ -63,11 +62,11 @@ def canonical(value: Any) -> Any:
 
 
 def with_nan(found: Any, *operands: Any) -> Array:
-    """float64 results whose NaN is an operand's: of several NaNs the last operand's, with its sign and made quiet.
+    """Replace NaNs of float64 results by the NaN of an operand, quiet and with its sign; the last operand wins.
 
-    A sum or product takes the NaN of its second operand before that of its first; a fused one those of b, c and a in
-    this order; a quotient that of the dividend first. An operation without a result, such as infinity minus infinity,
-    gives 0xFFF8000000000000. Source: measured on NVIDIA H200.
+    A sum or product takes the NaN of its second operand before that of its first. A fused operation prefers b, then c,
+    then a. A quotient prefers the dividend. An invalid operation, such as infinity minus infinity, gives
+    0xFFF8000000000000. Source: measured on NVIDIA H200.
     """
     result = np.array(found, np.float64)
     missing = np.isnan(result)
@@ -82,14 +81,14 @@ def with_nan(found: Any, *operands: Any) -> Array:
 
 
 def numbers_of_kind(raw: Any, kind: Kind) -> Any:
-    """Operands as floats that compute: bf16 as float32."""
+    """Convert operands to floats that numpy computes with: bf16 to float32."""
     if kind.name == "bf16":
         return (np.asarray(raw).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return raw
 
 
 def packed_numbers(raw: Any, f: Frame, kind: Kind) -> Array:
-    """(n, 2) floats of a packed type, the lower half first."""
+    """Floats (n, 2) of a packed type, the lower half first."""
     if kind.name == "f32x2":
         return np.ascontiguousarray(broadcast(raw, f)).view(np.float32).reshape(f.n, 2)
     halves = np.ascontiguousarray(broadcast(raw, f)).view(np.uint16).reshape(f.n, 2)
@@ -102,7 +101,7 @@ def packed_numbers(raw: Any, f: Frame, kind: Kind) -> Array:
 
 
 def _exact(name: str, values: Sequence[Any], mode: str) -> Array:
-    """float64 that every rounding to float32 or less takes for the exact result."""
+    """A float64 that rounds to float32 or less in the same way as the exact result."""
     first, second, *rest = (np.asarray(value, np.float64) for value in values)
     if name == "mul":
         return np.asarray(first * second)
@@ -142,7 +141,7 @@ def _arithmetic(name: str) -> Builder:
 
 
 def _mixed(site: Site, name: str, mode: str, saturates: bool, kind: Kind) -> Run:
-    """add, sub and fma of halves with a float32: the halves become float32, the last operand is one."""
+    """add, sub and fma of halves with a float32: the halves become float32, and the last operand is float32."""
     count = 3 if name in ("fma", "mad") else 2
     halves = [site.reader(1 + i, kind) for i in range(count - 1)]
     sources = [_widened(half, kind) for half in halves] + [site.reader(count, "f32")]
@@ -156,12 +155,12 @@ def _widened(half: Reader, kind: Kind) -> Reader:
 
 
 def saturated(value: Any) -> Any:
-    """Within [0, 1]; a NaN is +0."""
+    """Limit numbers to [0, 1]; a NaN becomes +0."""
     return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
 
 
 def positive(value: Any) -> Any:
-    """Apply `.relu`: +0 of numbers that are not above 0; a NaN stays."""
+    """Apply `.relu`: numbers that are not above 0 become +0; a NaN stays."""
     return np.where(value <= 0, 0.0, value)
 
 
@@ -260,14 +259,14 @@ def _put_halves(f: Frame, d: Any, bits: Array, kind: Kind) -> None:
 
 
 def _raw(kind: Kind) -> tuple[Any, int, int]:
-    """(unsigned dtype, bit of the sign, its NaN) of an element."""
+    """(unsigned dtype, sign bit, NaN) of an element."""
     element = kind.name.removesuffix("x2")
     table = {"f32": (np.uint32, 1 << 31, 0x7FFFFFFF), "f64": (np.uint64, 1 << 63, 0x7FF8000000000000)}
     return table.get(element, (np.uint16, 1 << 15, 0x7FFF))
 
 
 def _bits(value: Any, f: Frame, kind: Kind) -> Array:
-    """Operands as bits of elements: (n,), or (n, 2) of a packed type."""
+    """Operands as bits of elements: (n,), or (n, 2) for a packed type."""
     dtype = _raw(kind)[0]
     flat = np.ascontiguousarray(broadcast(value, f))
     return flat.view(dtype).reshape(f.n, -1) if kind.name.endswith("x2") else flat.view(dtype)
@@ -281,7 +280,7 @@ def _float_of(raw: Array, kind: Kind) -> Array:
 
 
 def _flushed_bits(raw: Array, kind: Kind) -> Array:
-    """Bits of float32 or float16 with denormals as zeros."""
+    """Flush denormals in bits of float32 or float16."""
     return np.asarray(flushed(_float_of(np.ascontiguousarray(raw), kind)).view(raw.dtype))
 
 
@@ -293,7 +292,7 @@ def _put_bits(f: Frame, d: Any, raw: Array, kind: Kind) -> None:
 
 
 def _extreme(smallest: bool) -> Builder:
-    """min and max: the number beside a NaN, or NaN (`.NaN`); -0 is below +0."""
+    """min and max: if one operand is a NaN, the result is the other operand, or NaN with `.NaN`; -0 is below +0."""
 
     def build(site: Site) -> Run:
         flushes, keeps_nan, by_size = site.flag("ftz"), site.flag("NaN"), site.flag("xorsign")
@@ -330,7 +329,7 @@ def _extreme(smallest: bool) -> Builder:
 
 
 def _sign(name: str) -> Builder:
-    """abs and neg: the bit of the sign."""
+    """abs and neg: change the sign bit."""
 
     def build(site: Site) -> Run:
         flushes = site.flag("ftz")
@@ -345,7 +344,7 @@ def _sign(name: str) -> Builder:
                 value = _flushed_bits(value, kind)
             found = value & dtype(sign - 1) if name == "abs" else value ^ dtype(sign)
             number = _float_of(np.ascontiguousarray(value), kind)
-            quiet = value | dtype(1 << 51) if kind.name == "f64" else dtype(nan)  # of float64 sign and payload stay
+            quiet = value | dtype(1 << 51) if kind.name == "f64" else dtype(nan)  # f64 keeps sign and payload
             found = np.where(number != number, quiet, found)
             _put_bits(f, d, found, kind)
 
@@ -405,7 +404,7 @@ def _function(name: str) -> Builder:
 
 
 def _directed(name: str, value: Array, near: Array, mode: str) -> Array:
-    """A root or reciprocal as float64 that a directed rounding to float32 takes for the exact one."""
+    """A root or reciprocal as float64 that a directed rounding to float32 rounds like the exact result."""
     x = np.asarray(value, np.float64)
     if name == "rcp":
         lost = -(near * x - 1.0) * np.sign(x)
@@ -417,7 +416,7 @@ def _directed(name: str, value: Array, near: Array, mode: str) -> Array:
 
 
 def _half_function(function: Callable[[Any], Any], kind: Kind, d: Any, a: Reader, flushes: bool) -> Run:
-    """A function of halves. Flushed, a result below the normal numbers is a zero of its sign."""
+    """A function of halves; with flushing, a denormal result becomes a zero of its sign."""
     element = kind.name.removesuffix("x2")
     least = np.float64(2.0**-126 if element == "bf16" else 2.0**-14)
 
@@ -433,7 +432,7 @@ def _half_function(function: Callable[[Any], Any], kind: Kind, d: Any, a: Reader
 
 
 def _double_function(name: str, mode: str, d: Any, a: Reader, flushes: bool) -> Run:
-    """rcp, sqrt of float64 are numpy's; `.approx.ftz` keeps the upper 32 bits."""
+    """rcp and sqrt of float64 by numpy; `.approx.ftz` keeps only the upper 32 bits."""
 
     def run(f: Frame) -> None:
         value = np.atleast_1d(a(f)).astype(np.float64)

@@ -1,9 +1,10 @@
-"""wmma: loads, products and stores of fragments, whose layout in registers is the machine's own.
+"""wmma: loads, products and stores of fragments; their layout in registers is the machine's own.
 
-The ISA leaves open which thread holds which element of a fragment, so that a program can only use all elements alike,
-load them and store them. Here element i of a lane that holds p of them is number (lane * p + i) of the matrix, rows
-first; a fragment with more places than the matrix has elements repeats them. Products are summed as those of mma.sync,
-but those of tf32 in two halves of k, one after the other (measured on an H200, tests/oracle/data/h200_wmma.npz).
+The ISA does not define which thread holds which element of a fragment. A program can therefore only load fragments,
+store them, and treat all elements alike. If a lane holds p elements, its element i is number (lane * p + i) of the
+matrix, rows first. A fragment with more places than the matrix has elements repeats the elements. Products are summed
+as in mma.sync, except that tf32 sums two halves of k, one after the other (measured on an H200,
+tests/oracle/data/h200_wmma.npz).
 Source: PTX ISA 9.0, wmma.load, wmma.store, wmma.mma.
 """
 
@@ -45,7 +46,7 @@ _TYPES: Final = ("f16", "bf16", "tf32", "f32", "f64", "s8", "u8", "s32")
 
 @dataclass(frozen=True, slots=True)
 class _Fragment:
-    """A fragment: rows and columns of its matrix, bits of an element, elements that a lane holds."""
+    """A fragment: rows and columns of its matrix, bits of an element, and number of elements of a lane."""
 
     rows: int
     columns: int
@@ -58,7 +59,7 @@ class _Fragment:
         return np.arange(LANES * self.held).reshape(LANES, -1) % (self.rows * self.columns)
 
     def matrix(self, words: Array) -> Array:
-        """Words (warp, lane, register) as matrices of element bits (warp, row, column)."""
+        """Convert words (warp, lane, register) to matrices of element bits (warp, row, column)."""
         flat = as_elements(words, self.bits).reshape(len(words), -1)
         return flat[:, : self.rows * self.columns].reshape(-1, self.rows, self.columns)
 
@@ -111,7 +112,7 @@ def _build_move(site: Site, shape: tuple[int, int, int], loads: bool) -> Turn:
     read: Any = None if loads else _rows(site, names, word)
 
     def addresses(f: Frame) -> Array:
-        """(32, held) of one warp."""
+        """Addresses (32, held) of the elements of one warp."""
         step = across if pitch is None else int(broadcast(pitch(f), f)[0])
         element = row * step + column if order == "row" else column * step + row
         found: Array = int(base(f)[0]) + element * size

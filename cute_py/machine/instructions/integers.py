@@ -78,7 +78,7 @@ def _sum(site: Site, operation: Callable[[Any, Any], Any], carried: bool) -> Run
 
 
 def _packed(site: Site, operation: Callable[[Any, Any], Any]) -> Run:
-    """Two halves of 16 bits."""
+    """Apply an operation to two halves of 16 bits."""
     kind = site.kind("u16x2", "s16x2")
     half = np.dtype(np.int16 if kind.name[0] == "s" else np.uint16)
     d, a, b = site.writer(0, "b32"), site.reader(1, "b32"), site.reader(2, "b32")
@@ -92,8 +92,8 @@ def _packed(site: Site, operation: Callable[[Any, Any], Any]) -> Run:
 
 
 def _carry(f: Frame) -> Array:
-    """The carry flag of all threads. A difference is a + ~b + 1, as in the hardware, and sets the flag where it borrows
-    nothing."""
+    """The carry flag of all threads. As in the hardware, a difference is a + ~b + 1, and sets the flag if it does not
+    borrow."""
     return f.m.row("carry", lambda: np.zeros(f.m.count, np.uint8))
 
 
@@ -244,19 +244,19 @@ def build_sad(site: Site) -> Run:
 
 
 def build_div(site: Site) -> Run:
-    """div: towards zero; by zero gives all ones, as compilers' code does."""
+    """div: round towards zero; a division by zero gives all ones, as the code of compilers does."""
     kind = site.kind(*TYPES)
     return binary(site, lambda a, b: quotient_and_rest(a, b, kind)[0], kind)
 
 
 def build_rem(site: Site) -> Run:
-    """rem: with the sign of the dividend; by zero gives all ones."""
+    """rem: the result has the sign of the dividend; a division by zero gives all ones."""
     kind = site.kind(*TYPES)
     return binary(site, lambda a, b: quotient_and_rest(a, b, kind)[1], kind)
 
 
 def quotient_and_rest(a: Any, b: Any, kind: Kind) -> tuple[Any, Any]:
-    """Quotient towards zero, and remainder; both are all ones of a divisor 0, as measured on an H200."""
+    """Quotient, rounded towards zero, and remainder; a divisor 0 gives all ones for both, as measured on an H200."""
     x, y = np.broadcast_arrays(np.asarray(a, kind.dtype), np.asarray(b, kind.dtype))
     zero = y == 0
     safe = np.where(zero, kind.dtype.type(1), y)
@@ -344,12 +344,12 @@ def build_cnot(site: Site) -> Run:
 
 
 def build_shl(site: Site) -> Run:
-    """shl: by the width or more gives 0."""
+    """shl: a shift by the width or more gives 0."""
     return _shift(site, site.kind("b16", "b32", "b64"))
 
 
 def build_shr(site: Site) -> Run:
-    """shr: of a signed type fills with the sign."""
+    """shr: a signed type fills with the sign."""
     return _shift(site, site.kind(*TYPES))
 
 
@@ -379,7 +379,7 @@ def _shift(site: Site, kind: Kind) -> Run:
 
 
 def build_funnel(site: Site) -> Run:
-    """shf: 64 bits of two registers shifted, the upper (l) or lower (r) 32 kept."""
+    """shf: shift the 64 bits of two registers, and keep the upper (l) or lower (r) 32."""
     left = site.choice("l", "r") == "l"
     wraps = site.choice("wrap", "clamp") == "wrap"
     site.kind("b32")
@@ -398,7 +398,7 @@ def build_funnel(site: Site) -> Run:
 
 
 def build_lop3(site: Site) -> Run:
-    """lop3: any function of three bits, by its table; with a predicate, whether the result is not 0, and another."""
+    """lop3: apply a function of three bits from its table; with `d|p`, also combine (d != 0) with a predicate."""
     operation = site.choice("and", "or")
     site.kind("b32")
     site.finish(6 if operation else 5)
@@ -420,7 +420,7 @@ def build_lop3(site: Site) -> Run:
 
 
 def _lop3_results(site: Site, operation: str) -> tuple[Writer, Writer, Reader]:
-    """Writers of `d` and `p` in `d|p`, and the predicate that p is combined with."""
+    """Writers of `d` and `p` in `d|p`, and the predicate with which p is combined."""
     if not operation:
         return site.writer(0, "b32"), lambda f, value: None, lambda f: np.bool_(False)
     one = site.operand(0)
@@ -430,7 +430,7 @@ def _lop3_results(site: Site, operation: str) -> tuple[Writer, Writer, Reader]:
 
 
 def build_permute(site: Site) -> Run:
-    """prmt: bytes of two registers, by a selector; and its modes."""
+    """prmt: select bytes of two registers by a selector, in one of its modes."""
     mode = site.choice("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     site.kind("b32")
     site.finish(4)
@@ -462,7 +462,7 @@ _MODES: Final = {
     "ecr": [[min(i, n) for n in range(4)] for i in range(4)],
     "rc16": [[0, 1, 0, 1], [2, 3, 2, 3], [0, 1, 0, 1], [2, 3, 2, 3]],
 }
-"""Mode of prmt -> by the selector, the byte of (b, a) that each byte of d is, lowest first."""
+"""Mode of prmt -> selector -> source byte in (b, a) of each byte of d, lowest first."""
 
 
 def build_extract(site: Site) -> Run:
@@ -489,22 +489,25 @@ def build_extract(site: Site) -> Run:
 
 
 def _field(start: Any, length: Any, bits: int) -> tuple[Array, Array]:
-    """First bit and length of a field, held at the width. Of 32 bits the lower byte of each counts; of 64, where the
-    compiler makes bfe and bfi of other instructions, all of their bits, as measured on an H200."""
+    """First bit and length of a field, limited to the width.
+
+    For 32 bits only the lower byte of each operand counts. For 64 bits, ptxas builds bfe and bfi from other
+    instructions, and all bits count, as measured on an H200.
+    """
     mask = 0xFF if bits == 32 else 0xFFFFFFFF
     first, count = (np.asarray(value).astype(np.int64) & mask for value in (start, length))
     return np.minimum(first, bits), np.minimum(count, bits)
 
 
 def _ones(count: Array, plain: Any) -> Array:
-    """So many low bits, at most all."""
+    """Numbers with the `count` lowest bits set, at most all bits."""
     bits = plain.itemsize * 8
     some = (plain.type(1) << np.clip(count, 0, bits - 1).astype(plain)) - plain.type(1)
     return np.asarray(np.where(count >= bits, ~plain.type(0), some))
 
 
 def build_insert(site: Site) -> Run:
-    """bfi: a bit field put into another number."""
+    """bfi: insert a bit field into another number."""
     kind = site.kind("b32", "b64")
     d, a, b = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind)
     start, length = site.reader(3, "u32"), site.reader(4, "u32")
@@ -559,7 +562,7 @@ def build_extend(site: Site) -> Run:
 
 
 def _highest(value: Array, bits: int) -> Array:
-    """Number of the highest bit that is set; -1 without one."""
+    """Number of the highest set bit; -1 if no bit is set."""
     found = np.full(value.shape, -1, np.int64)
     rest = value.astype(np.uint64)
     base = np.zeros(value.shape, np.int64)
@@ -572,7 +575,7 @@ def _highest(value: Array, bits: int) -> Array:
 
 
 def build_count(site: Site) -> Run:
-    """popc, clz: counts of ones, of zeros above them."""
+    """popc, clz: count the ones, or the zeros above the highest one."""
     kind = site.kind("b32", "b64")
     d, a = site.writer(0, "u32"), site.reader(1, kind)
     site.finish(2)
@@ -582,7 +585,7 @@ def build_count(site: Site) -> Run:
 
 
 def build_find(site: Site) -> Run:
-    """bfind: the highest bit that differs from the sign; all ones without one."""
+    """bfind: number of the highest bit that differs from the sign; all ones if there is none."""
     shifts = site.flag("shiftamt")
     kind = site.kind("u32", "s32", "u64", "s64")
     d, a = site.writer(0, "u32"), site.reader(1, kind)

@@ -5,9 +5,9 @@
     .kind::mxf4        m16n8k64, two ue8m0 factors                    (.scale_vec::2X)
     .kind::mxf4nvf4    m16n8k64, two ue8m0 factors, or four           (.scale_vec::2X, 4X) of ue8m0 or ue4m3
 
-An element of K = 32 has a byte: 6 bits in its bits 0 to 5, 4 bits in its bits 2 to 5. Of K = 64, two elements share a
-byte. The factors of row r of A are bytes of the register of lane 4 (r % 8) + 2 t + r // 8, those of column n of B of
-lane 4 n + t, from the byte b on; {b, t} is the selector behind the register.
+With K = 32, an element has a byte: 6-bit elements are its bits 0 to 5, 4-bit elements its bits 2 to 5. With K = 64, two
+elements share a byte. The selector {b, t} follows the register of the factors. The factors of row r of A are bytes of
+this register in lane 4 (r % 8) + 2 t + r // 8, from byte b on. The factors of column n of B are in lane 4 n + t.
 Source: PTX ISA 9.0, 9.7.14.3 block scaling for mma.sync, 9.7.14.5 fragments; cute/atom/mma_traits_sm120.hpp. No GPU
 with these instructions was available: the order of sums is that of float16 on an H200.
 """
@@ -56,7 +56,7 @@ _SCALES: Final[dict[str, dict[int, tuple[str, ...]]]] = {
 }
 """Kind -> factors of a row -> their types."""
 _USUAL: Final = {"mxf8f6f4": 1, "mxf4": 2}
-"""Kind -> factors of a row where the instruction has no .scale_vec."""
+"""Kind -> factors of a row if the instruction has no .scale_vec."""
 _OPCODE: Final = re.compile(
     r"mma\.sync\.aligned(?P<before>(?:\.(?:kind::\w{1,10}|block_scale|scale_vec::[124]X)){0,3})\.m16n8k(?P<k>32|64)"
     r"\.row\.col(?P<behind>(?:\.(?:kind::\w{1,10}|block_scale|scale_vec::[124]X)){0,3})"
@@ -66,7 +66,7 @@ _OPCODE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class KindInstruction:
-    """An mma.sync with a kind: its atom, which has the fragments, and its types. factors: of a row, 0 without."""
+    """An mma.sync with a kind: its atom, which defines the fragments, and its types. factors: number per row, or 0."""
 
     atom: MmaAtom
     d: str
@@ -116,10 +116,10 @@ def kind_instruction(opcode: str) -> KindInstruction:
 
 @functools.lru_cache(maxsize=64)
 def scale_lanes(atom: MmaAtom, operand: str, selected: int) -> Array:
-    """The lane of each row whose register has the scale factors of the row, of operand `A` or `B`.
+    """For each row of operand `A` or `B`, the lane whose register holds the scale factors of the row.
 
     Args:
-        selected: thread selector: of A the pair of lanes of a quad, 0 or 1; of B the lane of a quad, 0 to 3.
+        selected: the thread selector: for A a pair of lanes of a quad, 0 or 1; for B a lane of a quad, 0 to 3.
     """
     row_of = np.asarray(offsets(atom.layouts[f"SF{operand}"]))[:, 0]
     lanes = np.arange(LANES)
@@ -130,10 +130,10 @@ def scale_lanes(atom: MmaAtom, operand: str, selected: int) -> Array:
 
 
 def run_kind_mma(found: KindInstruction, a: Array, b: Array, c: Array, scales: tuple[Array, ...]) -> Array:
-    """mma.sync of warps: words (.., lane, register) of A, B and C -> those of D.
+    """mma.sync of warps: words (.., lane, register) of A, B and C -> words of D.
 
     Args:
-        scales: codes of the factors of A and of B, (.., rows, factors); empty without.
+        scales: codes of the factors of A and of B, (.., rows, factors); empty for kinds without factors.
     """
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     width = 4 if k == 64 else 8
@@ -158,10 +158,10 @@ class _Scales:
     thread: Reader
 
     def codes(self, site: Site, f: Frame, found: KindInstruction) -> Array:
-        """(warps, rows, factors).
+        """The codes of the factors, (warps, rows, factors).
 
         Raises:
-            Fault: a selector that the instruction does not take, or lanes with different ones.
+            Fault: the instruction does not support the selector, or the lanes have different selectors.
         """
         first, chosen = (_selector(site, f, read) for read in (self.byte, self.thread))
         most = 1 if self.operand == "A" else 3
@@ -216,7 +216,7 @@ def build_kind_mma(site: Site) -> Turn:
 
 
 def build_any_mma(site: Site) -> Turn:
-    """mma.sync, with a kind or without."""
+    """mma.sync, with or without a kind."""
     return build_kind_mma(site) if ".kind::" in site.one.opcode else build_mma(site)
 
 

@@ -1,7 +1,7 @@
-"""Operations that the lanes of a warp do together: shuffles, votes, matches, reductions, elections.
+"""Collective operations of the lanes of a warp: shuffles, votes, matches, reductions, elections.
 
-A collective runs when all lanes in its mask that have not exited have reached it; earlier lanes wait. Source: PTX ISA
-9.0, shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, activemask.
+A collective runs when all live lanes of its mask have reached it; lanes that arrive earlier wait. Source: PTX ISA 9.0,
+shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, activemask.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Gone = list[tuple[int, Frame]]
 
 
 def mask_of(flags: Array) -> Array:
-    """(warps, 32) flags as one word a warp."""
+    """Pack flags (warps, 32) into one word per warp."""
     return np.packbits(flags, axis=1, bitorder="little").view(np.uint32)[:, 0]
 
 
 def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, full: bool = False) -> Turn:
-    """Run an instruction of the lanes in a mask; without a mask, of all live lanes of the given number of warps.
+    """Run an instruction of the lanes in a mask, or, without a mask, of all live lanes of the given number of warps.
 
-    full: all 32 lanes of a warp must be there, exited ones too.
+    full: whether all 32 lanes of a warp must reach it, so that no lane may have exited.
     """
     if full:
         run = _expect_full(site, run, warps)
@@ -52,7 +52,7 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
         return gather(f)
 
     def complete(f: Frame) -> Array:
-        """(n,): whether all lanes that a thread's mask names are here."""
+        """(n,): whether the frame has all lanes that a thread's mask names."""
         if warps > 1 and f.m.cta_threads % (LANES * warps) == 0:
             group = f.threads // (LANES * warps)
             here_, count = np.unique(group, return_counts=True)
@@ -103,7 +103,7 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
 
 
 def _noticed(site: Site, go: Control) -> Control:
-    """The instruction; where threads have exited, the observer gets an event."""
+    """Wrap an instruction: if threads have exited, the observer gets an event."""
 
     def reported(f: Frame) -> Gone | None:
         if f.m.exits:
@@ -114,12 +114,12 @@ def _noticed(site: Site, go: Control) -> Control:
 
 
 def _names_all(site: Site) -> bool:
-    """Whether the mask, the last operand, is the constant of all lanes."""
+    """Whether the last operand, the mask, is the constant that names all lanes."""
     return site.operands[-1].value in (ALL, -1)
 
 
 def _expect_full(site: Site, run: Run, warps: int) -> Run:
-    """An instruction that runs on whole warps, or warpgroups, alone."""
+    """Wrap an instruction that runs only on whole warps or warpgroups."""
     what = "a warp" if warps == 1 else f"a warpgroup of {warps} warps"
 
     def whole(f: Frame) -> None:
@@ -132,7 +132,7 @@ def _expect_full(site: Site, run: Run, warps: int) -> Run:
 
 
 def _pair(site: Site, place: int) -> tuple[str, str | None]:
-    """`d|p` as its two names."""
+    """The two names of `d|p`."""
     one = site.operand(place)
     if one.kind is OperandKind.PAIR:
         return one.elements[0], one.elements[1]
@@ -249,7 +249,7 @@ _REDUCED: Final[Mapping[str, Callable[[Array], Any]]] = {
 
 
 def _float_extreme(smallest: bool, by_size: bool, keeps_nan: bool) -> Callable[[Array], Any]:
-    """The minimum or maximum of float32 as bits; -0 is below +0, and a NaN counts only with `.NaN` or alone."""
+    """The minimum or maximum of float32 as bits; -0 is below +0. A NaN counts only with `.NaN`, or if all are NaN."""
     sign, infinity, nan = np.uint32(1 << 31), np.uint32(0x7F800000), np.uint32(0x7FFFFFFF)
 
     def found(words: Array) -> Any:

@@ -1,12 +1,13 @@
-"""clusterlaunchcontrol: a cluster asks for the work of one that has not been launched yet.
+"""clusterlaunchcontrol: a cluster requests the work of another cluster that has not been launched yet.
 
 try_cancel takes the next cluster of the grid that does not run yet, if there is one, and writes an answer of 16 bytes
-to shared memory; query_cancel reads it. The answer is opaque; here it has a flag and the coordinates of the first CTA:
+to shared memory. query_cancel reads the answer. The ISA does not define its bits; here it has a flag and the
+coordinates of the first CTA:
 
-    word 0    1 where a cluster was cancelled        words 1 to 3    x, y, z of its first CTA
+    word 0    1 if a cluster was cancelled           words 1 to 3    x, y, z of its first CTA
 
-The number of clusters that fit on the device decides whether a cluster is cancelled, and which one; the machine has 132
-multiprocessors. Under the lazy schedule nothing is cancelled: every cluster is launched.
+The number of clusters that fit on the device determines whether a cluster is cancelled, and which one; the machine has
+132 multiprocessors. Under the lazy schedule no cluster is cancelled, so all are launched.
 Source: PTX ISA 9.0, clusterlaunchcontrol.try_cancel, clusterlaunchcontrol.query_cancel.
 """
 
@@ -81,7 +82,7 @@ def _build_cancel(site: Site) -> Run:
 
 
 def _word(site: Site, operand: int, number: int) -> Callable[[Frame], Array]:
-    """A word of an answer in a register of 128 bits."""
+    """Reader of a word of an answer in a register of 128 bits."""
     name = site.operand(operand).base
     if site.bits_of(name) != 128:
         raise Refused(f"the register {name} of {site.one.opcode} has {site.bits_of(name)} bits; must have 128")

@@ -1,7 +1,7 @@
 """Matrix instructions: mma, wgmma and its groups, ldmatrix, stmatrix, movmatrix; all warps of a frame at once.
 
-A wgmma is an agent: under the lazy schedule it reads its operands and writes its sums when its group is waited for.
-Source: PTX ISA 9.0, warp-level and asynchronous warpgroup-level matrix instructions; the arithmetic is measured.
+A wgmma is an agent: under the lazy schedule it reads its operands and writes its sums when a thread waits for its
+group. Source: PTX ISA 9.0, warp-level and asynchronous warpgroup-level matrix instructions; the arithmetic is measured.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _UNIT: Final = np.dtype(np.uint16)
 
 
 def _rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame], Array]:
-    """The registers of a list as (n, k) words; a list of neighbours is read as one block."""
+    """Reader of the registers of a list as (n, k) words; it reads neighbouring registers as one block."""
     slots = _slots(site, names, kind)
     if slots is None:
         readers = [site.read(name, kind) for name in names]
@@ -47,7 +47,7 @@ def _rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame], A
 
 
 def _slots(site: Site, names: tuple[str, ...], kind: Kind) -> Any:
-    """The rows of registers, as a slice where they are neighbours; None: not all are registers of that width."""
+    """The rows of registers, as a slice if they are neighbours; None if some are not registers of that width."""
     found = []
     for name in names:
         one = operand_of(name)
@@ -64,7 +64,7 @@ def _slots(site: Site, names: tuple[str, ...], kind: Kind) -> Any:
 
 
 def _put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame, Array], None]:
-    """Write (n, k) words to the registers of a list."""
+    """Writer of (n, k) words to the registers of a list."""
     slots = _slots(site, names, kind)
     if slots is None:
         puts = [site.write(name, kind) for name in names]
@@ -84,7 +84,7 @@ def _put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame
 def _matrix_form(site: Site, registers: int, address: int) -> tuple[int, bool, tuple[str, ...], Locate]:
     """The form of ldmatrix and stmatrix: number of matrices, whether they are transposed, registers, address.
 
-    registers, address: numbers of the two operands.
+    registers, address: places of these two operands.
     """
     site.flag("sync")
     site.flag("aligned")
@@ -157,7 +157,7 @@ def build_transpose_matrix(site: Site) -> Turn:
 
 
 def _fragments_of(site: Site, atom: MmaAtom) -> list[tuple[str, ...]]:
-    """The registers of D, A, B and C, as many as the atom says."""
+    """The registers of D, A, B and C; their numbers must match the atom."""
     lists = [site.elements(place) for place in range(4)]
     for operand, names in zip("CABC", lists, strict=True):
         count = atom.registers[operand][0]
@@ -188,7 +188,7 @@ def build_mma(site: Site) -> Turn:
 
 
 class _Products:
-    """The products of the warpgroups: how many groups each warp has committed, and what is under way."""
+    """The products of the warpgroups: the number of committed groups of each warp, and the products under way."""
 
     def __init__(self, warps: int) -> None:
         self.committed = np.zeros(warps, np.int64)
@@ -242,9 +242,10 @@ def build_wgmma(site: Site) -> Turn | Run:
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """A wgmma as it is written: its operands as functions of a frame, and its immediates.
+    """A wgmma instruction: its operands as functions of a frame, and its immediates.
 
-    first: A, rows of registers or a descriptor. scale: whether the product is added to D. negated: of A and B.
+    first: A, rows of registers or a descriptor. scale: whether the product is added to D. negated: whether A and B are
+    negated.
     """
 
     found: MatrixInstruction
@@ -358,8 +359,8 @@ def _report(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int)
         try:
             units = operand_units(one.words, one.major, one.extent, one.depth, width) - m.shared_base
         except CuteError:
-            continue  # the product itself says so
-        if int(units[0]) >= 0 and int(units[-1]) + UNIT_BYTES <= m.shared_bytes:  # they rise
+            continue  # the product itself reports this
+        if int(units[0]) >= 0 and int(units[-1]) + UNIT_BYTES <= m.shared_bytes:  # units are sorted
             reads.append(Touched(m.shared, 0, UNIT_BYTES, units + start))
     m.observer.multiplied(f, site)
     m.observer.issued(f, site, AsyncWork("wgmma", reads, group="wgmma", operands=operands))

@@ -1,8 +1,8 @@
-"""mbarrier: initialised, arrived at, expected, waited for. The barriers are the emulator's, which count as the ISA
-says.
+"""The mbarrier instructions: init, inval, arrive, expect_tx, test_wait, try_wait. The emulator's `Mbarrier` counts.
 
-A token (the state that an arrival returns) is the number of the phase, and the arrivals that were pending before it.
-`try_wait` suspends until its phase has completed; if nothing else can run it returns false, as after its time limit.
+A token (the state that an arrival returns) is the number of the phase, with the number of arrivals that were pending
+before. `try_wait` suspends until its phase has completed. If nothing else can run, it returns false, as after its time
+limit.
 Source: PTX ISA 9.0, mbarrier.
 """
 
@@ -45,12 +45,12 @@ def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
 
 
 def land(f: Frame, site: Site, place: int, nbytes: int) -> None:
-    """Count bytes of a transfer at the barrier at a place."""
+    """Count bytes of a transfer at the barrier of a place."""
     landed(f, place, barriers_of(f, site, place), nbytes, site.number)
 
 
 def landed(f: Frame, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
-    """Count bytes of a transfer, which the instruction `at` issued, at a barrier."""
+    """Count bytes of a transfer of the instruction `at` at a barrier."""
     m = f.m
     m.observer.landed(m, place, barrier, nbytes, at)
     before = barrier.phase
@@ -122,7 +122,7 @@ def _build_inval(site: Site, action: str) -> Run:
 def arrive_at(
     f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, drops: bool = False, expected: int | None = None
 ) -> int:
-    """Arrivals, over several phases if they complete one. The token of the first."""
+    """Make arrivals, over several phases if they complete one; return the token of the first."""
     f.m.observer.arrived(f, site, place, barrier, count, expected)
     if expected is not None and barrier.pending:
         _counted(f, site, barrier, "expect_tx", expected)

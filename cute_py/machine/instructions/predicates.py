@@ -1,7 +1,7 @@
 """Comparisons and selections: setp, set, selp, slct, testp.
 
-Source: PTX ISA 9.0, comparison and selection instructions. An ordered comparison with a NaN is false, an unordered one
-(`equ`, `ltu`, ...) true.
+Source: PTX ISA 9.0, comparison and selection instructions. With a NaN, an ordered comparison is false, and an unordered
+comparison (`equ`, `ltu`, ...) is true.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _comparison(site: Site, kind: Kind) -> Callable[[Any, Any], Any]:
 
 
 def _compared(site: Site, kind: Kind, first: int) -> Callable[[Frame], Any]:
-    """The flags of a comparison of two operands; of packed types (n, 2)."""
+    """The flags of a comparison of two operands; (n, 2) for packed types."""
     compare = _comparison(site, kind)
     flushes = site.flag("ftz")
     a, b = site.reader(first, kind), site.reader(first + 1, kind)
@@ -73,7 +73,7 @@ def _combination(site: Site, place: int) -> Callable[[Frame, Any], Any] | None:
 
 
 def build_setp(site: Site) -> Run:
-    """setp: one predicate, or it and its opposite; of packed types one for each half."""
+    """setp: write a predicate, or a predicate and its opposite; for packed types, one predicate for each half."""
     kind = site.kind()
     flags = _compared(site, kind, 1)
     combined = _combination(site, 3)
@@ -104,7 +104,7 @@ def build_setp(site: Site) -> Run:
 
 
 def build_set(site: Site) -> Run:
-    """set: all ones or zeros, or 1.0 or 0.0."""
+    """set: write all ones or zeros, or 1.0 or 0.0."""
     source = site.kind()
     target = site.kind()
     flags = _compared(site, source, 1)
@@ -132,7 +132,7 @@ def build_set(site: Site) -> Run:
 
 
 def build_selp(site: Site) -> Run:
-    """selp: a where the predicate holds, else b."""
+    """selp: a if the predicate holds, else b."""
     kind = site.kind()
     put, a, b, c = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind), site.predicate(3)
     site.finish(4)
@@ -140,7 +140,7 @@ def build_selp(site: Site) -> Run:
 
 
 def build_slct(site: Site) -> Run:
-    """slct: a where c >= 0, else b."""
+    """slct: a if c >= 0, else b."""
     flushes = site.flag("ftz")
     by, kind = site.kind("s32", "f32"), site.kind()
     put, a, b = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind)
@@ -165,7 +165,7 @@ _TESTS: Final[Mapping[str, Callable[[Any], Any]]] = {
 
 
 def build_testp(site: Site) -> Run:
-    """testp: what kind of number a float is."""
+    """testp: test the class of a float."""
     test = _TESTS[site.choice(*_TESTS, default="finite")]
     kind = site.kind("f32", "f64")
     put, a = site.writer(0, "pred"), site.reader(1, kind)
@@ -174,7 +174,7 @@ def build_testp(site: Site) -> Run:
 
 
 def build_copysign(site: Site) -> Run:
-    """copysign: the sign of a on b."""
+    """copysign: give b the sign of a."""
     kind = site.kind("f32", "f64")
     put, a, b = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind)
     site.finish(3)

@@ -1,4 +1,4 @@
-"""vprintf and assertions: the functions that a kernel calls and the machine has."""
+"""vprintf and assertions: functions without a body that the machine implements."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from cute_py.machine.threads import Array, Frame, Host, Run
 _FORMAT: Final = re.compile(r"%([-+ #0]*+)(\d++|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
 MAX_TEXT: Final = 1 << 16
 MAX_LINES: Final = 1 << 16
-"""Calls of vprintf whose output is kept."""
+"""Maximum number of calls of vprintf whose output is kept."""
 
 
 def _parameter(site: Site, text: str) -> Callable[[Frame], Array]:
-    """Where a parameter lies in the local memory of each thread."""
+    """The place of a parameter in the local memory of each thread."""
     key, space = site.code.symbol(site.function, text.strip())
     if space != "local":
         raise Refused(f"{text} is not a parameter of a call")
@@ -65,13 +65,13 @@ def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
 
 
 def text_at(m: Host, thread: int, address: int) -> str:
-    """The text that ends with a zero at a generic address."""
+    """The zero-terminated text at a generic address."""
     raw = bytes_behind(m, thread, address)
     return raw.split(b"\0")[0].decode(errors="replace")
 
 
 def bytes_behind(m: Host, thread: int, address: int) -> bytes:
-    """Return the bytes from a generic address on, as a thread sees them; empty if the address is not in memory."""
+    """Return the bytes from a thread's generic address on; empty if the address is not in memory."""
     if LOCAL_WINDOW <= address < LOCAL_WINDOW + LOCAL_WINDOW_BYTES:
         start = thread * m.local_stride + address - LOCAL_WINDOW
         return m.local[start : (thread + 1) * m.local_stride].tobytes()
@@ -80,7 +80,7 @@ def bytes_behind(m: Host, thread: int, address: int) -> bytes:
 
 
 def printed(m: Host, thread: int, form: int, values: int) -> str:
-    """Return the text that one call prints."""
+    """Format the text of one call."""
     raw, at = bytes_behind(m, thread, values), 0
 
     def word(size: int) -> bytes:

@@ -22,11 +22,11 @@ REMOTE_TYPES: Final = {
     "inc": ("u32",), "dec": ("u32",), "min": ("u32", "s32", "u64"), "max": ("u32", "s32", "u64"),
     "add": ("u32", "s32", "u64"), "and": ("b32",), "or": ("b32",), "xor": ("b32",),
 }  # fmt: skip
-"""Operation of red.async -> types that it takes."""
+"""Operation of red.async -> types that it supports."""
 
 
 def build_remote_reduction(site: Site, operations: Mapping[str, Callable[[Any, Any], Any]]) -> Run:
-    """red.async: into the shared memory of a CTA of the cluster, whose mbarrier counts the bytes.
+    """red.async: reduce into the shared memory of a CTA of the cluster; an mbarrier of that CTA counts the bytes.
 
     Args:
         operations: name -> function of the old and the new number.
@@ -48,7 +48,7 @@ def build_remote_reduction(site: Site, operations: Mapping[str, Callable[[Any, A
         array, offsets = where(f)
         places = barrier(f)[1]
         values = np.array(broadcast(source(f), f))
-        if f.m.observer.active:  # threads may reduce into one place at a time: no write is reported
+        if f.m.observer.active:  # several threads may reduce into one place at once, so this is not a write
             f.m.observer.issued(f, site, AsyncWork("red.async", barriers=places.tolist(), nbytes=size))
 
         def complete() -> None:
@@ -96,5 +96,5 @@ def build_wide_atomic(site: Site, space: str, operation: str, order: AccessOrder
 
 
 def build_multimem(site: Site) -> Run:
-    """multimem: one address is memory of several GPUs, and the machine is one."""
+    """multimem: not emulated, because its addresses are memory of several GPUs, and the machine is one."""
     raise Refused(f"{site.one.opcode} acts on multicast memory of several GPUs, but the machine is a single GPU")

@@ -1,6 +1,7 @@
-"""Special registers: where a thread is, how large the launch is, clocks.
+"""Special registers: position of a thread, sizes of the launch, clocks.
 
-Source: PTX ISA 9.0, special registers. A cycle is an instruction that some warp executes; %globaltimer counts the same.
+Source: PTX ISA 9.0, special registers. One executed instruction of a warp counts as a cycle; %globaltimer counts
+the same.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Build = Callable[[Site, Kind], Reader]
 
 
 def _row(name: str, made: Callable[[Host], Array]) -> Build:
-    """A register whose number differs between threads and stays."""
+    """A register with a constant number for each thread."""
 
     def build(site: Site, kind: Kind) -> Reader:
         dtype = np.dtype(f"uint{max(kind.bits, 16)}")
@@ -39,7 +40,7 @@ def _row(name: str, made: Callable[[Host], Array]) -> Build:
 
 
 def _one(made: Callable[[Host], int]) -> Build:
-    """A register that is the same for all threads."""
+    """A register with one number for all threads."""
     return lambda site, kind: lambda f: kind.dtype.type(made(f.m))
 
 

@@ -1,11 +1,11 @@
-"""tcgen05.mma: the operands in their written order; one thread issues it for its CTA or pair of CTAs.
+"""tcgen05.mma: one thread issues it for its CTA or pair of CTAs. The operands in their written order are:
 
     [d], a, b, idesc, {lanes}, enable, scale         A is a matrix descriptor or [address]
     [d], a, b, [metadata], idesc, ...                .sp
     [d], a, b, idesc, [scales of A], [scales of B], enable    .block_scale
     [d], a, b, idesc, enable, zero columns           .ws
 
-The product itself is `tensor_memory/products`. `.collector` names the place that keeps A or B, which changes no result.
+`tensor_memory/products` computes the product. `.collector` names the buffer that keeps A or B; it changes no result.
 Source: PTX ISA 9.0, tcgen05.mma, tcgen05.mma.sp, tcgen05.mma.ws, instruction descriptor.
 """
 
@@ -56,7 +56,7 @@ _VECTORS: Final = {
     ("mxf4nvf4", "scale_vec::2X"): 2, ("mxf4nvf4", "block32"): 2,
     ("mxf4nvf4", "scale_vec::4X"): 4, ("mxf4nvf4", "block16"): 4,
 }  # fmt: skip
-"""Kind and size of its vectors -> scale factors of a row."""
+"""Kind and vector size -> scale factors of a row."""
 _SCALE_WORDS: Final = ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
 _COLLECTORS: Final = tuple(
     f"collector::{buffer}::{use}"
@@ -67,7 +67,7 @@ _COLLECTORS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class _Mma:
-    """A tcgen05.mma as it is written: what it says, and its operands as functions of a frame."""
+    """A tcgen05.mma instruction: its modifiers, and its operands as functions of a frame."""
 
     kind: str
     group: int
@@ -130,7 +130,7 @@ def _mma(site: Site) -> _Mma:
 
 
 def _one(reader: Callable[[Frame], object], f: Frame) -> int:
-    """The number of the one thread of a frame."""
+    """The number of the only thread of a frame."""
     return int(broadcast(reader(f), f)[0])
 
 
@@ -138,7 +138,7 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
     """The product that a thread issues.
 
     Raises:
-        Fault: an instruction descriptor that the instruction does not take.
+        Fault: the instruction does not support the instruction descriptor.
     """
     descriptor = InstructionDescriptor(_one(mma.descriptor, f), mma.kind)
     found = descriptor.check(mma.group, weights=mma.weights)
@@ -236,7 +236,7 @@ def _expect_read(f: Frame, site: Site, state: TensorState, product: Product, cta
     """Check that the operands of a product in tensor memory were written, and that no write is pending."""
     for what, lanes, columns in cells_read(product):
         if int(columns.max()) >= COLUMNS or int(lanes.max()) >= LANES:
-            continue  # the product itself says so
+            continue  # the product itself reports this
         region = region_of(lanes, columns)
         for cta in ctas:
             with errors_as_faults(site, f):
@@ -255,7 +255,7 @@ def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
             try:
                 units = units_of(operand) - m.shared_base
             except CuteError:
-                return  # the product itself says so
+                return  # the product itself reports this
             if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
                 reads.append(Touched(m.shared, 0, UNIT_BYTES, units + operand.start))
                 operands.append(operand)
@@ -277,7 +277,7 @@ def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
 
 
 def build_tcgen05(site: Site) -> Run | Turn | None:
-    """All tcgen05 instructions, of the targets that have them."""
+    """All tcgen05 instructions, for the targets that have them."""
     target = str(site.code.module.target).split(",")[0].strip()
     if not Targets.TMA_FULL.has(architecture(target)):
         raise Refused(f"{site.one.opcode} needs {Targets.TMA_FULL.value}; the kernel is for {target}")

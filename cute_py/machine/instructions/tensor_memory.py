@@ -1,9 +1,9 @@
-"""tcgen05: tensor memory allocated, loaded, stored and copied into; commits, waits and fences.
+"""tcgen05: allocations, loads, stores and copies of tensor memory; commits, waits and fences.
 
-A load gives its registers at once: the compiler keeps track of them. A store is done at its wait::st under the lazy
-schedule. Copies and matrix products are agents (`tensor_memory/in_flight`). Fences order nothing here, as the machine
-runs one instruction after another; `tensor_memory/fences` judges them.
-Source: PTX ISA 9.0, tcgen05 instructions. Nothing of this was run on a device.
+A load writes its registers at once, because the compiler tracks registers. Under the lazy schedule a store completes at
+its wait::st. Copies and matrix products are agents (`tensor_memory/in_flight`). Fences have no effect here, because the
+machine runs one instruction after another; `tensor_memory/fences` judges them.
+Source: PTX ISA 9.0, tcgen05 instructions. None of this was run on a device.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from cute_py.tma.emulator.memory import MAX_CTAS
 LANE_MASK: Final = 127
 
 
-# ---- what instructions share -----------------------------------------------------------------------------------------
+# ---- common parts ----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
 def errors_as_faults(site: Site, f: Frame, rule: str = "tensor memory") -> Iterator[None]:
-    """Errors of tensor memory end the run, with the place of the instruction."""
+    """Turn errors of tensor memory into faults at this instruction, which end the run."""
     try:
         yield
     except CuteError as error:
@@ -59,7 +59,7 @@ def group_of(site: Site) -> int:
 
 
 def pair_of(f: Frame, site: Site, group: int) -> list[int]:
-    """The CTAs that an instruction works on: that of the thread, or both of its pair, the even rank first."""
+    """The CTAs of an instruction: the CTA of the thread, or both CTAs of its pair, the even rank first."""
     cta = int(f.ctas[0])
     if group == 1:
         return [cta]
@@ -109,7 +109,7 @@ def _build_alloc(site: Site) -> Turn:
                 taddr = state.memories[cta].alloc(int(counts[place]), group)
             first = f.m.span(int(f.threads[place]), int(f.threads[place]) + 1)
             state.allocates(first, site, cta, int(counts[place]))
-            # .sync: the warp meets before the store, and behind it, where the ISA's first example reads the address.
+            # .sync: the warp meets before the store and after it; the ISA's first example reads the address there.
             warp = f.m.span(int(f.threads[place]), int(f.threads[place]) + LANES)
             f.m.observer.warp_met(warp, site)
             f.m.observer.wrote(first, site, array, places[place : place + 1], 4, WEAK, np.uint32(taddr))
@@ -172,7 +172,7 @@ class _Transfer:
         self._state: tuple[TensorState, int] | None = None
 
     def cells(self, f: Frame, addresses: Array, does: str) -> tuple[Array, Array, Array]:
-        """CTA (warps, 1, 1), lane and column (warps, 32, registers) of every cell."""
+        """CTA (warps, 1, 1), and lane and column (warps, 32, registers), of every cell."""
         state = TensorState.of(f.m)
         if self._state != (state, state.version):
             self._known.clear()
@@ -246,7 +246,7 @@ def _build_load(site: Site) -> Turn:
 
 
 def _loaded(f: Frame, transfer: _Transfer, addresses: Array, packs: bool) -> Array:
-    """Words (threads, registers)."""
+    """The loaded words (threads, registers)."""
     ctas, lanes, columns = transfer.cells(f, addresses, "reads")
     state = TensorState.of(f.m)
     state.expect_written(f, transfer.site, (ctas, lanes, columns), "reads", "warning")
@@ -258,7 +258,7 @@ def _loaded(f: Frame, transfer: _Transfer, addresses: Array, packs: bool) -> Arr
 
 
 def _build_reducing_load(site: Site) -> Turn:
-    """tcgen05.ld.red: the registers, and their least or greatest for each thread."""
+    """tcgen05.ld.red: the registers, and their minimum or maximum for each thread."""
     shape, num, _ = _transfer(site, "")
     operation = site.choice("min", "max")
     magnitudes, keeps_nan = site.flag("abs"), site.flag("NaN")
@@ -428,7 +428,7 @@ def _build_commit(site: Site) -> Run:
 
 
 def _build_shift(site: Site) -> Run:
-    """tcgen05.shift: 32 bytes of 31 rows of one group of lanes."""
+    """tcgen05.shift: move 32 bytes of 31 rows of one group of lanes."""
     group = group_of(site)
     site.flag("down")
     site.finish(1)
@@ -482,4 +482,4 @@ BUILDERS: Final[Mapping[str, Builder]] = {
     "fence::before_thread_sync": lambda site: _build_fence(site, after=False),
     "fence::after_thread_sync": lambda site: _build_fence(site, after=True),
 }
-"""Second word of an opcode -> what builds it, but for mma."""
+"""Second word of an opcode, except mma -> its builder."""

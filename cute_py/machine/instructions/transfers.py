@@ -2,7 +2,7 @@
 
 A transfer is an agent of the machine. Under the eager schedule it completes when it is issued. Under the lazy schedule
 it completes when a thread needs it: loads when all threads wait, stores and cp.async when a thread waits for their
-group. Tensor copies are the emulator's, which moves what an H200 moves and traps where it traps.
+group. The emulator executes tensor copies: it moves the same bytes as an H200, and traps in the same cases.
 Source: PTX ISA 9.0, asynchronous copy instructions, tensormap.replace.
 """
 
@@ -44,7 +44,7 @@ _HINTS: Final = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 @dataclass(slots=True)
 class _Issued:
-    """A transfer that a group waits for: the threads that issued it, the groups that they were in, and its agent."""
+    """A transfer in a group: the threads that issued it, their groups at that time, and its agent."""
 
     threads: Array
     groups: Array
@@ -60,7 +60,7 @@ class Groups:
 
     @staticmethod
     def of(m: Host, kind: str) -> Groups:
-        """Those of a machine."""
+        """The groups of a machine, created on first use."""
         found = m.state.get(kind)
         if found is None:
             found = m.state[kind] = Groups(m)
@@ -68,12 +68,12 @@ class Groups:
         return groups
 
     def add(self, threads: Array, agent: Pending) -> None:
-        """A transfer was issued."""
+        """Add an issued transfer."""
         if not agent.done:
             self.issued.append(_Issued(threads, self.committed[threads].copy(), agent))
 
     def wait(self, f: Frame, left: int, *, uncommitted: bool = False) -> None:
-        """Complete the groups of a frame's threads but the last few."""
+        """Complete the groups of a frame's threads, except the last `left`."""
         if not self.issued:
             return
         limit = np.full(f.m.count, -1, np.int64)
@@ -114,7 +114,7 @@ def _build_group(site: Site, kind: str) -> Run:
 
 
 def build_copy(site: Site) -> Run:
-    """cp: everything asynchronous."""
+    """cp: all asynchronous copies."""
     if site.flag("reduce"):
         site.flag("async")
         return _build_bulk(site, reduces=True)
@@ -185,7 +185,7 @@ def _build_thread_copy(site: Site) -> Run:
 
 
 def _sources(f: Frame, source: Locate) -> list[tuple[Array, Array, Array]]:
-    """(bytes, offsets, threads) for each range that the reads of a frame fall into."""
+    """(bytes, offsets, threads) for each range that a frame reads."""
     from cute_py.machine.memory import SeveralRanges
 
     try:
@@ -201,7 +201,7 @@ def _sources(f: Frame, source: Locate) -> list[tuple[Array, Array, Array]]:
 
 
 def _build_copy_arrival(site: Site) -> Run:
-    """cp.async.mbarrier.arrive: when the copies that a thread issued are done."""
+    """cp.async.mbarrier.arrive: arrive when the copies that a thread has issued are complete."""
     site.flag("arrive")
     once = site.flag("noinc")
     space = site.choice("shared", "shared::cta", default="generic")
@@ -323,7 +323,7 @@ _MODES: Final = ("tile", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::12
 
 
 def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
-    """The 128 bytes of the tensor map of an operand; the request, where its bits are not known."""
+    """The 128 bytes of the tensor map of an operand, or its request if the bits are unknown."""
     address = site.address_of(site.operand(place))
     read = address_reader(site, address, "generic")
 
@@ -345,10 +345,11 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
 
 @dataclass(frozen=True, slots=True)
 class _TensorCopy:
-    """A tensor copy as it is written: its modifiers, and its operands as functions of a frame.
+    """A tensor copy instruction: its modifiers, and its operands as functions of a frame.
 
-    operation: of a reduction. mode: the emulator's name of it. map: the 128 bytes of the tensor map. mask: the CTAs
-    that a multicast writes. shared: the tile in shared memory; None for a prefetch. barrier: the mbarrier of a load.
+    operation: operation of a reduction. mode: the emulator's name of the mode. map: the 128 bytes of the tensor map.
+    mask: the CTAs that a multicast writes. shared: the tile in shared memory; None for a prefetch. barrier: the
+    mbarrier of a load.
     """
 
     operation: str
@@ -363,7 +364,7 @@ class _TensorCopy:
     barrier: Locate | None
 
     def arguments(self, f: Frame) -> tuple[MapLike, list[int], dict[str, Any]]:
-        """The tensor map, the coordinates, and the keywords of the emulator, as one thread gives them."""
+        """The tensor map, the coordinates and the keywords of the emulator for one thread."""
         words = self.map(f)
         coords = [int(broadcast(c(f), f)[0]) for c in self.coords]
         keywords: dict[str, Any] = {"mode": self.mode}
@@ -388,8 +389,8 @@ def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
 def _tensor_copy(site: Site, *, reduces: bool, prefetches: bool) -> _TensorCopy:
     """Read the modifiers and the operands.
 
-    The operands of a prefetch begin with the tensor; a store has its shared memory behind the tensor; a load has its
-    shared memory before the tensor and its mbarrier behind it. Offsets, a mask and a cache policy may follow.
+    A prefetch begins with the tensor. A store has its shared memory after the tensor. A load has its shared memory
+    before the tensor, and its mbarrier after it. Offsets, a mask and a cache policy may follow.
     """
     dimension = int(site.choice("1d", "2d", "3d", "4d", "5d")[0])
     spaces = [word for word in site.modifiers if word in SPACES]
@@ -499,7 +500,7 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
 
 
 def _width(swizzle: int) -> int:
-    """Bytes of a row of a map's swizzle; 16 without one."""
+    """Bytes of a row of a map's swizzle; 16 without a swizzle."""
     return (16, 32, 64, 128)[swizzle] if swizzle < 4 else 128
 
 
@@ -510,7 +511,7 @@ def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Fr
         m = f.m
         words, coords, keywords = copy.arguments(f)
         cta, offset = divmod(int(shared(f)[1][0]), m.shared_stride)
-        same = (site.number, m.totals.clock, cta, offset, *coords)  # CUTLASS has all lanes of a warp store one tile
+        same = (site.number, m.totals.clock, cta, offset, *coords)  # in CUTLASS all lanes of a warp store one tile
         if m.observer.active and (copy.operation or m.state.get("last store") != same):
             m.state["last store"] = same
             with _errors_as_faults(site, f):
@@ -549,7 +550,7 @@ def _destinations(m: Host, copy: _TensorCopy, cta: int, barrier: int, mask: int 
 
 
 def _before(f: Frame, site: Site, counted: Sequence[int], nbytes: int) -> list[tuple[int, Mbarrier, int]]:
-    """Report to the observer that bytes land; (place, barrier, its phase) of each barrier that counts them."""
+    """Report landing bytes to the observer; return (place, barrier, phase) of each barrier that counts them."""
     found = []
     for place in counted:
         cta, offset = divmod(place, f.m.shared_stride)
@@ -582,7 +583,7 @@ def _rows(
 
 @contextmanager
 def _errors_as_faults(site: Site, f: Frame) -> Iterator[None]:
-    """Errors of the emulator end the run, with the place of the instruction."""
+    """Turn errors of the emulator into faults at this instruction, which end the run."""
     try:
         yield
     except TmaTrap as trap:

@@ -3,8 +3,8 @@
     observer    the events of a run, one method each; the machine calls them, judges override them
     judge       the judges of a run, and what they found
     races       accesses without an order, and what asynchronous work still uses
-    rules       why a finding is one, and what may cure it; `tried` puts a cure in and runs again
+    rules       the reason for each rule, and changes that may cure a finding; `tried` applies a change and runs again
 
-A finding is a `Diagnostic`. An error gives wrong results under some schedule that the ISA permits; a warning breaks a
-rule of the ISA that hardware tolerates; a note names a property that was not judged.
+A finding is a `Diagnostic`. An error gives wrong results under some schedule that the ISA permits. A warning breaks a
+rule of the ISA, but hardware tolerates it. A note names a property that was not judged.
 """

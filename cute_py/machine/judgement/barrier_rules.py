@@ -14,8 +14,8 @@ BARRIER_RULES: Final = reason_table(
 hang, transaction bytes | A phase completes when all arrivals and exactly the expected bytes have come.
   -> Expect the sum of the bytes of the copies that complete on the barrier in one phase, or issue the missing copy
   <- mbarrier, tx-count; expect-tx operation
-hang, arrivals | The threads that would make the missing arrivals wait themselves.
-  -> Look at where they wait: move their arrival before the wait, or make them wait for another phase
+hang, arrivals | The missing arrivals belong to threads that are waiting too.
+  -> Look at where these threads wait: move their arrival before the wait, or make them wait for another phase
   <- mbarrier, phase completion
 hang, arrival count | A phase completes when the number of arrivals reaches the count of mbarrier.init.
   -> Initialise the barrier with the number of arrivals of one phase, or make the missing threads arrive
@@ -23,7 +23,7 @@ hang, arrival count | A phase completes when the number of arrivals reaches the 
 hang, exited | Threads that have exited can't arrive.
   -> Give all threads the same number of rounds, or arrive before the exit
   <- mbarrier, phase completion
-hang, parity | A wait for a parity means the current phase or the one before it.
+hang, parity | A parity names either the current phase or the phase before it.
   -> Start with parity 0 on a full barrier and with 1 on an empty barrier, and flip it every round
   <- mbarrier.test_wait, phaseParity
 hang, completed too often | If a round brings more arrivals or bytes than a phase needs, the barrier completes
@@ -31,7 +31,7 @@ hang, completed too often | If a round brings more arrivals or bytes than a phas
   -> Initialise the barrier with the number of arrivals of one round
   <- mbarrier.init
 hang, barrier count | A barrier of a CTA completes when as many threads have arrived as its instruction names.
-  -> Give every bar.sync and bar.arrive of one round the same count: the number of threads that arrive
+  -> In one round, give every bar.sync and bar.arrive the same count: the number of threads that arrive
   <- bar, barrier
 hang, barrier | Some threads of the CTA never reach the barrier.
   -> Make all threads of the CTA reach it, or use a named barrier with a count
@@ -48,7 +48,7 @@ hang, lanes | An instruction with a mask waits for all lanes that the mask names
 hang, loop | The loop waits for a value that no thread will change.
   -> Find the thread that should change the value that the loop reads
 phase completed early | Bytes that land in the next phase complete that phase too early, and the error repeats.
-  -> Expect the sum of the bytes of all copies of the phase before they are issued
+  -> Before the copies of a phase are issued, expect the sum of their bytes
   <- mbarrier, tx-count; expect-tx operation
 more bytes than expected | Copies bring more bytes than the phase expects.
   -> Expect the sum of the bytes of the copies that complete on the barrier in one phase
@@ -63,7 +63,7 @@ parity | A wait for a phase that completed earlier passes at once, so it does no
   -> Start with parity 0 on a full barrier and with 1 on an empty barrier, and flip it every round
   <- mbarrier.test_wait, phaseParity
 mbarrier not initialised | Operations on an mbarrier need an mbarrier.init before them.
-  -> Initialise the barrier, and make the other threads wait for that
+  -> Initialise the barrier, and make the other threads wait for the initialisation
   <- mbarrier.init
 mbarrier initialised twice | An mbarrier that is in use must not be initialised again.
   -> Execute mbarrier.inval first, or initialise it once
@@ -78,7 +78,7 @@ mbarrier count | The count of mbarrier.init is 1 to 1048575.
   -> Initialise the barrier with the number of arrivals of one phase
   <- mbarrier.init
 barrier count | The instructions of one round of a barrier must give the same count, a multiple of 32.
-  -> Give every bar.sync and bar.arrive of one round the same count: the number of threads that arrive
+  -> In one round, give every bar.sync and bar.arrive the same count: the number of threads that arrive
   <- bar, barrier
 divergent aligned instruction | All threads of a warp, or of a warpgroup, must execute an .aligned instruction.
   -> Move the instruction out of the branch, or make the condition the same for the whole warp
@@ -98,11 +98,11 @@ register count | setmaxnreg accepts 24 to 256 registers in steps of 8, and the c
 register direction | setmaxnreg.dec can't raise the count of registers, and setmaxnreg.inc can't lower it.
   -> Use the other action, or another count
   <- setmaxnreg
-register pool | setmaxnreg.inc waits until the pool of the CTA has enough registers, and only setmaxnreg.dec adds some.
+register pool | setmaxnreg.inc waits until the pool of the CTA has enough registers. Only setmaxnreg.dec fills the pool.
   -> Request fewer registers, or release more: the sum over all warps must not exceed the sum at launch
   <- setmaxnreg
-descriptor swizzle | A product reads a tile with the swizzle of its descriptor, so the tile must be written with the
-  same swizzle.
+descriptor swizzle | A product reads a tile with the swizzle of its descriptor. The tile must be written with the same
+  swizzle.
   -> Give the descriptor the swizzle that the tile was written with
   <- wgmma, matrix descriptor
 descriptor address | A descriptor applies its swizzle pattern relative to its start address.

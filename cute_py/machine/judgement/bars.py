@@ -1,8 +1,7 @@
-"""Check bar and barrier: the instructions of one round must name the same count, and all threads of a warp must reach
-the same one.
+"""Check bar and barrier: the instructions of a round must name one count, and a warp must execute a single one of them.
 
-Source: PTX ISA 9.0, bar, barrier: the thread count is a multiple of the warp size; of `.aligned` (bar always is) all
-threads of a warp execute the same instruction.
+Source: PTX ISA 9.0, bar, barrier: the thread count is a multiple of the warp size. All threads of a warp execute the
+same `.aligned` instruction, and bar is always aligned.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Bars(OncePerInstruction):
     def __init__(self, code: Code) -> None:
         super().__init__(code)
         self._warps: dict[tuple[int, int], dict[int, int]] = {}
-        """(CTA, barrier) -> warp -> number of the instruction that it came to."""
+        """(CTA, barrier) -> warp -> number of the instruction that it reached."""
         self._counts: dict[tuple[int, int], tuple[int, int]] = {}
         """(CTA, barrier) -> (number of the instruction, count) of this round."""
 
@@ -67,7 +66,7 @@ class Bars(OncePerInstruction):
                 self._exited(f, site, cta, int(site.operands[0].value or 0) if site.operands else 0)
 
     def gathered(self, f: Frame, site: Site) -> None:
-        """An instruction that names all lanes of a warp, some of which have exited."""
+        """Report lanes that exited before an instruction that names all lanes of the warp."""
         m = self.m
         x, y, z = m.shape.block
         lanes = (f.warps[:, None] * LANES + np.arange(LANES)).reshape(-1)
@@ -78,7 +77,7 @@ class Bars(OncePerInstruction):
             self._say(site.number, "exited lanes", text, facts, "warning", site.name)
 
     def _exited(self, f: Frame, site: Site, cta: int, number: int) -> None:
-        """A barrier of all threads of a CTA, some of which have exited."""
+        """Report threads that exited before a barrier of all threads of the CTA."""
         m = self.m
         if not m.exits:
             return

@@ -1,12 +1,13 @@
 """Check that the descriptor of an operand of wgmma or tcgen05.mma reads a tile in the layout in which it was written.
 
-A tile that a tensor copy wrote has the swizzle of its tensor map; the descriptor must name the same. A tile that
-threads wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of
-global memory: a descriptor is wrong if it does not read rows of global memory, but would with another swizzle.
+If a tensor copy wrote the tile, the tile has the swizzle of the tensor map, and the descriptor must name the same
+swizzle. If threads wrote the tile with cp.async, no instruction names a swizzle, but the address in global memory of
+each unit of 16 bytes is known. The descriptor is then wrong if it does not read rows of global memory, but a descriptor
+with another swizzle does.
 
-With a swizzle of W bytes the pattern repeats every 8 W bytes; a start address in another row than the first of the
-pattern, counted from the tile's start, needs a base offset. Units of a tile that no product ever reads show a start
-that is too far back or ahead.
+With a swizzle of W bytes the pattern repeats every 8 W bytes, counted from the start of the tile. A start address in
+any row of the pattern except the first needs a base offset. If products never read some units of a tile, the start
+address is too high or too low.
 
 Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 """
@@ -45,11 +46,11 @@ _OTHER_TYPES: Final = {
     "PACKED_16U4_ALIGN16B": ("f16", "bf16", "tf32", "e4m3", "e5m2", "e2m3", "e3m2", "u8", "s8"),
     "PACKED_16U6_ALIGN16B": ("f16", "bf16", "tf32", "e4m3", "e5m2", "e2m1", "u8", "s8"),
 }
-"""Type of a tensor map of floats -> types of operands that do not have its bits. Maps of integers take all."""
+"""Float type of a tensor map -> operand types that do not match it. Integer types match every operand."""
 
 
 def operand_tiles(code: Code) -> Observer:
-    """The judge of descriptors, for kernels that have products."""
+    """Return the judge of descriptors, or an idle observer if the kernel has no products."""
     return (
         OperandTiles(code)
         if any(one.opcode.startswith(("wgmma.mma", "tcgen05.mma")) for one in code.instructions)
@@ -77,7 +78,7 @@ class OperandTiles(OncePerInstruction):
         self.scales.began(m)
 
     def ended(self, m: Host, failed: bool) -> None:
-        """Judge the tiles that are still there."""
+        """Judge the tiles that nothing has overwritten."""
         if not failed:
             for number in distinct(self.owner).tolist():
                 self._covered(number)
@@ -114,12 +115,12 @@ class OperandTiles(OncePerInstruction):
     def tensor_used(
         self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
     ) -> None:
-        """A store writes columns of tensor memory; copies and products say more when they are issued."""
+        """A store writes columns of tensor memory; `issued` handles copies and products."""
         if writes and not committed:
             self.scales.forget(cta, region[1], region[2])
 
     def _tiles_of(self, span: Touched) -> list[WrittenTile | None]:
-        """The tiles that units of shared memory belong to; None for what no tensor copy wrote."""
+        """The tiles that units of shared memory belong to; None for a unit that no tensor copy wrote."""
         units = np.asarray(span.offsets) // UNIT_BYTES
         return [self.tiles[number] for number in distinct(self.owner[units]).tolist()]
 
@@ -137,7 +138,7 @@ class OperandTiles(OncePerInstruction):
         )
 
     def _copied(self, work: AsyncWork) -> None:
-        """cp.async: where the units came from."""
+        """cp.async: record the source of each unit."""
         target = work.writes[0]
         if target.offsets is None or target.array is not self.m.shared:
             return
@@ -155,14 +156,14 @@ class OperandTiles(OncePerInstruction):
     # ---- who reads ---------------------------------------------------------------------------------------------------
 
     def _operand(self, f: Frame, site: Site, operand: OperandRead) -> list[WrittenTile]:
-        """Judge the descriptor of an operand; the tiles that it reads."""
+        """Judge the descriptor of an operand, and return the tiles that it reads."""
         m = self.m
         try:
             fields, units = _decoded(
                 operand.words, operand.major, operand.extent, operand.depth, operand.bits, operand.kind
             )
         except CuteError:
-            return []  # the product itself says so
+            return []  # the product itself reports this
         width = fields.swizzle.row_bytes
         units = units + (operand.start - m.shared_base) // UNIT_BYTES
         limit = (operand.start + m.shared_bytes) // UNIT_BYTES
@@ -225,17 +226,17 @@ class OperandTiles(OncePerInstruction):
                 return
 
     def _row(self, address: int, width: int, start: int) -> int:
-        """The row of a swizzle pattern that an address is in.
+        """The row of a swizzle pattern that holds an address.
 
-        A tensor copy may put a tile at any multiple of 128 bytes: the swizzle takes the bits of addresses, so that rows
-        count from the tile there. CUTLASS's example 48 has its tiles in row 3, and an H200 gives the right product.
+        A tensor copy may put a tile at any multiple of 128 bytes. The swizzle uses the bits of addresses, so rows count
+        from the start of the tile. CUTLASS's example 48 has its tiles in row 3, and an H200 gives the right product.
         """
         place = address - self.m.shared_base + start
         tile = self.tiles[int(self.owner[place // UNIT_BYTES])]
         return (address if tile is None else place - tile.place) % (8 * width) // width
 
     def _rows(self, f: Frame, site: Site, operand: OperandRead, fields: SmemDescriptor) -> None:
-        """A tile of cp.async: whether the rows that the descriptor reads lie so in global memory."""
+        """For a tile of cp.async, check that the rows of the descriptor are rows of global memory."""
         if self._is_picture(operand, operand.words) is not False:
             return
         for other, words in _with_other_swizzles(fields):
@@ -249,7 +250,7 @@ class OperandTiles(OncePerInstruction):
                 return
 
     def _is_picture(self, operand: OperandRead, words: int) -> bool | None:
-        """Whether the lines of an operand are runs of global memory at one pitch; None: not known."""
+        """Whether the lines of an operand are runs of global memory at one pitch; None if unknown."""
         try:
             units = _lines(words, operand.major, operand.extent, operand.depth, operand.bits) - self.m.shared_base
         except CuteError:
@@ -266,7 +267,7 @@ class OperandTiles(OncePerInstruction):
     # ---- the end of a tile -------------------------------------------------------------------------------------------
 
     def _covered(self, number: int) -> None:
-        """A tile is overwritten, or the run ends: whether products read all of it."""
+        """Check that products read a whole tile, when it is overwritten or the run ends."""
         tile = self.tiles[number]
         if tile is None or not tile.read:
             return
@@ -296,7 +297,7 @@ class OperandTiles(OncePerInstruction):
 def _decoded(
     words: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind
 ) -> tuple[SmemDescriptor, Array]:
-    """The fields of a descriptor; the numbers, rising, of the units of 16 bytes that it reads."""
+    """The fields of a descriptor, and the sorted numbers of the 16-byte units that it reads."""
     units = operand_units(words, major, extent, depth, bits, kind)
     return SmemDescriptor.decode(words, kind), units // UNIT_BYTES
 

@@ -1,8 +1,8 @@
-"""Causes of a hang: which threads wait for what, what is missing, and where the threads are that could provide it.
+"""Causes of a hang: the waiting threads, what they wait for, what is missing, and which threads could provide it.
 
-Every wait becomes a `Stuck`: the threads, what they wait for, the cause, and the missing threads. A wait for threads
-that themselves wait is a consequence; a wait that no thread can end is a root, and becomes a finding. If all waits are
-consequences of each other, they form a circle, and the report shows all of them.
+Every wait becomes a `Stuck`: the threads, what they wait for, the cause, and the missing threads. If the missing
+threads wait too, the wait is a consequence. If no thread can end the wait, it is a root, and becomes a finding. If all
+waits are consequences of each other, they form a circle, and the report shows all of them.
 
 Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 """
@@ -31,16 +31,16 @@ MAX_SHOWN: Final = 4
 """Findings, groups of threads and lines that one report names."""
 
 MAX_REMEMBERED: Final = 256
-"""Phases of barriers that a time limit ended the wait for."""
+"""Maximum number of phases whose waits a time limit ended."""
 
 ROOT, DOUBT, CONSEQUENCE, LOOP = range(4)
-"""How sure it is that a wait is the cause of a hang: it can never end by itself; nobody is known who could end it;
-those who could end it wait themselves; a loop that looks."""
+"""How likely a wait is the cause of a hang, the most likely first: it can never end; no known thread can end it; the
+threads that could end it wait too; it is a loop that only polls."""
 
 
 @dataclass(slots=True)
 class Stuck:
-    """Threads that wait. key: equal for the same wait in several CTAs. missed: threads that could end the wait."""
+    """Waiting threads. key: equal for the same wait in several CTAs. missed: threads that could end the wait."""
 
     at: int
     threads: Array
@@ -56,7 +56,7 @@ class Stuck:
 
 
 class Whereabouts:
-    """Where each thread is: the wait that it has reached, or that it has exited."""
+    """Where each thread is: at a wait, or exited."""
 
     def __init__(self, m: Host) -> None:
         self.m = m
@@ -86,16 +86,16 @@ class Whereabouts:
         return "; ".join([*said, f"{more} more places"] if more > 0 else said)
 
     def waits(self, threads: list[int]) -> bool:
-        """Whether some of them wait."""
+        """Whether any of these threads wait."""
         return any(bool(self.m.live[thread]) and self.at[thread] >= 0 for thread in threads)
 
 
 class TimeLimits(Observer):
-    """Waits for phases that only a time limit of the kernel ends: they are hangs that last as long as the limit.
+    """Waits for phases that end only by a time limit of the kernel: hangs that last as long as the limit.
 
-    Where nothing is under way and time passes, whoever waits for a phase is remembered, with the reason. At the end of
-    the run, a wait whose phase never completed is an error. One whose phase completed later, after the time limit of
-    some wait, is a warning where the reason is sure.
+    If nothing is under way and time passes, this judge records the threads that wait for a phase, and the reason. At
+    the end of the run, a wait whose phase never completed is an error. If the phase completed later, after the time
+    limit of some wait, the finding is a warning, provided that the reason is certain.
     """
 
     active = True
@@ -113,7 +113,7 @@ class TimeLimits(Observer):
         self._waits = {}
 
     def time_passes(self, m: Host) -> None:
-        """Remember who waits for a phase, and why it does not complete."""
+        """Record the threads that wait for a phase, and why the phase does not complete."""
         places = {int(p) for one in m.waiting if isinstance(one.on, PhaseWait) for p in np.unique(one.on.places)}
         if not places or len(self._waits) >= MAX_REMEMBERED:
             return
@@ -123,7 +123,7 @@ class TimeLimits(Observer):
             self._waits |= {key: found for key in phases if key not in self._waits}
 
     def ended(self, m: Host, failed: bool) -> None:
-        """Those that never completed."""
+        """Report the recorded waits: errors if the phase never completed, warnings if it completed later."""
         said = {one.message for one in self._found}
         for (place, phase), (rank, found) in self._waits.items():
             barrier = m.windows[place // m.shared_stride].barriers.get(place % m.shared_stride)
@@ -136,12 +136,12 @@ class TimeLimits(Observer):
 
 
 def hang_findings(m: Host) -> list[Diagnostic]:
-    """The causes of a hang; the waits behind them are facts of the first."""
+    """The causes of a hang; the waits that follow from them are facts of the first."""
     return _causes(m)[1]
 
 
 def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
-    """The causes of a hang, and how sure they are."""
+    """The causes of a hang, and their rank."""
     where = Whereabouts(m)
     stuck: list[Stuck] = []
     for one in m.waiting:
@@ -166,7 +166,7 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
 
 
 def _first_waits(stuck: list[Stuck]) -> int:
-    """A circle of first waits: one of them must pass at once."""
+    """Say in each text that first waits form a circle, in which one must pass at once."""
     for one in stuck:
         one.rank, one.cause = ROOT, "parity"
         one.text += "; these waits for first phases form a circle, so one must begin with parity 1"
@@ -174,7 +174,7 @@ def _first_waits(stuck: list[Stuck]) -> int:
 
 
 def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
-    """One of each key, and how many are like it."""
+    """One wait of each key, and the number of further waits with this key."""
     counts: dict[Any, int] = {}
     first: dict[Any, Stuck] = {}
     for one in stuck:
@@ -244,7 +244,7 @@ def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: 
 
 
 def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity: int) -> bool:
-    """Whether the wait asks for another phase than the one after that which its threads saw last."""
+    """Whether the wait names a different phase than the successor of the last one that its threads saw."""
     barrier = life.barrier
     inside = threads - life.first_thread
     if barrier is None or int(inside.min()) < 0 or int(inside.max()) >= len(life.passes):
@@ -268,14 +268,14 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
         )
     else:
         made.cause = "parity"
-        made.text += f"; {seen}, so the next phase is {following}, of parity {following & 1}, which has completed"
+        made.text += f"; {seen}, so the next phase is {following}, of parity {following & 1}; it has completed"
     made.rank = ROOT
     made.facts["seen last"] = last if last != NEVER else "none"
     return True
 
 
 def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
-    """All arrivals are in; bytes are missing, or there are too many."""
+    """Explain a phase that has all arrivals, but too few or too many bytes."""
     barrier, phase = life.barrier, life.now
     if barrier is None:
         return
@@ -304,14 +304,14 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
 
 
 def _offer(ledger: Ledger, made: Stuck, expects: list[Line], nbytes: int) -> None:
-    """The change that makes one instruction expect what came."""
+    """Offer the change that makes one instruction expect the bytes that came."""
     change = ledger.expectation(expects, nbytes)
     if change is not None:
         made.facts["change"] = change
 
 
 def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabouts) -> None:
-    """Arrivals are missing."""
+    """Explain a phase that lacks arrivals."""
     barrier, phase = life.barrier, life.now
     if barrier is None:
         return
@@ -343,7 +343,7 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
         made.rank = CONSEQUENCE if not here else DOUBT
         made.cause = "arrival count" if here else "arrivals"
         said = "; ".join(
-            f"{ledger.where(at)} would arrive, but comes after the wait of {m.threads_text(threads)} at "
+            f"the arrival at {ledger.where(at)} comes after the wait of {m.threads_text(threads)} at "
             f"{ledger.where(wait)}"
             for at, wait, threads in coming[:2]
         )
@@ -363,7 +363,7 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
 
 
 def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None:
-    """The place of a barrier of the same CTA and count, whose phase before the first some of these threads passed."""
+    """The place of another barrier of this CTA and count, if these threads passed its phase before the first."""
     stride = ledger.m.shared_stride
     for place, other in ledger.lives.items():
         if place // stride == life.place // stride and other.count == life.count and other is not life:
@@ -374,7 +374,7 @@ def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None
 
 
 def _coming(m: Host, life: Life) -> list[tuple[int, int, Array]]:
-    """Arrivals at a barrier that waiting threads may come to: (number of the arrival, of the wait, threads)."""
+    """Arrivals at a barrier that waiting threads may reach later: (number of the arrival, of the wait, threads)."""
     offset = life.place % m.shared_stride
     found, seen = [], set()
     for one in m.waiting:
@@ -387,7 +387,7 @@ def _coming(m: Host, life: Life) -> list[tuple[int, int, Array]]:
 
 
 def _ahead(m: Host, start: int) -> set[int]:
-    """The instructions that a thread may execute behind one, in its function."""
+    """The instructions of its function that a thread may execute after one."""
     code = m.code
     base = code.entry_of[code.function_of[start]]
     found: set[int] = set()

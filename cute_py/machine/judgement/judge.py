@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from cute_py.machine.code import Code
 
 JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, TimeLimits)
-"""A function that makes a judge of a kernel that sees the events of every schedule; each sees all waves of a launch."""
+"""A function that makes a judge of a kernel. The judge sees the events of every schedule and all waves of a launch."""
 
 REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES, **TENSOR_RULES}
-"""Rule, or 'hang, ' and its cause -> why it is one, and what to change."""
+"""Rule, or 'hang, ' and its cause -> the reason for the rule, and the change."""
 
 
 def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -> Observer:
-    """One observer of all judges, for one run under one schedule.
+    """Combine all judges into one observer, for one run under one schedule.
 
-    first: the first run of a launch. Races and descriptors are judged in it, for all schedules, and not in the second.
-    beside: observers that judge nothing.
+    first: the first run of a launch. Only this run judges races and descriptors, because its result holds for all
+    schedules. beside: observers that judge nothing.
     """
     found = [*beside, *(make(code) for make in JUDGES)]
     if first:

@@ -1,8 +1,8 @@
 """The history of each mbarrier: its initialisation, and the arrivals, expected bytes and received bytes of each phase.
 
 A `Life` is a barrier from its init to its inval. Arrivals, expected bytes and bytes that land are lines of its current
-phase. An event that breaks a rule becomes a finding at once. The end of a run shows the others: bytes that are left
-over, and waits that passed before the bytes of the first phase had landed. `hangs.py` reads the lives to find the
+phase. An event that breaks a rule becomes a finding at once. Two rules are judged at the end of a run: bytes that are
+left over, and waits that passed before the bytes of the first phase had landed. `hangs.py` reads the lives to find the
 missing threads.
 
 Source: PTX ISA 9.0, mbarrier: phases, tx-count, mbarrier.init, mbarrier.inval, mbarrier.test_wait.
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from cute_py.tma.emulator.mbarrier import Mbarrier
 
 KEPT_PHASES: Final = 8
-"""Phases of a barrier whose lines are kept."""
+"""Number of phases of a barrier whose lines are kept."""
 
 NEVER: Final = -(1 << 30)
 MAX_FINDINGS: Final = 20
-"""Findings of the ledger that a run keeps."""
+"""Maximum number of findings that the ledger keeps for a run."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(slots=True)
 class PhaseRecord:
-    """The changes of a phase so far. late: bytes of copies that were issued in an earlier phase."""
+    """The changes of a phase so far. late: bytes of copies issued in an earlier phase."""
 
     number: int
     arrivals: list[Line] = field(default_factory=list)
@@ -62,8 +62,8 @@ class PhaseRecord:
 class Life:
     """A barrier from its init on.
 
-    place: in the shared memory of all CTAs. at, thread: of the init. ended: number of the inval, or None.
-    arriving, bringing: number of an instruction -> threads that executed it, over all phases.
+    place: its place in the shared memory of all CTAs. at, thread: instruction and thread of the init. ended: number of
+    the inval, or None. arriving, bringing: number of an instruction -> threads that executed it, over all phases.
     passes: the last phase that each thread of the cluster saw complete.
     """
 
@@ -81,12 +81,12 @@ class Life:
     sizes: dict[int, int] = field(default_factory=dict)
     """Number of a copy -> bytes that it brought last."""
     flights: dict[int, deque[tuple[list[int], int]]] = field(default_factory=lambda: defaultdict(deque))
-    """Number of a copy -> (threads, phase in which it was issued) of those that have not landed."""
+    """Number of a copy that has not landed -> (threads, phase in which it was issued)."""
     empty_waits: list[tuple[int, Array]] = field(default_factory=list)
-    """(number of the wait, threads) of waits that passed before phase 0 was over."""
+    """(number of the wait, threads) for each wait that passed before phase 0 was over."""
     repeated: dict[int, tuple[int, int, int]] = field(default_factory=dict)
-    """Thread -> (number of the wait, phase, parity) of a wait that passed for a phase that it saw before, though it
-    had taken part in a round meanwhile."""
+    """Thread -> (number of the wait, phase, parity) of a wait that passed for an old phase: the thread had seen this
+    phase before, and has taken part in a round since."""
 
     @property
     def now(self) -> PhaseRecord:
@@ -99,7 +99,7 @@ class Life:
         return sum(len(queue) for queue in self.flights.values())
 
     def phase(self, number: int) -> PhaseRecord | None:
-        """A phase that is still known."""
+        """Return the record of a phase, or None if it is no longer kept."""
         return next((one for one in self.phases if one.number == number), None)
 
 
@@ -137,7 +137,7 @@ class Ledger(Observer):
         return f"mbarrier at {m.shared_base + offset:#x}{where}"
 
     def where(self, at: int) -> str:
-        """The place of an instruction in the text."""
+        """The line of an instruction, as text."""
         return place_text(self.m.code.instructions[at], self.m.code.files)
 
     def lines(self, entries: list[Line]) -> list[int]:
@@ -162,7 +162,7 @@ class Ledger(Observer):
         self, rule: str, at: int, text: str, life: Life, source: str, who: Sequence[int], severity: str = "error",
         **facts: Any,
     ) -> None:  # fmt: skip
-        """Note a finding: once for each instruction and place in a CTA. who: the threads that did it."""
+        """Record a finding once for each instruction and place in a CTA. who: the threads that caused it."""
         key = (rule, at, life.place % self.m.shared_stride)
         if key in self._said or len(self._found) >= MAX_FINDINGS:
             return
@@ -184,7 +184,7 @@ class Ledger(Observer):
         m.state["ledger"] = self
 
     def time_passes(self, m: Host) -> None:
-        """Only loops that time out run; their waits do not indicate a wrong parity."""
+        """Ignore the waits of loops that time out: they do not indicate a wrong parity."""
         self._timed_out = True
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
@@ -235,7 +235,7 @@ class Ledger(Observer):
         self._left_over(life)
 
     def life_at(self, place: int) -> Life | None:
-        """The life at a place, with a record of the phase that it is in."""
+        """The life at a place, with a record of its current phase."""
         life = self.lives.get(place)
         if life is None:
             return None
@@ -277,7 +277,7 @@ class Ledger(Observer):
                 life.flights[site.number].append((f.threads.tolist(), life.now.number))
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
-        """Bytes of a copy are about to be counted."""
+        """Record bytes of a copy before the barrier counts them."""
         life = self.life_at(place)
         if life is None:
             return
@@ -292,7 +292,7 @@ class Ledger(Observer):
             self._too_many_bytes(life, barrier, at, nbytes)
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Threads saw a phase complete."""
+        """Record that threads saw a phase complete."""
         parities = broadcast(phases, f)
         held = broadcast(places, f)
         for place in np.unique(held).tolist():
@@ -317,7 +317,7 @@ class Ledger(Observer):
                 self._stale(life, threads[again], site.number, int(parities[chosen][0]))
 
     def _repeat(self, life: Life, threads: Array, inside: Array, again: Array, wait: tuple[int, int, int]) -> None:
-        """Remember who passes for a phase that it saw before; a wait for another phase forgets it."""
+        """Record the threads that pass for a phase that they saw before; a wait for another phase clears the record."""
         for thread in threads[again & (self._acted[threads] > self._seen[life.place][inside])].tolist():
             life.repeated[thread] = wait
         if life.repeated and not again.all():
@@ -328,12 +328,12 @@ class Ledger(Observer):
     # ---- rules -------------------------------------------------------------------------------------------------------
 
     def _early(self, life: Life, issued: int, nbytes: int, at: int, who: list[int]) -> None:
-        """Bytes that count in a later phase than the one in which their copy was issued."""
+        """Report bytes that count in a later phase than the phase in which their copy was issued."""
         old = life.phase(issued)
         said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
         text = (
-            f"the {self.name(life.place)} completed phase {issued}{said} before the {nbytes} bytes of a copy of that "
-            f"phase had landed; they count in phase {life.now.number}"
+            f"the {self.name(life.place)} completed phase {issued}{said} before the {nbytes} bytes of a copy of "
+            f"that phase had landed; these bytes count in phase {life.now.number}"
         )
         expects = [] if old is None else old.expects
         facts: dict[str, Any] = {
@@ -362,7 +362,7 @@ class Ledger(Observer):
         self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", phase.brought[-1].threads, **facts)
 
     def _bytes_text(self, life: Life, phases: list[PhaseRecord]) -> str:
-        """More bytes than phases expect, with the lines that expect and bring them."""
+        """Text about more bytes than phases expect, with the lines that expect and bring them."""
         expects = [one for phase in phases for one in phase.expects]
         brought = [one for phase in phases for one in phase.brought]
         totals = [sum(one.amount for one in lines) for lines in (expects, brought)]
@@ -371,7 +371,7 @@ class Ledger(Observer):
         return f"{text}: {'; '.join([*sums, self.sums(brought, 'brought')])}"
 
     def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
-        """A wait that saw a phase again, though its threads have arrived in the next one meanwhile."""
+        """Report a wait that saw a phase again after its threads had arrived in the next phase."""
         now = life.now
         own = {thread for one in (*now.arrivals, *now.expects) for thread in one.threads}
         hit = [thread for thread in threads.tolist() if thread in own]
@@ -386,7 +386,7 @@ class Ledger(Observer):
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", hit, **facts)
 
     def ended(self, m: Host, failed: bool) -> None:
-        """Judge what the end of a run shows."""
+        """Judge the rules that need the end of a run."""
         for life in [*self.lives.values(), *self.ended_lives.values()]:
             self._empty(life)
             self._vain(life)
@@ -396,7 +396,7 @@ class Ledger(Observer):
                 self._left_over(life)
 
     def _vain(self, life: Life) -> None:
-        """Waits that passed for a phase that was over, and what arrived in the next one had nobody that waited."""
+        """Report waits that passed for an old phase, if nobody waits for the next phase, at which others arrived."""
         for thread, (at, phase, parity) in life.repeated.items():
             after = life.phase(phase + 1)
             others = [] if after is None else [one for one in after.arrivals if thread not in one.threads]
@@ -413,7 +413,7 @@ class Ledger(Observer):
                 return
 
     def _empty(self, life: Life) -> None:
-        """Waits that passed before the first phase was over, on a barrier whose first phase has bytes."""
+        """Report waits that passed before the first phase was over, if that phase has bytes."""
         first = life.phase(0)
         if not life.empty_waits or not life.bringing or (first is not None and not first.brought):
             return
@@ -427,7 +427,7 @@ class Ledger(Observer):
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", threads.tolist(), **facts)
 
     def _left_over(self, life: Life) -> None:
-        """Bytes that nobody expected, or that nobody brought."""
+        """Report unexpected bytes and missing bytes at the end of the run."""
         barrier, phase = life.barrier, life.now
         if barrier is None or barrier.tx_count == 0:
             return

@@ -1,8 +1,8 @@
-"""Tensor maps that a kernel changes: is each change released, and acquired before a copy reads the map?
+"""Check that each change of a tensor map is released, and acquired before a copy reads the map.
 
-The order is that of `cute_py.tma.emulator.tensormap_proxy`, between CTAs: a fence of any thread counts for its CTA.
-Changes are those of tensormap.replace and tensormap.cp_fenceproxy in global memory; ordinary stores to a map are not
-looked at, and what orders the two CTAs beside the fences is the matter of the other judges.
+The rules are those of `cute_py.tma.emulator.tensormap_proxy`, between CTAs: a fence of any thread counts for its CTA.
+This judge sees the changes of tensormap.replace and tensormap.cp_fenceproxy in global memory, but not ordinary stores
+to a map. Other judges check the synchronisation of the two CTAs.
 Source: PTX ISA 9.0, membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy.
 """
 
@@ -26,7 +26,7 @@ RULE = "tensor map not ordered"
 
 
 def map_fences(code: Code) -> Observer:
-    """The judge of a kernel that changes tensor maps; else nobody."""
+    """Return the judge of tensor maps, or an idle observer if the kernel changes no map."""
     return MapFences(code) if any(one.opcode.startswith("tensormap.") for one in code.instructions) else Observer()
 
 
@@ -39,9 +39,9 @@ class MapFences(Observer):
         self.code = code
         self.maps = TensormapProxy()
         self._places: dict[tuple[int, int], tuple[int, Site]] = {}
-        """Map, by its array and its place there -> its number, as an address, and the instruction that changed it."""
+        """(array, place) of a map -> number of the map, which serves as its address, and the last change."""
         self._unreleased: set[tuple[Agent, str]] = set()
-        """CTAs that have changed a map, and scopes in which they have not released since."""
+        """CTA that has changed a map -> scopes in which it has not released the change."""
         self._found: dict[tuple[int, int], Diagnostic] = {}
 
     def began(self, m: Host) -> None:
@@ -55,7 +55,7 @@ class MapFences(Observer):
     def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
         """A CTA writes a map."""
         if array is self.m.shared:
-            return  # a copy in shared memory, which tensormap.cp_fenceproxy brings to its place
+            return  # a map in shared memory; tensormap.cp_fenceproxy copies it to global memory
         number, _ = self._places.get((id(array), start), ((len(self._places) + 1) * MAP_BYTES, site))
         self._places[id(array), start] = number, site
         agent = self._agent(cta)
@@ -70,7 +70,7 @@ class MapFences(Observer):
             self.maps.release(scope, agent=agent)
 
     def fenced(self, f: Frame, site: Site) -> None:
-        """CTAs release what they have changed."""
+        """CTAs release their changes."""
         if self._unreleased and {"tensormap::generic", "release"} <= set(site.modifiers):
             scope = next(one for one in SCOPES if one in site.modifiers)
             for cta, _ in f.parts:
@@ -83,7 +83,7 @@ class MapFences(Observer):
             self.maps.acquire(held[0], scope, agent=self._agent(cta))
 
     def map_read(self, f: Frame, site: Site, array: Array, start: int) -> None:
-        """Is the last change ordered before a copy?"""
+        """Check that the last change is ordered before a copy."""
         held = self._places.get((id(array), start))
         if held is None:
             return

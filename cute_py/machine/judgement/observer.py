@@ -28,8 +28,8 @@ class AccessOrder:
     """The memory order of an access, from its modifiers.
 
     Attributes:
-        semantics: weak, relaxed, acquire, release, acq_rel, or volatile (mmio too). scope: cta, cluster, gpu or sys;
-            empty without one.
+        semantics: weak, relaxed, acquire, release, acq_rel, or volatile (also for mmio). scope: cta, cluster, gpu or
+            sys; empty if the access has none.
     """
 
     semantics: str = "weak"
@@ -37,17 +37,17 @@ class AccessOrder:
 
     @property
     def acquires(self) -> bool:
-        """Whether a read of it acquires."""
+        """Whether a read with this order acquires."""
         return self.semantics in ("acquire", "acq_rel")
 
     @property
     def releases(self) -> bool:
-        """Whether a write of it releases."""
+        """Whether a write with this order releases."""
         return self.semantics in ("release", "acq_rel")
 
     @property
     def strong(self) -> bool:
-        """Whether other threads may synchronise by it."""
+        """Whether threads can synchronise through this access."""
         return self.semantics != "weak"
 
 
@@ -56,9 +56,9 @@ WEAK: Final = AccessOrder()
 
 @dataclass(slots=True)
 class Touched:
-    """Bytes that a transfer touches: `array[start : start + nbytes]`; or rows of `nbytes` bytes at `offsets`.
+    """Bytes that a transfer touches: `array[start : start + nbytes]`, or rows of `nbytes` bytes at `offsets`.
 
-    array: `Machine.shared`, or that of a range of global memory.
+    array: `Machine.shared`, or the array of a range of global memory.
     """
 
     array: Array
@@ -73,8 +73,8 @@ class OperandRead:
 
     Attributes:
         name: 'A' or 'B'. words: the 64 bits of its descriptor. extent: rows, M or N. depth: elements of K.
-        bits: of one. start: place of the CTA's shared memory. kind: of the descriptor. element: the type that the
-            instruction descriptor of a tcgen05.mma names; else empty.
+        bits: width of an element. start: place of the CTA's shared memory. kind: kind of the descriptor. element: the
+            type that the instruction descriptor of a tcgen05.mma names; empty for wgmma.
     """
 
     name: str
@@ -105,16 +105,17 @@ class AsyncWork:
     Attributes:
         kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'bulk reduction',
             'tensor reduction', 'st.async', 'red.async', 'wgmma', 'tcgen05.mma' or 'tcgen05.cp'.
-        reads, writes: bytes. They are known when it is issued, under every schedule.
-        barriers: places of the mbarriers at which it completes bytes; nbytes: how many at each.
-        group: 'bulk', 'cp.async' or 'wgmma', where the issuing thread waits for a group of it; 'tcgen05', where a
-            commit arrives when it is complete; else empty.
-        rows: gives the rows of global memory of a tensor copy, which a load reads and a store writes.
-        swizzle: width of the swizzle of a tensor copy's map in bytes, 16 without one. map_key: equal for equal maps.
-        operands: of a wgmma or a tcgen05.mma. data_type: that of a tensor copy's map, 'FLOAT16'. dims: extents of that
-            map, innermost first; bits: of one of its elements.
-        cells: columns of tensor memory that a tcgen05.cp writes, or that a tcgen05.mma has its sums and scale factors
-            in. block: elements of K for each scale factor.
+        reads, writes: bytes. They are known at the time of issue, under every schedule.
+        barriers: places of the mbarriers at which the work completes bytes; nbytes: the number of bytes at each.
+        group: 'bulk', 'cp.async' or 'wgmma' if the issuing thread waits for a group; 'tcgen05' if a commit arrives
+            when the work is complete; else empty.
+        rows: gives the rows of global memory of a tensor copy; a load reads them, and a store writes them.
+        swizzle: width in bytes of the swizzle of a tensor copy's map, 16 without a swizzle. map_key: equal for equal
+            maps.
+        operands: operands of a wgmma or a tcgen05.mma. data_type: element type of a tensor copy's map, 'FLOAT16'.
+            dims: extents of this map, innermost first; bits: width of its elements.
+        cells: columns of tensor memory that a tcgen05.cp writes, or that hold the accumulators and scale factors of a
+            tcgen05.mma. block: elements of K for each scale factor.
         readers: threads of a cp.async that read; the others write zeros.
     """
 
@@ -140,7 +141,7 @@ class Observer:
     """Events of a run; the methods do nothing."""
 
     active: bool = False
-    """Whether there is a listener; data that only an observer needs is computed under this flag."""
+    """Whether anyone observes; the machine computes data for observers only if this flag is set."""
 
     # ---- the run -----------------------------------------------------------------------------------------------------
 
@@ -158,7 +159,7 @@ class Observer:
         threads."""
 
     def time_passes(self, m: Host) -> None:
-        """All threads wait, nothing is under way, and loops that look at a clock or time out run once more."""
+        """All threads wait and nothing is under way; loops that read a clock or time out run once more."""
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
@@ -169,9 +170,9 @@ class Observer:
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
     ) -> None:
-        """Threads write. It is called before the bytes change.
+        """Threads write; called before the bytes change.
 
-        values: (n,) or (n, k) numbers that are written, or one for all threads; None: not known.
+        values: (n,) or (n, k) numbers that the threads write, or one number for all threads; None if unknown.
         """
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
@@ -180,25 +181,25 @@ class Observer:
     # ---- order -------------------------------------------------------------------------------------------------------
 
     def fenced(self, f: Frame, site: Site) -> None:
-        """fence, membar: `site.one.opcode` says which."""
+        """fence or membar; `site.one.opcode` distinguishes them."""
 
     def warp_met(self, f: Frame, site: Site) -> None:
         """bar.warp.sync: the lanes that a mask names have met."""
 
     def gathered(self, f: Frame, site: Site) -> None:
-        """An instruction of all lanes of a warp, in CTAs some of whose threads may have exited."""
+        """An instruction of all lanes of a warp; some threads of the CTA may have exited."""
 
     def block_met(self, f: Frame, site: Site) -> None:
         """bar.sync: all live threads of each CTA of a frame have met, at one time."""
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
-        """Threads of one CTA arrive at a barrier. expected: the count of the instruction, if it has one."""
+        """Threads of one CTA arrive at a barrier. expected: the instruction's count, if it has one."""
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
         """A round of a barrier has completed."""
 
     def cluster_arrived(self, f: Frame, site: Site, relaxed: bool) -> None:
-        """barrier.cluster.arrive; it is called before the arrivals are counted."""
+        """barrier.cluster.arrive; called before the arrivals are counted."""
 
     def cluster_passed(self, f: Frame, site: Site) -> None:
         """barrier.cluster.wait: threads go on."""
@@ -206,25 +207,25 @@ class Observer:
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """mbarrier.init at a place; it is called before the barrier is there."""
+        """mbarrier.init at a place; called before the barrier exists."""
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
-        """mbarrier.inval; the barrier is still there."""
+        """mbarrier.inval; called while the barrier still exists."""
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Threads arrive, with a total number of arrivals; called before the barrier counts them.
+        """Threads arrive; called before the barrier counts the arrivals.
 
-        expected: bytes of an arrive.expect_tx.
+        count: arrivals of all these threads. expected: bytes of an arrive.expect_tx.
         """
 
     def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
-        """expect_tx without an arrival; before the barrier counts it."""
+        """expect_tx without an arrival; called before the barrier counts it."""
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
         """A phase of a barrier has completed; `barrier.phase` is the next one."""
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Threads have found that their phases completed: test_wait or try_wait returns true.
+        """Threads saw their phases complete: test_wait or try_wait returned true.
 
         phases: parities, or tokens.
         """
@@ -235,7 +236,7 @@ class Observer:
         """Work begins; it may complete now or later."""
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
-        """Bytes are counted at a barrier, by the transfer of the instruction `at`; before the barrier counts them."""
+        """The transfer of instruction `at` delivers bytes to a barrier; called before the barrier counts them."""
 
     def committed(self, f: Frame, site: Site, group: str) -> None:
         """commit_group of 'bulk', 'cp.async' or 'wgmma'."""
@@ -243,29 +244,29 @@ class Observer:
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
         """wait_group: all groups but the last `left` are complete.
 
-        reads: `.read`, only their sources are free. everything: wait_all, which includes transfers in no group.
+        reads: `.read`; only the sources of the groups are free. everything: wait_all, which also covers transfers
+            outside groups.
         """
 
     def copies_arrive(self, f: Frame, site: Site, places: Array, counted: bool) -> None:
         """cp.async.mbarrier.arrive: the barriers get an arrival when the copies so far are complete.
 
-        counted: not `.noinc`; the pending count grows by it first.
+        counted: without `.noinc`; the arrival first raises the pending count.
         """
 
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
-        """tcgen05.commit: a barrier gets an arrival, which `arrived` reports next, when the work of a thread is
-        complete."""
+        """tcgen05.commit: a barrier gets an arrival when a thread's work is complete; `arrived` reports it next."""
 
     # ---- tensor maps in memory ---------------------------------------------------------------------------------------
 
     def map_changed(self, f: Frame, site: Site, cta: int, array: Array, start: int, released: str) -> None:
         """tensormap.replace or tensormap.cp_fenceproxy of one CTA has written the map at `array[start:]`.
 
-        released: scope of a tensormap.cp_fenceproxy, which releases too; else empty.
+        released: scope of a tensormap.cp_fenceproxy, which also releases; else empty.
         """
 
     def map_acquired(self, f: Frame, site: Site, cta: int, array: Array, start: int, scope: str) -> None:
-        """fence.proxy.tensormap::generic.acquire of a map by threads of one CTA; `fenced` has the releases."""
+        """fence.proxy.tensormap::generic.acquire of a map by threads of one CTA; `fenced` reports releases."""
 
     def map_read(self, f: Frame, site: Site, array: Array, start: int) -> None:
         """A tensor copy of one thread reads its map."""
@@ -286,7 +287,7 @@ class Observer:
     # ---- warps -------------------------------------------------------------------------------------------------------
 
     def multiplied(self, f: Frame, site: Site) -> None:
-        """wgmma.mma_async of one warpgroup; `issued` has its memory."""
+        """wgmma.mma_async of one warpgroup; `issued` reports its accesses to memory."""
 
     def multiply_fenced(self, f: Frame, site: Site) -> None:
         """wgmma.fence."""
@@ -332,5 +333,5 @@ def _each(listeners: Sequence[Callable[..., None]]) -> Callable[..., None]:
 
 
 def together(observers: Sequence[Observer]) -> Observer:
-    """Return one observer that forwards events to several, to each only those that it overrides."""
+    """Return one observer that forwards each event to the observers that override its method."""
     return _Together(observers)

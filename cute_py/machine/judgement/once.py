@@ -36,8 +36,8 @@ class OncePerInstruction(Observer):
     def _say(
         self, at: int, rule: str, text: str, facts: Mapping[str, object], severity: str = "error", source: str = ""
     ) -> None:
-        """Note a finding at instruction number `at`, unless the rule was found broken there before. Its cause is the
-        rule, where `facts` have no other. source: the paragraph, where it is not that of the judge."""
+        """Record a finding at instruction number `at`, unless there is a finding of this rule there already. The cause
+        is the rule, unless `facts` have another. source: the paragraph, if it is not the judge's own."""
         if (rule, at) not in self._said:
             self._said.add((rule, at))
             one, facts = self.code.instructions[at], facts if "cause" in facts else {"cause": rule, **facts}

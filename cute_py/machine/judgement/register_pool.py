@@ -1,8 +1,8 @@
 """Check setmaxnreg: its count, its direction, and the register pool that the warps of a CTA share.
 
-PTX registers are virtual, so no run needs the registers that a warp has. The rules can still be judged: a launch gives
-each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch bounds, and no
-more than its largest setmaxnreg asks for; setmaxnreg.dec gives registers back to the pool of the CTA, and
+PTX registers are virtual, so a run does not depend on the number of registers of a warp. The rules can still be judged.
+A launch gives each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch
+bounds, and no more than its largest setmaxnreg requests. setmaxnreg.dec returns registers to the pool of the CTA, and
 setmaxnreg.inc waits until the pool has enough. The accumulator of a product alone must fit.
 
 Source: PTX ISA 9.0, setmaxnreg; 65536 registers of a multiprocessor: CUDA C++ Programming Guide, technical
@@ -31,7 +31,7 @@ _ISA: Final = "setmaxnreg"
 
 
 def launch_registers(m: Host) -> tuple[int, str]:
-    """Registers of a thread at launch, and what says so."""
+    """Registers of a thread at launch, and the source of this number as text."""
     kernel = m.code.kernel
     declared = kernel.triple("maxnreg")
     if declared is not None:
@@ -45,7 +45,7 @@ def launch_registers(m: Host) -> tuple[int, str]:
 
 
 class RegisterPool(OncePerInstruction):
-    """The registers that each warp has, and that the pool of each CTA holds."""
+    """The registers of each warp, and of the pool of each CTA."""
 
     source = _ISA
 
@@ -91,7 +91,7 @@ class RegisterPool(OncePerInstruction):
                 self.debts[one] = (site, f, count, int(self.free[one]))
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
-        """A product: its accumulator fits the registers that its warps have."""
+        """Check that the accumulator of a product fits the registers of its warps."""
         if work.kind != "wgmma":
             return
         need = len(site.elements(0))
@@ -102,7 +102,7 @@ class RegisterPool(OncePerInstruction):
             self._say(site.number, "register count", text, facts)
 
     def ended(self, m: Host, failed: bool) -> None:
-        """A pool that has given more than it has: setmaxnreg.inc would wait forever."""
+        """Report a pool with too few registers, for which setmaxnreg.inc would wait forever."""
         for cta, (site, f, count, _) in self.debts.items():
             missing = -int(self.free[cta])
             if missing <= 0:

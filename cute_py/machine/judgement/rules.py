@@ -9,10 +9,10 @@ from cute_py.diagnostics import reason_table
 
 RULES: Final = reason_table(
     """
-race in shared memory | Nothing orders two accesses, one of them a write, so the result depends on their timing.
+race in shared memory | Nothing orders two accesses, and one is a write, so the result depends on their timing.
   -> Synchronise between them: bar.sync, an mbarrier, or barrier.cluster
   <- memory consistency model, causality order
-race in global memory | Nothing orders two accesses, one of them a write, so the result depends on their timing.
+race in global memory | Nothing orders two accesses, and one is a write, so the result depends on their timing.
   -> Synchronise between them, or use an atomic operation
   <- memory consistency model, causality order
 race between lanes | Lanes of a warp run independently: only synchronisation orders their accesses.
@@ -29,24 +29,24 @@ read before it arrives | A copy writes these bytes, and the reader has not waite
   <- async operations, completion mechanisms
 overwritten while in use | Asynchronous work may still read these bytes, and the writer has not waited for its
   completion.
-  -> Wait for its group (cp.async.bulk.wait_group.read, wgmma.wait_group) before the bytes are written
+  -> Wait for the group of that work (cp.async.bulk.wait_group.read, wgmma.wait_group) before you write the bytes
   <- async operations, completion mechanisms
 missing proxy fence | The asynchronous proxy sees ordinary stores only after a fence.proxy.async.
   -> Execute fence.proxy.async after the stores, before the barrier that the issuing thread waits for
   <- async proxy; membar/fence, proxy fences
 tensor map not ordered | Copies read tensor maps through a separate proxy, which sees a change only after two fences.
-  -> Release after the change, then acquire the map in the CTA that copies, both with a scope of both threads
+  -> Release after the change, then acquire the map in the CTA that copies; each scope must include both threads
   <- membar/fence, fence.proxy.tensormap; tensormap.cp_fenceproxy
 initialisation not fenced | An mbarrier that another proxy or another CTA uses needs a fence after its initialisation.
   -> Execute fence.mbarrier_init.release.cluster, or fence.proxy.async, after mbarrier.init
   <- membar/fence, fence.mbarrier_init
-initialisation not known | A thread uses an mbarrier, and nothing orders its initialisation before the use.
+initialisation not known | A thread uses an mbarrier, but nothing orders the initialisation before this use.
   -> Synchronise after mbarrier.init: bar.sync in a CTA, barrier.cluster in a cluster
   <- mbarrier.init; memory consistency model, causality order
 invalidated while in use | A thread invalidates an mbarrier while another thread may still arrive or wait at it.
   -> Synchronise before mbarrier.inval: bar.sync in a CTA, barrier.cluster in a cluster
   <- mbarrier.inval; memory consistency model, causality order
-barrier overlapped by data | A write changes bytes of an mbarrier, which only mbarrier operations may do.
+barrier overlapped by data | A write changes bytes of an mbarrier; only mbarrier operations may change them.
   -> Move the data or the mbarrier, or execute mbarrier.inval first
   <- mbarrier, contents of the mbarrier object
 never written | The bytes have no defined value: shared memory is not initialised.
@@ -99,5 +99,5 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "store under way at exit": (("behind", _WAIT_STORE),),
     "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
 }  # fmt: skip
-"""Rule -> (place, text to insert): before or after the instruction of the finding, or after the other one; {map} is the
-address of the tensor map that it reads."""
+"""Rule -> (place, text to insert): before or after the instruction of the finding, or after the other instruction.
+{map} is the address of the tensor map that the instruction reads."""

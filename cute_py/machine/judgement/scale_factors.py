@@ -1,14 +1,14 @@
-"""Whether the scale factors of a block-scaled tcgen05.mma are those of its operands, as far as copies show it.
+"""Check from the copies that a block-scaled tcgen05.mma uses the scale factors of its own operands.
 
-Tensor copies bring A, B and their scale factors to shared memory by tensor maps of their own, and tcgen05.cp brings
-the factors on to tensor memory. Known is, therefore, from which tensor map the factors in a column come. A product is
-wrong that takes sums of a product as factors, or factors of two maps for one operand. Two operands are exchanged where
-one product scales the maps of A and B the one way and another product the other way, or where the factors of each map
-have the number that fits the other operand alone: one for `block` elements of K of each row, rows counted up to a
-multiple of 128 and factors of a row to one of 4.
+Tensor copies load A, B and their scale factors into shared memory through separate tensor maps, and tcgen05.cp copies
+the factors to tensor memory. The judge therefore knows the tensor map of the factors in each column. A product is wrong
+if it uses accumulators of a product as factors, or factors of two maps for one operand. The factors of A and B are
+swapped in two cases. Either two products pair the same maps in opposite ways, or the number of factors of each map
+fits only the other operand. An operand needs one factor for `block` elements of K of each row; rows are rounded up to a
+multiple of 128, and the factors of a row to a multiple of 4.
 
-Not known, and not judged: factors that ordinary stores wrote; a kernel that exchanges all factors of matrices of one
-shape; which block of K a factor belongs to, because several products may share one.
+Three cases are unknown, and not judged: factors that ordinary stores wrote, a kernel that swaps all factors of matrices
+of one shape, and the block of K of a factor, because several products may share one.
 Source: PTX ISA 9.0, tcgen05: block scaling, layouts of scale factors; cutlass/detail/sm100_blockscaled_layout.hpp for
 the multiples.
 """
@@ -32,13 +32,13 @@ from cute_py.machine.threads import Frame, Host
 _ISA: Final = "tcgen05.mma, block scaling; layouts of scale factors"
 RULE: Final = "scale factors"
 ORDER: Final = scale_order("32_4_4")
-"""Scale factors as tcgen05.cp brings them: blocks of 128 rows by 4 factors."""
+"""Blocks of scale factors that tcgen05.cp copies: 128 rows by 4 factors."""
 
 
 @dataclass(slots=True)
 class WrittenTile:
-    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map and its
-    type; extents of the map, and bits of an element."""
+    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, the map with its
+    type and extents, and the bits of an element."""
 
     place: int
     nbytes: int
@@ -61,7 +61,7 @@ class ReadTile:
 
 @dataclass(frozen=True, slots=True)
 class _Scaled:
-    """A product of a CTA: the tiles of A and B, and those of their scale factors."""
+    """A product of a CTA: the tiles of A and B, and the tiles of their scale factors."""
 
     a: WrittenTile
     sfa: WrittenTile
@@ -75,7 +75,7 @@ class ScaleFactors:
     def __init__(self, say: Callable[..., None], where: Callable[[int], str]) -> None:
         self._say, self._where = say, where
         self._scaled: dict[tuple[Any, Any], tuple[Any, Any, int]] = {}
-        """Maps of A and B -> maps of their scale factors in the first such product, and its instruction."""
+        """Maps of A and B -> maps of their scale factors in the first product of these maps, and its instruction."""
 
         self._found: set[tuple[Any, Any]] = set()
         """Maps of A and B whose exchange was found."""
@@ -125,11 +125,11 @@ class ScaleFactors:
                 self._columns[cells.cta, cells.first : min(cells.last, COLUMNS)] = -1 - site.number
 
     def _leave_out(self, site: Site, what: str) -> None:
-        """Note that it is not judged whether a product's scale factors are those of its operands."""
+        """Record that the scale factors of a product are not judged."""
         self._unjudged[f"scale factors of {self._where(site.number)}: {what}"] = None
 
     def _source(self, f: Frame, site: Site, cells: TensorColumns) -> WrittenTile | None:
-        """The tile that scale factors come from; None: not known, or found wrong."""
+        """The tile that scale factors come from; None if unknown or wrong."""
         held = self._columns[cells.cta, cells.first : cells.last]
         operand = cells.what[2]
         sums = held[held < 0]
@@ -149,7 +149,7 @@ class ScaleFactors:
         if other is not None:
             text = (
                 f"{f.text()}: the scale factors of {operand}, in columns {cells.first} to {cells.last - 1}, come from "
-                f"two tensor maps, through which {self._where(tiles[0].at)} and {self._where(other.at)} copied them"
+                f"two tensor maps; {self._where(tiles[0].at)} and {self._where(other.at)} copied them"
             )
             facts = {"cause": "two tensor maps", "columns": f"{cells.first}..{cells.last - 1}", "threads": f.text()}
             self._say(site.number, RULE, text, facts, source=_ISA)
@@ -157,7 +157,7 @@ class ScaleFactors:
         return tiles[0]
 
     def _exchanged(self, f: Frame, site: Site, one: _Scaled, block: int, majors: tuple[Major, Major]) -> None:
-        """Compare a product with earlier ones of the same maps, and the numbers of factors with the extents."""
+        """Compare a product with earlier products of its maps, and the numbers of factors with the extents."""
         a, b, sfa, sfb = (tile.map_key for tile in (one.a, one.b, one.sfa, one.sfb))
         if a == b:
             return
@@ -184,7 +184,7 @@ class ScaleFactors:
 
 
 def factors_of(dims: Sequence[int], major: Major, block: int) -> int:
-    """Scale factors of a matrix, with those that fill up its blocks of 128 rows by 4 factors.
+    """Number of scale factors of a matrix, padded to blocks of 128 rows by 4 factors.
 
     Args:
         dims: extents of its tensor map, innermost first. block: elements of K for each factor.
@@ -197,5 +197,5 @@ def factors_of(dims: Sequence[int], major: Major, block: int) -> int:
 
 
 def _numbers(tile: WrittenTile) -> int:
-    """Bytes of the tensor that a map describes, each a scale factor."""
+    """Number of scale factors of the tensor that a map describes; each is one byte."""
     return math.prod(tile.dims) * tile.bits // 8

@@ -11,10 +11,10 @@ from cute_py.machine.judgement.tried import CLEARED
 from cute_py.notation.source_lines import line_text
 
 MAX_LINES: Final = 8
-"""Lines of the text that one finding quotes."""
+"""Maximum number of lines of the text that one finding quotes."""
 WIDTH: Final = 110
 _QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change", CLEARED)
-"""Facts that the message has, or the quoted lines."""
+"""Facts that the message or the quoted lines already contain."""
 
 
 def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
@@ -36,7 +36,7 @@ def concrete_change(one: Diagnostic, sources: Mapping[int, str]) -> str:
 
 
 def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int, str]) -> str:
-    """Advice for a finding without a tried change; empty if it has a tried change, or if there is no advice."""
+    """Advice for a finding; empty if the finding has a tried change, or if there is no advice."""
     if one.fixes:
         return ""
     reason = reason_for(one, reasons)
@@ -44,7 +44,7 @@ def advice(one: Diagnostic, reasons: Mapping[str, Reason], sources: Mapping[int,
 
 
 def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]) -> list[str]:
-    """The lines of the text that a finding names, in order, each with its role and its line of the source."""
+    """Quote the lines that a finding names, in order, each with its role and its line of the source."""
     marks: dict[int, str] = {}
     here = one.facts.get("line")
     if isinstance(here, int):
@@ -99,7 +99,7 @@ def story(
     reasons: Mapping[str, Reason],
     sources: Mapping[int, str],
 ) -> list[str]:
-    """All findings, errors first, with the number of each kind.
+    """Report all findings, errors first, with the number of each kind.
 
     Args:
         head: the kernel and how it ran. texts: line -> instruction. reasons: rule -> reason, `judge.REASONS`.

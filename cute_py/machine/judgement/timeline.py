@@ -1,7 +1,7 @@
 """Timeline of one CTA: the actions of its warps, the phases of its barriers, and the copies and products in flight.
 
-Time counts stretches of instructions in the order in which they ran, not cycles. A column stands for several steps of
-the CTA.
+Time does not count cycles: it counts stretches of instructions in the order in which they ran. A column stands for
+several steps of the CTA.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 COLUMNS: Final = 64
 MAX_EVENTS: Final = 200_000
 MAX_ROWS: Final = 24
-"""Rows of one kind."""
+"""Maximum number of rows of one kind."""
 
 RUNS, COPIES, MULTIPLIES, WAITS, ENDED, NOTHING = "x", "c", "m", "-", " ", "."
 MEANINGS: Final = {
@@ -36,11 +36,11 @@ MEANINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class RunEvent:
-    """Something asynchronous.
+    """An asynchronous event.
 
-    time: steps of the run before it. kind: 'copy', 'product', 'landed', 'committed', 'waited', 'phase'. place: of the
-    barrier in its CTA. number: the phase that begins, or the groups that may stay under way. group: 'bulk', 'cp.async'
-    or 'wgmma', where a thread waits for one. warps: the first and the last, of the CTA.
+    time: steps of the run before it. kind: 'copy', 'product', 'landed', 'committed', 'waited', 'phase'. place: place of
+    the barrier in its CTA. number: the phase that begins, or the groups that may stay under way. group: 'bulk',
+    'cp.async' or 'wgmma' if a thread waits for a group. warps: the first and the last warp in the CTA.
     """
 
     time: int
@@ -115,7 +115,7 @@ class TimelineRecorder(Observer):
 
 @record
 class TimelineRow:
-    """One warp, barrier, copy or product over time. cells: a character a column; titles: what each means."""
+    """One warp, barrier, copy or product over time. cells: one character per column; titles: their meanings."""
 
     kind: str
     label: str
@@ -128,7 +128,7 @@ class RunTimeline:
     """Timeline of one CTA of a run.
 
     Attributes:
-        title: the kernel, the CTA, and its steps. rows: warps, barriers, copies, products. steps: of a column.
+        title: the kernel, the CTA, and its steps. rows: warps, barriers, copies, products. steps: steps per column.
 
     `str` is a table of characters; `cute_py.draw.draw` makes a picture of it.
     """
@@ -203,7 +203,7 @@ def build_timeline(
 def _warps(
     mine: Sequence[tuple[int, int, Array]], events: Sequence[RunEvent], code: Any, count: int, steps: int, wide: int
 ) -> list[TimelineRow]:
-    """Rows of warps; those that did the same at every time share one."""
+    """Rows of warps; warps that did the same at every time share a row."""
     issues = {
         event.at: COPIES if event.kind == "copy" else MULTIPLIES
         for event in events
@@ -247,7 +247,7 @@ def _numbers(members: list[int]) -> str:
 
 
 def _barriers(events: Sequence[RunEvent], column: Callable[[int], int], wide: int, base: int) -> list[TimelineRow]:
-    """Rows of barriers: the phase that each is in."""
+    """Rows of barriers: the current phase of each."""
     held: dict[int, list[RunEvent]] = {}
     for event in events:
         if event.kind == "phase":
@@ -265,7 +265,7 @@ def _barriers(events: Sequence[RunEvent], column: Callable[[int], int], wide: in
 
 
 def _under_way(events: Sequence[RunEvent], column: Callable[[int], int], wide: int, code: Any) -> list[TimelineRow]:
-    """Rows of copies and products: how many are under way."""
+    """Rows of copies and products: the number under way."""
     spans: dict[tuple[str, int], list[tuple[int, int]]] = {}
     open_: list[tuple[RunEvent, int]] = []
     committed: dict[tuple[str, int], int] = {}

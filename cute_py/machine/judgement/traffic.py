@@ -1,15 +1,16 @@
 """The memory traffic of each instruction: wavefronts and bank conflicts of shared memory, sectors of global memory.
 
-Shared memory has 32 banks of 4 bytes. An access of a warp is served in groups of lanes that ask for at most 128 bytes:
-32 lanes of up to 4 bytes, 16 lanes of 8, 8 lanes of 16. A group takes as many wavefronts as the fullest bank has
-different words; all beyond the first are bank conflicts. Lanes that ask for the same word share it.
+Shared memory has 32 banks of 4 bytes. It serves an access of a warp in groups of lanes that request at most 128 bytes:
+32 lanes of up to 4 bytes, 16 lanes of 8, 8 lanes of 16. The number of wavefronts of a group is the largest number of
+different words in one bank; all wavefronts beyond the first are bank conflicts. Lanes that request the same word share
+it.
 
-A sector is 32 bytes of global memory. An access of a warp asks for each sector that it touches once.
+A sector is 32 bytes of global memory. An access of a warp requests each touched sector once.
 
-Copies of the async proxy (bulk, tensor) use neither, because no thread accesses memory for them. cp.async uses both.
-Source: CUDA C++ Programming Guide, shared memory of compute capability 5.x and later; ncu's metrics
+Copies of the async proxy (bulk, tensor) have no wavefronts or sectors here, because no thread accesses memory for them.
+cp.async has both. Source: CUDA C++ Programming Guide, shared memory of compute capability 5.x and later. ncu's metrics
 l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{ld,st} and l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st} count the
-same; the latter's ld has the sectors of cp.async too (docs/measurements/machine.md).
+same; the last metric's ld includes the sectors of cp.async (docs/measurements/machine.md).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from cute_py.machine.sites import Site
 
 GROUP_BYTES: Final = 128
-"""Bytes that the lanes of a group ask for at most."""
+"""Maximum number of bytes that the lanes of a group request."""
 
 
 @dataclass(slots=True)
@@ -40,10 +41,11 @@ class Traffic:
 
 
 def wavefronts(warps: Array, lanes: Array, offsets: Array, nbytes: int) -> tuple[int, int]:
-    """Wavefronts of one access, and those of them that are bank conflicts.
+    """Count the wavefronts of one access, and how many of them are bank conflicts.
 
     Args:
-        warps, lanes: (n,) of each thread. offsets: (n,) bytes from the start of shared memory. nbytes: of a thread.
+        warps, lanes: (n,) warp and lane of each thread. offsets: (n,) bytes from the start of shared memory. nbytes:
+            bytes of one thread.
 
     >>> lanes = np.arange(32)
     >>> wavefronts(lanes * 0, lanes, lanes * 4, 4), wavefronts(lanes * 0, lanes, lanes * 8, 4)
@@ -65,7 +67,7 @@ def wavefronts(warps: Array, lanes: Array, offsets: Array, nbytes: int) -> tuple
 
 
 def sectors(warps: Array, offsets: Array, nbytes: int) -> int:
-    """Sectors that the warps of one access ask for.
+    """Count the sectors that the warps of one access request.
 
     >>> lanes = np.arange(32)
     >>> sectors(lanes * 0, lanes * 4, 4), sectors(lanes * 0, lanes * 128, 4)

@@ -1,8 +1,8 @@
-"""Try changes to the text of a kernel: a change is offered only if a run with it no longer has the finding.
+"""Try changes to the text of a kernel, and offer a change only if a run with it no longer has the finding.
 
 For each rule, a function in `CHANGES` returns the changes that may cure a finding, the most likely first. A change
-inserts lines before or after instructions of the text. `with_changes` tries them one after another, within a limit of
-runs.
+inserts lines before or after instructions of the text. `with_changes` tries the changes one after another, up to a
+limit of runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_RUNS: Final = 4
 """Maximum number of runs that try changes for the findings of a launch."""
 
 CLEARED: Final = "clears all errors"
-"""Fact of a finding among several: with its change the run has no errors."""
+"""Fact of one of several findings: its change alone clears all errors of the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Substitution:
 Change = Insertion | Substitution
 
 Rerun = Callable[[str], "Sequence[Diagnostic] | None"]
-"""Text -> what a run of it finds; None: it can't be run."""
+"""Text -> the findings of a run; None if the text can't run."""
 
 
 def changed(text: str, changes: Sequence[Change]) -> str:
@@ -80,7 +80,7 @@ def changed(text: str, changes: Sequence[Change]) -> str:
 
 
 def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
-    """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what; {map} is a fact of it."""
+    """The changes that may cure a finding, from the rows of `CURES`; the facts of the finding fill in {map}."""
     made: list[tuple[Change, ...]] = []
     for where, text in CURES.get(found.rule, ()):
         line = found.facts.get("other_line" if where == "behind other" else "line")
@@ -92,7 +92,7 @@ def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
 
 
 def barrier_changes(found: Diagnostic) -> list[tuple[Change, ...]]:
-    """The number that a fault of a barrier's bytes or arrivals, or of a count of registers, asks for."""
+    """The corrected number for a wrong count of bytes, arrivals or registers."""
     change = found.facts.get("change")
     return [(Substitution(*change),)] if isinstance(change, tuple) else []
 
@@ -112,11 +112,11 @@ CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
         barrier_changes,
     ),
 }
-"""Rule -> what may cure a finding of it."""
+"""Rule -> function that returns the changes that may cure a finding."""
 
 
 def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: Mapping[int, str]) -> list[Diagnostic]:
-    """Findings with the changes that cured them in their `fixes`: the first finding of each rule is tried.
+    """Try changes for the first finding of each rule, and put the changes that cure it in its `fixes`.
 
     A change cures a finding if the run of the changed text ends, has fewer findings of this rule, and has no new error.
 

@@ -1,4 +1,4 @@
-"""The conditions that threads wait for, in the form that the report of a hang uses."""
+"""The conditions that threads wait for, as the report of a hang shows them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RegistersWait:
 
 @dataclass(frozen=True, slots=True)
 class LoopWait:
-    """A change, by a loop that only looks: numbers of its first and last instruction."""
+    """A change of memory that a loop polls for: numbers of the loop's first and last instruction."""
 
     first: int
     last: int

@@ -1,1 +1,1 @@
-"""Tensor memory: its cells, what tcgen05.cp copies into them, and what tcgen05.mma reads and writes there."""
+"""Tensor memory: its cells, the copies of tcgen05.cp, and the operands and results of tcgen05.mma."""

@@ -1,7 +1,7 @@
 """The shapes of tcgen05.cp: the lanes of tensor memory for each row of shared memory, and the copies by multicast.
 
-One instruction reads `rows` rows of `bits` bits and writes each row into 32-bit columns of one lane, then repeats all
-of them at the lanes of its multicast:
+One instruction reads `rows` rows of `bits` bits and writes each row into 32-bit columns of one lane. It then repeats
+all rows at the lanes of its multicast:
 
     shape      multicast        lane of row r          copies at lane +
     128x256b   -                r                      0
@@ -35,12 +35,12 @@ COLUMNS: Final = 512
 """Columns of tensor memory, 32 bits each."""
 
 Steps: TypeAlias = tuple[tuple[int, int], ...]
-"""(extent, lanes from one to the next) of each digit of a row's number, the last digit the fastest."""
+"""(extent, distance in lanes) of each digit of a row's number; the last digit is the fastest."""
 
 
 @dataclass(frozen=True, slots=True)
 class CopyShape:
-    """One pair of shape and multicast; `lanes` places the rows, `copies` the multicast."""
+    """A pair of shape and multicast; `lanes` places the rows, and `copies` places the copies of the multicast."""
 
     shape: str
     multicast: str

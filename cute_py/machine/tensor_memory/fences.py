@@ -1,17 +1,17 @@
 """Fences between threads that use the same tensor memory.
 
-A thread that passes tensor memory to another executes tcgen05.fence::before_thread_sync before it synchronises, and the
-other thread executes tcgen05.fence::after_thread_sync after that. tcgen05.commit includes the first fence, so products
-and copies need only the second.
+A thread that passes tensor memory to another thread executes tcgen05.fence::before_thread_sync before it synchronises.
+The other thread executes tcgen05.fence::after_thread_sync after the synchronisation. tcgen05.commit includes the first
+fence, so products and copies need only the second.
 
     warp 0    st, wait::st, fence::before_thread_sync, arrive
     warp 1    wait, fence::after_thread_sync, mma
 
 A load or a store after a product needs the second fence even in the thread that issued the product.
 
-CUTLASS's kernels have none of these fences, and devices run them, so a missing fence is a warning.
-A fence counts for any synchronisation after the first access if it is on the right side of it; the judge does not
-compare the barriers.
+A missing fence is only a warning, because CUTLASS's kernels have none of these fences, and devices run them.
+A fence counts for any synchronisation after the first access, if it is on the right side of that synchronisation. The
+judge does not compare the barriers.
 Source: PTX ISA 9.0, tcgen05 memory consistency model: canonical synchronisation patterns; tcgen05.fence;
 tcgen05.commit.
 """
@@ -52,7 +52,7 @@ class _Use:
 
 
 def thread_fences(code: Code) -> Observer:
-    """The judge of these fences, for kernels with tcgen05."""
+    """Return the judge of these fences, or an idle observer if the kernel has no tcgen05."""
     return ThreadFences(code) if any(one.opcode.startswith("tcgen05.") for one in code.instructions) else Observer()
 
 
@@ -70,9 +70,9 @@ class ThreadFences(Observer):
         warps = m.count // THREADS
         self.now = 1
         self.synchronised, self.covered = np.zeros(warps, np.int64), np.zeros(warps, np.int64)
-        """Warp -> when it was last let go; the same at its last fence::after_thread_sync."""
+        """Warp -> time of its last synchronisation; that time at its last fence::after_thread_sync."""
         self.marked, self.released = np.zeros(warps, np.int64), np.zeros(warps, np.int64)
-        """Warp -> its last fence::before_thread_sync; the last that an arrival of it followed."""
+        """Warp -> time of its last fence::before_thread_sync; time of the last such fence before an arrival."""
         self.uses: list[_Use | None] = [None]
         self.writers = np.zeros((m.ctas, QUARTERS, COLUMNS), np.int32)
         self.readers = np.zeros((m.ctas, QUARTERS, COLUMNS), np.int32)
@@ -94,13 +94,13 @@ class ThreadFences(Observer):
         self._go_on(f.warps)
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
-        """Some threads are at a barrier."""
+        """Some threads arrive at a barrier."""
         self._arrive(f.warps)
         if waits:
             self.waiting.setdefault((cta, number), []).append(f.warps)
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
-        """They go on."""
+        """A round of a barrier ends, and its threads continue."""
         for warps in self.waiting.pop((cta, number), ()):
             self._go_on(warps)
 
@@ -117,7 +117,7 @@ class ThreadFences(Observer):
         self._arrive(f.warps)
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Waits at mbarriers that are over."""
+        """Threads pass waits at mbarriers."""
         self._go_on(f.warps)
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
@@ -150,7 +150,7 @@ class ThreadFences(Observer):
     def tensor_used(
         self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
     ) -> None:
-        """Compare an access with the last ones to the same cells."""
+        """Compare an access with the last accesses to the same cells."""
         warp = int(f.threads[0]) // THREADS
         mask, first, last = region
         quarters = [n for n in range(QUARTERS) if mask >> THREADS * n & 0xFFFFFFFF]
@@ -168,7 +168,7 @@ class ThreadFences(Observer):
         self.now += 1
 
     def _others(self, at: tuple[int, Array, Array], writes: bool) -> list[int]:
-        """Numbers of the accesses that one must follow."""
+        """Numbers of the earlier accesses that this one must follow."""
         found = set(np.unique(self.writers[at]).tolist())
         if writes:
             found |= set(np.unique(self.readers[at]).tolist())
@@ -181,7 +181,7 @@ class ThreadFences(Observer):
             return
         one, other = site.one, use.site.one
         fence = f"tcgen05.fence::{'after' if after else 'before'}_thread_sync"
-        where = "behind its wait" if after else "before its arrival"
+        where = "after its wait" if after else "before its arrival"
         who = f.text() if after else f"the warp of line {other.line}"
         text = (
             f"{f.text()}: {_name(one)} uses columns that {_name(other)} used at "

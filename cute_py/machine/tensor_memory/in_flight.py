@@ -1,15 +1,14 @@
 """The tensor memory of the CTAs that run together, and the tcgen05 instructions that are under way on it.
 
-Instructions that one thread issues complete in the order in which it issued them: the pairs that the ISA pipelines
-(mma after mma, mma after cp) need that, and for the others it is one of the orders that the ISA leaves open. Under the
-eager schedule each completes when it is issued, under the lazy one when a commit of its thread completes, which is when
-nothing else can run.
+The instructions of one thread complete in the order of issue. The pairs that the ISA pipelines (mma after mma, mma
+after cp) need this order; for other pairs the ISA permits it. Under the eager schedule an instruction completes when it
+is issued. Under the lazy schedule it completes with a commit of its thread, when nothing else can run.
 
-Cells that an instruction writes are in flight from its issue until a commit that covers it has completed: an access
-before that is a race, under any schedule. Only copies and products of the same thread may follow. Cells that a store
-writes are in flight until wait::st of its warp, and those that a load reads until wait::ld.
+The cells that an instruction writes are in flight from its issue until a commit that covers it has completed. An access
+before that is a race, under any schedule; only copies and products of the same thread may follow. The cells that a
+store writes are in flight until wait::st of its warp, and the cells that a load reads are in flight until wait::ld.
 
-Each CTA has its own tensor memory here; no other CTA of its multiprocessor holds columns of it.
+Each CTA has its own tensor memory here, and shares it with no other CTA of its multiprocessor.
 Source: PTX ISA 9.0, tcgen05 memory consistency model, tcgen05.commit.
 """
 
@@ -32,12 +31,12 @@ from cute_py.tma.emulator.memory import POISON
 
 ALL_LANES: Final = (1 << LANES) - 1
 Region = tuple[int, int, int]
-"""(mask of lanes, first column, one past the last)."""
+"""A region of cells: (mask of lanes, first column, one past the last)."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """An instruction that may still write: its CTA, its region, and where it was issued."""
+    """An instruction that may still access cells: its CTA, its region, and its place in the code."""
 
     cta: int
     region: Region
@@ -57,7 +56,8 @@ class TensorState:
     """The machine's record of tensor memory.
 
     Attributes:
-        cells: (CTAs, 128, 512) uint32. memories: views of them, with what is allocated. version: counts allocations.
+        cells: (CTAs, 128, 512) uint32. memories: views of the cells, with their allocations. version: number of
+            allocations and deallocations.
     """
 
     def __init__(self, m: Host) -> None:
@@ -66,29 +66,29 @@ class TensorState:
         self.memories = [TensorMemory(part) for part in self.cells]
         self.version = 0
         self.written = np.zeros((m.ctas, LANES, COLUMNS), np.int32)
-        """1 + the number of the instruction that wrote a cell last, since its columns were allocated; 0: none."""
+        """1 + number of the instruction that wrote a cell last since its columns were allocated; 0 if none did."""
         self.products: dict[tuple[int, int], Any] = {}
-        """(CTA, line) -> the first product that the instruction there computed for the CTA, of a pair the first."""
+        """(CTA, line) -> the first product that the instruction computed; for a pair, the CTA is the first one."""
         self._said: set[int] = set()
         self._said_loads: set[int] = set()
         self._collectors: dict[tuple[int, str], int] = {}
-        """(CTA, buffer 'a' or 'b0' to 'b3') -> the operand that a product has put there."""
+        """(CTA, buffer 'a' or 'b0' to 'b3') -> the operand that a product has put into the buffer."""
         self._smallest: dict[int, int] = {}
         """CTA -> columns of its last allocation."""
         self.allocations: dict[tuple[int, int], Site] = {}
-        """(CTA, first column) -> where it was allocated."""
+        """(CTA, first column) -> instruction that allocated it."""
         self._queues: dict[int, list[Pending]] = {}
-        """Thread -> what it issued and is not done, in order."""
+        """Thread -> the instructions that it issued and that are not complete, in order."""
         self._flights: dict[int, dict[UnderWay, int]] = {}
-        """CTA -> what may still write there, and how often."""
+        """CTA -> instructions that may still write its cells, and their counts."""
         self._stores: dict[int, list[Pending]] = {}
-        """Warp -> stores that are not done."""
+        """Warp -> stores that are not complete."""
         self._unwaited: dict[str, dict[int, dict[UnderWay, None]]] = {"st": {}, "ld": {}}
-        """Stores and loads that no wait covers: warp -> which, in order."""
+        """Stores and loads that no wait covers: warp -> instructions, in order."""
 
     @staticmethod
     def of(m: Host) -> TensorState:
-        """That of a machine."""
+        """The state of a machine, created on first use."""
         found = m.state.get("tcgen05")
         if found is None:
             found = m.state["tcgen05"] = TensorState(m)
@@ -101,10 +101,10 @@ class TensorState:
     def issue(
         self, f: Frame, site: Site, what: str, run: Callable[[], None], regions: Sequence[tuple[int, Region]]
     ) -> None:
-        """An instruction of a thread.
+        """Issue an instruction of a thread.
 
         Args:
-            regions: (CTA, cells that it writes).
+            regions: (CTA, cells that the instruction writes).
         """
         thread = int(f.threads[0])
         queue = self._queues.setdefault(thread, [])
@@ -128,7 +128,7 @@ class TensorState:
             self.m.finish(agent)
 
     def commit(self, f: Frame, site: Site, arrive: Callable[[], None]) -> None:
-        """Everything that a thread has issued, and then an arrival."""
+        """Complete all instructions that a thread has issued, and then make an arrival."""
         thread = int(f.threads[0])
         waited = list(self._queues.get(thread, ()))
         covered = [(held, one, count) for held in self._flights.values() for one, count in held.items()
@@ -148,7 +148,7 @@ class TensorState:
         self.m.under_way("a tcgen05.commit", site.number, complete)
 
     def moves(self, f: Frame, site: Site, what: str, cta: int, region: Region) -> None:
-        """One warp loads ('ld') or stores ('st'): it is under way until wait::ld or wait::st."""
+        """Record a load ('ld') or store ('st') of one warp; it is under way until wait::ld or wait::st."""
         warp = int(f.threads[0]) // THREADS
         self._unwaited[what].setdefault(warp, {})[UnderWay(cta, region, site, warp)] = None
 
@@ -158,7 +158,7 @@ class TensorState:
             self._unwaited[what].pop(warp, None)
 
     def store(self, f: Frame, site: Site, run: Callable[[], None]) -> None:
-        """A tcgen05.st of one warp, which wait::st waits for."""
+        """Issue a tcgen05.st of one warp; wait::st waits for it."""
         agent = Pending("a tcgen05.st", site.number, run, waited_for=True)
         self.m.asynchronous = True
         if self.m.eager or (self.m.dice is not None and self.m.dice.random() < 0.5):
@@ -175,18 +175,18 @@ class TensorState:
                 self.m.finish(agent)
 
     def allocates(self, f: Frame, site: Site, cta: int, columns: int) -> None:
-        """An allocation: the number of columns may not increase in a CTA."""
+        """Check an allocation: the number of columns may not increase within a CTA."""
         before = self._smallest.get(cta, columns)
         self._smallest[cta] = columns
         if columns > before:
-            text = f"{f.text()}: tcgen05.alloc of {columns} columns after a smaller one of {before}"
+            text = f"{f.text()}: tcgen05.alloc of {columns} columns follows an allocation of only {before}"
             self._note("larger allocation than before", text, site, "error", source="tcgen05.alloc")
 
     def collects(self, f: Frame, site: Site, cta: int, buffer: str, use: str, operand: int) -> None:
-        """A product with a collector buffer.
+        """Use a collector buffer in a product.
 
         Raises:
-            Fault: the buffer does not have the operand.
+            Fault: the buffer does not hold the operand.
         """
         key = (cta, buffer)
         if use in ("use", "lastuse") and self._collectors.get(key) != operand:
@@ -207,10 +207,10 @@ class TensorState:
         """Refuse an access to cells that are in flight, and note a write to cells that a load may still read.
 
         Args:
-            does: what the access does: 'reads', 'reads A in', 'writes', 'deallocates'. pipelined: a product or a copy,
-                which follows those of its thread.
+            does: verb of the access: 'reads', 'reads A in', 'writes', 'deallocates'. pipelined: whether the access is
+                a product or a copy, which may follow products and copies of its thread.
         Raises:
-            Fault: an instruction that no completed commit, or no wait::st, covers writes some of them.
+            Fault: an instruction without a completed commit, or without wait::st, may still write some of the cells.
         """
         own, warp = (int(f.threads[0]), int(f.threads[0]) // THREADS)
         for one in self._flights.get(cta, ()):
@@ -246,7 +246,7 @@ class TensorState:
         )
 
     def expect_written(self, f: Frame, site: Site, cells: tuple[Any, Any, Any], does: str, severity: str) -> None:
-        """Note, once for an instruction, a read of cells that nothing has written. cells: CTA, lane, column."""
+        """Report unwritten cells that an instruction reads, once per instruction. cells: CTA, lane, column."""
         if site.number in self._said:
             return
         held = self.written[cells] != 0
@@ -267,7 +267,7 @@ class TensorState:
         )  # fmt: skip
 
     def end(self) -> None:
-        """The end of the kernel.
+        """Check the allocations at the end of the kernel.
 
         Raises:
             Fault: columns are still allocated.

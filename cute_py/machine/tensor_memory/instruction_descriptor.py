@@ -37,7 +37,7 @@ class MmaKind:
     """The operand types of a kind of tcgen05.mma.
 
     Attributes:
-        factors, sums: code in the descriptor -> type of A and B, of D, as PTX abbreviates them.
+        factors, sums: code in the descriptor -> PTX type of A and B, and of D.
         depth: K of a dense instruction, 32 bytes of each row. scaled: whether it has scale factors.
     """
 
@@ -143,7 +143,7 @@ class InstructionDescriptor:
 
     @property
     def m(self) -> int:
-        """Rows of D, of both CTAs of a pair."""
+        """Rows of D; for a pair, the rows of both CTAs."""
         return 16 * self.raw("m_steps")
 
     @property
@@ -153,7 +153,7 @@ class InstructionDescriptor:
 
     @property
     def k(self) -> int:
-        """Elements along K; for a sparse A twice the number of stored elements."""
+        """Elements along K; for a sparse A, twice the number of stored elements."""
         if self.raw("long_k"):
             return 96 << self.raw("sparse")
         return MMA_KINDS[self.kind].depth << self.raw("sparse")
@@ -165,7 +165,7 @@ class InstructionDescriptor:
 
     @property
     def a_type(self) -> str | None:
-        """The type of A; None for a code that the kind does not have."""
+        """The type of A; None if the kind does not have the code."""
         return MMA_KINDS[self.kind].factors.get(self.raw("a_format"))
 
     @property
@@ -181,7 +181,7 @@ class InstructionDescriptor:
 
     @property
     def scale_type(self) -> str | None:
-        """The type of the scale factors; None for kinds without."""
+        """The type of the scale factors; None for kinds without scale factors."""
         return SCALE_TYPES[self.raw("scale_type")] if MMA_KINDS[self.kind].scaled else None
 
     @property
@@ -285,7 +285,7 @@ class InstructionDescriptor:
 
 
 def as_mma_kind(name: str) -> MmaKind:
-    """The row of a kind, with `kind::` before it or without.
+    """The row of a kind; the name may have the prefix `kind::`.
 
     >>> as_mma_kind("kind::tf32").depth
     8

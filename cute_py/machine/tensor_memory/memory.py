@@ -1,16 +1,16 @@
 """TensorMemory: 128 lanes x 512 columns x 32 bits in numpy, with alloc, cp, commit, ld, st and dealloc.
 
 The emulator reads the 64-bit matrix descriptor as the hardware does. It does not use plans or layouts, so it can check
-them. Row r, 16-byte unit u of a copy is read at
+them. A copy reads the 16-byte unit u of row r at the address
 
     a = start + r//8 * stride + r%8 * W + (u * leading without a swizzle, else 16 u)
 
-with W = 16, 32, 64 or 128 bytes for no, 32-, 64- and 128-byte swizzle, and the swizzle is applied to the address a.
+W is 16, 32, 64 or 128 bytes for no swizzle and for swizzles of 32, 64 and 128 bytes. The swizzle acts on the address a.
 
-Sources: PTX ISA (address fields, allocation rules); the address walk from TVM's documentation of tcgen05.cp and
-CUTLASS 7107b055. No Blackwell GPU was available: this is documented behaviour, not measured.
+Sources: PTX ISA (address fields, allocation rules); TVM's documentation of tcgen05.cp and CUTLASS 7107b055 (addresses).
+No Blackwell GPU was available: this is documented behaviour, not measured.
 
-tcgen05.ld and tcgen05.st. Thread l, register r of one instruction `.shape.xN`, in steps from the address operand:
+tcgen05.ld and tcgen05.st: register r of thread l of one instruction `.shape.xN`, in steps from the address operand:
 
     32x32b     lane l                        column r
     16x64b     lane l//4 + 8 (l % 2)         column l//2 % 2 + 2 r
@@ -18,9 +18,9 @@ tcgen05.ld and tcgen05.st. Thread l, register r of one instruction `.shape.xN`, 
     16x256b    lane l//4 + 8 (r//2 % 2)      column r % 2 + 2 (l % 4) + 8 (r//4)
     16x32bx2   lane l % 16                   column r + (l//16) * half split
 
-With `.pack::16b` (ld) or `.unpack::16b` (st) every column above is two neighbouring columns whose lower halves are
-the two halves of the register. Sources: PTX ISA, data movement shapes; TVM's documentation of tcgen05.ld and st;
-CUTLASS 7107b055, TMEM_LOAD value layouts. They agree.
+With `.pack::16b` (ld) or `.unpack::16b` (st) every column above is two neighbouring columns. Their lower halves are the
+two halves of the register. Three sources agree: PTX ISA, data movement shapes; TVM's documentation of tcgen05.ld and
+st; CUTLASS 7107b055, TMEM_LOAD value layouts.
 
 Decompression of tcgen05.cp: sixteen 4- or 6-bit elements in 16 bytes become sixteen bytes.
 
@@ -29,9 +29,10 @@ Decompression of tcgen05.cp: sixteen 4- or 6-bit elements in 16 bytes become six
 
 Element e of a unit goes to byte e of the same unit in tensor memory.
 
-UNVERIFIED. The sizes and the padding are documented (PTX ISA, tcgen05.cp, optional decompression). The position of the
-bits inside the byte is in figures of that document only; here 4-bit elements are put to bits 5:2 and 6-bit elements to
-bits 5:0, according to the text on kind::f8f6f4 operands. No Blackwell GPU was available to measure it.
+The position of the bits is UNVERIFIED. The sizes and the padding are documented (PTX ISA, tcgen05.cp, optional
+decompression). Only figures of that document show the position of the bits inside the byte. The emulator puts 4-bit
+elements to bits 5:2 and 6-bit elements to bits 5:0, according to the text on kind::f8f6f4 operands. No Blackwell GPU
+was available to measure it.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ BYTE_SHIFT: dict[str, int] = {"b6x16_p32": 0, "b4x16_p64": 2}
 
 
 def decompress(units: NDArray[numpy.uint8], source_format: str) -> NDArray[numpy.uint8]:
-    """Units of 16 bytes, decompressed.
+    """Decompress units of 16 bytes.
 
     Args:
         units: (..., 16) uint8; the padding is not read.
@@ -102,7 +103,7 @@ def decompress(units: NDArray[numpy.uint8], source_format: str) -> NDArray[numpy
 
 
 def source_byte(source_format: str) -> NDArray[numpy.int64]:
-    """The byte of a unit in which each of its sixteen elements begins: int64 of shape (16,)."""
+    """First byte of each of the sixteen elements of a unit: int64 of shape (16,)."""
     return numpy.arange(UNIT_BYTES, dtype=numpy.int64) * DECOMPRESSIONS[source_format][0] // 8
 
 
@@ -143,7 +144,7 @@ def check_columns(n_cols: int) -> int:
     """Return `n_cols` if tcgen05.alloc accepts it.
 
     Raises:
-        TmemError: outside 32..512, or not a power of two.
+        TmemError: the number is outside 32..512, or is not a power of two.
 
     >>> check_columns(32)
     32
@@ -163,11 +164,11 @@ def check_columns(n_cols: int) -> int:
 
 THREADS = 32
 SLAB = 32
-"""Lanes that one warp reaches: warp w of a warpgroup has lanes 32 w to 32 w + 31."""
+"""Number of lanes that one warp reaches: warp w of a warpgroup reaches lanes 32 w to 32 w + 31."""
 
 
 def check_transfer(shape: str, num: int) -> int:
-    """Registers of each thread.
+    """Number of registers of each thread for a load or store.
 
     Raises:
         TmemError: the shape or the count does not exist, or the transfer needs more than 128 registers.
@@ -188,7 +189,7 @@ def check_transfer(shape: str, num: int) -> int:
 
 
 Cells: TypeAlias = "tuple[NDArray[numpy.int64], NDArray[numpy.int64]]"
-"""Lanes and columns, of one shape or broadcast against each other."""
+"""Arrays of lanes and columns, of one shape or of shapes that broadcast."""
 
 PLACES: dict[str, Callable[[NDArray[numpy.int64], NDArray[numpy.int64]], Cells]] = {
     "32x32b": lambda t, r: (t, r),
@@ -197,15 +198,15 @@ PLACES: dict[str, Callable[[NDArray[numpy.int64], NDArray[numpy.int64]], Cells]]
     "16x256b": lambda t, r: (t // 4 + 8 * (r // 2 % 2), r % 2 + 2 * (t % 4) + 8 * (r // 4)),
     "16x32bx2": lambda t, r: (t % 16, r),
 }
-"""Shape -> (thread, register) -> lane and column: the table above, without the half split."""
+"""Shape -> function (thread, register) -> (lane, column): the table above, without the half split."""
 
 
 def image(shape: str, num: int) -> Cells:
     """Lane and column, in steps from the address, of every register.
 
     Returns:
-        two int64 arrays of shape (32 threads, registers); the half split of 16x32bx2 is not added, and where the
-        transfer packs, a column means two.
+        two int64 arrays of shape (32 threads, registers). The half split of 16x32bx2 is not added. If the transfer
+        packs, a column stands for two columns.
 
     >>> lanes, columns = image("32x32b", 2)
     >>> lanes[:2].tolist(), columns[:2].tolist()
@@ -246,11 +247,11 @@ class TensorMemory:
     """The tensor memory of one CTA.
 
     Args:
-        cells: an array of shape (128, 512) to use as the cells; `sources` is not tracked then.
+        cells: an array of shape (128, 512) to use as the cells. With this argument, `sources` is not tracked.
     Attributes:
         cells: (128, 512) uint32.
         sources: (128, 512, 4) int64: the shared byte from which each byte of a cell was copied, or -1.
-        notes: unverified behaviour that the results depend on.
+        notes: unverified behaviour on which the results depend.
 
     >>> tmem = TensorMemory()
     >>> hex(tmem.alloc(32))
@@ -279,9 +280,9 @@ class TensorMemory:
     # -- allocation --------------------------------------------------------------------------------------------------
 
     def alloc(self, n_cols: int, cta_group: int = 1) -> int:
-        """Reserve columns; returns their address (lane 0).
+        """Reserve columns, and return their address (lane 0).
 
-        The hardware's choice of address is not specified; the emulator takes the lowest free multiple of `n_cols`.
+        The ISA does not specify the address; the emulator takes the lowest free multiple of `n_cols`.
 
         Raises:
             TmemError: the number is not 32, 64, 128, 256 or 512, or the CTA has given up its permit to allocate.
@@ -299,10 +300,10 @@ class TensorMemory:
         raise WouldHangError(text, {"allocated": self._ranges()})
 
     def dealloc(self, taddr: int, n_cols: int) -> None:
-        """Free an allocation, with its address and its number of columns.
+        """Free an allocation, given its address and its number of columns.
 
         Raises:
-            TmemError: there is no such allocation. RaceError: a copy into these columns was not committed.
+            TmemError: there is no such allocation. RaceError: a copy into these columns has not been committed.
         """
         taddr, n_cols = _address(taddr), expect_integer(n_cols, "n_cols")
         if self._allocated.get(taddr) != n_cols:
@@ -347,7 +348,7 @@ class TensorMemory:
         decompress_from: str | None = None,
         smem_base: int = 0,
     ) -> None:
-        """One tcgen05.cp: rows of shared memory to lanes and columns from `taddr` on.
+        """Run one tcgen05.cp: copy rows of shared memory to lanes and columns from `taddr` on.
 
         Args:
             taddr: lane << 16 | column.
@@ -355,8 +356,8 @@ class TensorMemory:
             smem: the shared memory of the CTA, uint8; `smem_base` is the address of its first byte.
             decompress_from: "b4x16_p64" or "b6x16_p32"; the result is noted as unverified.
         Raises:
-            TmemError: addresses outside of the memories or of the allocation.
-            UnknownFactError: a field has a value whose effect on a copy is not known.
+            TmemError: addresses lie outside the memories or the allocation.
+            UnknownFactError: a field has a value whose effect on a copy is unknown.
         """
         self.use_group(cta_group)
         form = find_copy_shape(shape, multicast)
@@ -385,7 +386,7 @@ class TensorMemory:
         self._in_flight[lanes, columns] = True
 
     def commit(self, barrier: Barrier | None = None, cta_group: int = 1) -> None:
-        """All instructions issued before complete when `barrier` completes; the emulator completes it at once."""
+        """Commit the instructions so far: they are complete when `barrier` completes, here at once."""
         self.use_group(cta_group)
         if barrier is not None:
             expect_having(barrier, ("arrive",), "a barrier")
@@ -396,11 +397,11 @@ class TensorMemory:
     def ld(
         self, taddr: int, shape: str, num: int, warp: int = 0, *, pack: bool = False, half_split: int | None = None
     ) -> NDArray[numpy.uint32]:
-        """tcgen05.ld by one warp: uint32 of shape (32 threads, registers).
+        """Run tcgen05.ld by one warp: uint32 of shape (32 threads, registers).
 
         Raises:
-            TmemError: lanes that the warp does not reach, or columns that are not allocated.
-            RaceError: a copy to these cells was not committed.
+            TmemError: the warp does not reach the lanes, or the columns are not allocated.
+            RaceError: a copy to these cells has not been committed.
         """
         lanes, columns = self.places(taddr, shape, num, warp, pack, half_split)
         if self._in_flight[lanes, columns].any():
@@ -422,9 +423,10 @@ class TensorMemory:
         unpack: bool = False,
         half_split: int | None = None,
     ) -> None:
-        """tcgen05.st by one warp. With `unpack`, each half goes to the lower half of a column and zero to the upper.
+        """Run tcgen05.st by one warp.
 
-        The upper half after an unpacking store is not documented; zero is this emulator's choice.
+        With `unpack`, each half of a register goes to the lower half of a column. The upper half becomes zero, which is
+        this emulator's choice: its value is not documented.
         """
         lanes, columns = self.places(taddr, shape, num, warp, unpack, half_split)
         if expect(registers, numpy.ndarray, "registers").dtype.kind not in "iu":
@@ -462,7 +464,7 @@ class TensorMemory:
         Args:
             halves: whether the transfer packs or unpacks; each column then stands for two.
         Raises:
-            TmemError: lanes that the warp does not reach, or columns that are not allocated.
+            TmemError: the warp does not reach the lanes, or the columns are not allocated.
         """
         taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
@@ -488,7 +490,7 @@ class TensorMemory:
         """Refuse columns that are not allocated.
 
         Raises:
-            TmemError: they lie outside of every allocation.
+            TmemError: the columns lie outside every allocation.
         """
         column, count = expect_integer(column, "the first column"), expect_integer(count, "the number of columns")
         for first, size in self._allocated.items():
@@ -500,10 +502,10 @@ class TensorMemory:
         return ", ".join(f"{first}..{first + size - 1}" for first, size in self._allocated.items()) or "none"
 
     def use_group(self, cta_group: int) -> None:
-        """Note the `.cta_group` of an instruction.
+        """Record the `.cta_group` of an instruction.
 
         Raises:
-            TmemError: not 1 or 2, or different from earlier instructions.
+            TmemError: the number is not 1 or 2, or differs from that of earlier instructions.
         """
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):
@@ -515,7 +517,7 @@ class TensorMemory:
 
 
 def _address(taddr: int) -> int:
-    """A tensor-memory address of 32 bits."""
+    """Check a tensor-memory address of 32 bits."""
     return expect_integer(taddr, "the tensor-memory address", 0, (1 << 32) - 1)
 
 
@@ -523,8 +525,8 @@ def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy
     """Shared-memory address of every byte of every row: int64 of shape (rows, units, 16).
 
     Raises:
-        TmemError: a wgmma descriptor, or fixed bits with other values.
-        UnknownFactError: a base offset, or a leading offset that is an address.
+        TmemError: the descriptor is one of wgmma, or its fixed bits have wrong values.
+        UnknownFactError: the descriptor has a base offset, or its leading offset is an address.
 
     >>> from cute_py.atom.smem_descriptor import SmemDescriptor
     >>> from cute_py.machine.tensor_memory.copy_shapes import COPY_SHAPES

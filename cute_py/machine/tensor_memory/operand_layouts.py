@@ -1,14 +1,14 @@
-"""Where the operands of tcgen05.mma lie in tensor memory, as CuTe layouts.
+"""CuTe layouts of the operands of tcgen05.mma in tensor memory.
 
-A layout gives addresses in elements of `bits` bits, as CuTe counts them: `lane_stride(bits)` from one lane to the next
-(65536 for 32 bits), and 1 from one element of a lane to the next. D, by row of a CTA and column n:
+A layout gives addresses in elements of `bits` bits, as CuTe counts them: the stride is `lane_stride(bits)` between
+lanes (65536 for 32 bits), and 1 between elements of a lane. The layouts of D, by row of a CTA and column n:
 
     every lane           (rows,N):(65536,1)                       M = 128; two CTAs, M = 256
     half of the lanes    ((16,4),N):((65536,32*65536),1)          one CTA, M = 64; two CTAs, sparse, M = 128
     in parts             (rows,(N/p,p)):(65536,(1,rows*65536))    two CTAs, M = 128; .ws with M = 64 and 32
 
-Scale factors are ((rows,copies),(K,factors)) of 8 bits: 32 rows in a column, the next 32 in the next column, the
-factors of a row in its four bytes, and all of it once more in each further group of 32 lanes.
+Scale factors are ((rows,copies),(K,factors)) of 8 bits. A column holds 32 rows, the next column the next 32, and the
+factors of a row lie in its four bytes. Each other group of 32 lanes holds a copy.
 Source: PTX ISA 9.0, tcgen05 data path layouts, layouts of scale factors; cute/atom/mma_traits_sm100_frag.hpp (tmem_frg,
 tmem_frg_ws, tmem_sf_frg).
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 GROUP: Final = 32
-"""Lanes that one warp of a warpgroup reaches."""
+"""Number of lanes that one warp of a warpgroup reaches."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -37,8 +37,9 @@ def lane_layout(rows: int, columns: int, parts: int, *, halves: bool, bits: int 
     """(row of one CTA, column) -> address of an element of D, or of A.
 
     Args:
-        parts: groups of lanes that share out the columns. halves: 64 rows take the lower half of each 32 lanes.
-        bits: of an element. packed: elements are neighbours, as those of A; else each has a column of 32 bits.
+        parts: groups of lanes among which the columns are divided. halves: whether 64 rows use the lower half of each
+            32 lanes. bits: width of an element. packed: whether elements are neighbours, as in A; else each element
+            has a column of 32 bits.
 
     >>> print(lane_layout(64, 256, 1, halves=True), lane_layout(64, 256, 2, halves=False))
     ((_16,_4),_256):((_65536,_2097152),_1) (_64,(_128,_2)):(_65536,(_1,_4194304))
@@ -56,8 +57,8 @@ def factor_layout(rows: int, depth: int, factors: int, halves: int) -> Layout:
     """((row, copy), (k, factor)) -> address, in bytes, of the scale factor of a row of A or B.
 
     Args:
-        rows: that are scaled, counted up to a multiple of 32. depth: K. factors: of a row.
-        halves: 2 where lanes 0 to 63 have the first half of the rows, and lanes 64 to 127 the second; else 1.
+        rows: scaled rows, rounded up to a multiple of 32. depth: K. factors: factors of a row.
+        halves: 2 if lanes 0 to 63 have the first half of the rows and lanes 64 to 127 the second; else 1.
 
     >>> print(factor_layout(128, 64, 4, 1))
     (((_32,_4),_4),(_16,_4)):(((_262144,_4),_8388608),(_0,_1))
@@ -75,7 +76,7 @@ def factor_layout(rows: int, depth: int, factors: int, halves: int) -> Layout:
 
 @functools.lru_cache(maxsize=256)
 def lane_places(rows: int, columns: int, parts: int, *, halves: bool) -> tuple[Array, Array]:
-    """Lanes and columns of D, of the shape (rows, columns) after broadcasting, from lane 0 and column 0 on."""
+    """Lanes and columns of D from lane 0 and column 0 on; the arrays broadcast to (rows, columns)."""
     layout = lane_layout(rows, columns, parts, halves=halves)
     down, across = (np.asarray(offsets(layout[mode])).ravel(order="F").astype(np.int64) for mode in range(2))
     lane = lane_stride(32)

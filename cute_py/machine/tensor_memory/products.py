@@ -1,25 +1,25 @@
-"""tcgen05.mma on bytes: A and B out of shared or tensor memory, scale factors, D into the lanes and columns it has.
+"""tcgen05.mma on bytes: read A, B and the scale factors from shared or tensor memory, and write D.
 
-One instruction computes D = A * B + D for the M rows and N columns of its instruction descriptor, with the 32 bytes of
-each row that its matrix descriptors name (64 bytes of B where A is sparse). With two CTAs each holds half of the rows
-of A and D, and half of the rows of B. Where the elements of D are, by row r of the CTA and column n:
+One instruction computes D = A * B + D for the M rows and N columns of its instruction descriptor. It reads the 32 bytes
+of each row that its matrix descriptors name (64 bytes of B if A is sparse). With two CTAs, each CTA holds half of the
+rows of A and D, and half of the rows of B. The place of an element of D, by row r of the CTA and column n:
 
     one CTA, M = 128; two, M = 256          lane r                      column n
     one CTA, M = 64; two, sparse, M = 128   lane 32 (r//16) + r % 16    column n          (from lane 0 or 16 on)
     two CTAs, M = 128; .ws, M = 64          lane r + 64 (n // (N/2))    column n % (N/2)
     .ws, M = 32                             lane r + 32 (n // (N/4))    column n % (N/4)
 
-A column holds one element of D; of float16 its lower half. A in tensor memory has the lanes of D, and the bytes of a
-row in neighbouring columns; two CTAs with M = 128 have it twice, in lanes 0 to 63 and 64 to 127.
+A column holds one element of D; a float16 element is in its lower half. A in tensor memory uses the lanes of D, and the
+bytes of a row are in neighbouring columns. Two CTAs with M = 128 hold A twice, in lanes 0 to 63 and in lanes 64 to 127.
 
-A scale factor of row r is in lane r % 32 of column r // 32, at the byte that the descriptor names, and again in the
-other three groups of 32 lanes. With two CTAs and M = 128 the groups 0 and 1 hold those of the first half of B.
+A scale factor of row r is in lane r % 32 of column r // 32, at the byte that the descriptor names. The other three
+groups of 32 lanes hold copies. With two CTAs and M = 128, the groups 0 and 1 hold the factors of the first half of B.
 
-Four- and six-bit elements of kind::f8f6f4 lie in shared memory as 16 elements in 16 bytes, packed at their beginning,
-and in tensor memory in a byte each.
+Elements of 4 and 6 bits of kind::f8f6f4 lie in shared memory in units of 16 bytes: 16 elements, packed at the beginning
+of the unit. In tensor memory each element has a byte.
 
 Source: PTX ISA 9.0, tcgen05: data path layouts, packing formats, scale factors, sparse matrices;
-cute/atom/mma_traits_sm100_frag.hpp. The order of sums is not documented: the machine adds as it does for float16 on an
+cute/atom/mma_traits_sm100_frag.hpp. The order of sums is not documented: the machine uses the order of float16 on an
 H200.
 """
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 PACKED: Final = {"e2m1": "b4x16_p64", "e2m3": "b6x16_p32", "e3m2": "b6x16_p32"}
-"""Element of kind::f8f6f4 -> how shared memory holds it."""
+"""Element of kind::f8f6f4 -> its format in shared memory."""
 SCALE_ADDRESS: Final = 0x3FFFFFFF
 """Bits of the address of scale factors; bits 30 and 31 select the byte in the descriptor."""
 _WIDTHS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8}
@@ -77,9 +77,10 @@ class Product:
 
     Attributes:
         a: matrix descriptor, or an address of tensor memory (`a_in_tmem`). b: matrix descriptor. d: address of D.
-        vectors: scale factors of a row along K; 0 without. weights: .ws. adds: whether D is added to. shift: D is
-        divided by 2**shift first. disabled: 128 flags for each CTA, of lanes that are not written. moves_a: .ashift:
-        the rows of A in tensor memory are shifted after the product. zeros: the mask of zero columns of .ws, 64 bits.
+        vectors: number of scale factors of a row along K, or 0. weights: whether the instruction has .ws. adds: whether
+        the product is added to D. shift: D is first divided by 2**shift. disabled: 128 flags for each CTA, of lanes
+        that are not written. moves_a: .ashift, which shifts the rows of A in tensor memory after the product. zeros:
+        the mask of zero columns of .ws, 64 bits.
     """
 
     descriptor: InstructionDescriptor
@@ -101,7 +102,7 @@ class Product:
 
     @property
     def kind(self) -> MmaKind:
-        """The row of its kind."""
+        """The operand types of its kind."""
         return MMA_KINDS[self.descriptor.kind]
 
     @property
@@ -110,7 +111,7 @@ class Product:
         return self.descriptor.m // self.ctas
 
 
-# ---- where D is ------------------------------------------------------------------------------------------------------
+# ---- the place of D --------------------------------------------------------------------------------------------------
 
 
 def split_address(taddr: int) -> tuple[int, int]:
@@ -119,24 +120,24 @@ def split_address(taddr: int) -> tuple[int, int]:
 
 
 def columns_of_d(product: Product) -> int:
-    """Columns that D takes."""
+    """Number of columns that D uses."""
     return product.descriptor.n // lane_parts(product)
 
 
 def lane_parts(product: Product) -> int:
-    """Groups of lanes that share out the columns of D."""
+    """Number of groups of lanes among which the columns of D are divided."""
     if product.weights:
         return LANES // product.rows
     return 2 if product.ctas == 2 and product.rows == LANES // 2 and not product.descriptor.sparse else 1
 
 
 def half_lanes(product: Product) -> bool:
-    """Whether the rows of D take half of each 32 lanes."""
+    """Whether the rows of D use half of each 32 lanes."""
     return product.rows == LANES // 2 and not product.weights and lane_parts(product) == 1
 
 
 def places_of_d(product: Product) -> tuple[Array, Array]:
-    """Lanes and columns, of the shape (rows of one CTA, N) after broadcasting, from lane 0 and column 0 on."""
+    """Lanes and columns of D from lane 0 and column 0 on; the arrays broadcast to (rows of one CTA, N)."""
     return lane_places(product.rows, product.descriptor.n, lane_parts(product), halves=half_lanes(product))
 
 
@@ -147,10 +148,10 @@ def lanes_of_rows(product: Product) -> Array:
 
 
 def check_places(product: Product) -> None:
-    """Refuse addresses that the layout of D does not take.
+    """Refuse addresses that the layout of D does not permit.
 
     Raises:
-        TmemError: a lane where D can't begin, or columns beyond the last.
+        TmemError: D can't begin in the lane, or extends beyond the last column.
     """
     half = half_lanes(product)
     for what, address in (("D", product.d), *((("A", product.a),) if product.a_in_tmem else ())):
@@ -178,7 +179,7 @@ def _elements_in_shared(
     width = _WIDTHS.get(element, 8)
     if element not in PACKED:
         return operand_bytes(memory.shared, descriptor, major, extent, depth, width, memory.base, source)
-    operand_bytes(memory.shared, descriptor, major, extent, depth, 8, memory.base, source)  # refuses what is outside
+    operand_bytes(memory.shared, descriptor, major, extent, depth, 8, memory.base, source)  # checks the bounds
     places = operand_places(descriptor, major, extent, depth, 8, source)[0] - memory.base
     bits = DECOMPRESSIONS[PACKED[element]][0]
     first = places % UNIT_BYTES * bits
@@ -209,9 +210,9 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
 
 
 def operand_reads(product: Product, start: int) -> list[OperandRead]:
-    """B, and A, in shared memory. start: place of the CTA's shared memory.
+    """The operands in shared memory: B, and A unless it is in tensor memory.
 
-    A packed type counts in bytes.
+    start: place of the CTA's shared memory. Elements of a packed type are counted as bytes.
     """
     descriptor, kind = product.descriptor, product.kind
     held = descriptor.k // 2 if descriptor.sparse else descriptor.k
@@ -228,10 +229,10 @@ def operand_reads(product: Product, start: int) -> list[OperandRead]:
 
 
 def units_of(operand: OperandRead) -> Array:
-    """The addresses of the units of 16 bytes that an operand lies in, in the shared memory of a CTA.
+    """Addresses of the 16-byte units that hold an operand, in the shared memory of a CTA.
 
     Raises:
-        TmemError, InvalidValueError: a matrix descriptor that is not emulated.
+        TmemError, InvalidValueError: the matrix descriptor is not emulated.
     """
     return operand_units(operand.words, operand.major, operand.extent, operand.depth, operand.bits, operand.kind)
 
@@ -242,7 +243,7 @@ def width_of_a(product: Product) -> int:
 
 
 def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
-    """(what, lanes, columns) of the cells of each CTA that a product reads besides D, in arrays of one shape."""
+    """(name, lanes, columns) of the cells of each CTA that a product reads besides D; the arrays have one shape."""
     found = []
     descriptor = product.descriptor
     if product.a_in_tmem:
@@ -267,9 +268,9 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
 
 
 def _places_of_metadata(kind: MmaKind, k: int) -> tuple[Array, Array]:
-    """(rows, group of K): lane and first bit, from the column of the metadata on, of the four bits of a group.
+    """Lane and first bit of the four bits of each group (rows, group of K), counted from the column of the metadata.
 
-    A group is 4 elements, 2 of tf32, 8 of four bits.
+    A group has 4 elements; tf32 has groups of 2, and 4-bit types groups of 8.
     """
     row = np.arange(LANES)[:, None]
     size = _group_size(kind)
@@ -286,7 +287,7 @@ def _group_size(kind: MmaKind) -> int:
 
 
 def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
-    """A sparse A (rows, K) with zeros, of the stored elements (rows, K / 2) and the metadata in tensor memory."""
+    """Expand the stored elements (rows, K / 2) of a sparse A to (rows, K), by the metadata in tensor memory."""
     kind, k = product.kind, product.descriptor.k
     if product.rows != LANES:
         raise TmemError(f"a sparse A of {product.rows} rows per CTA is not emulated; only 128 rows are")
@@ -312,24 +313,25 @@ def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
 
 
 def scale_halves(product: Product, operand: str) -> int:
-    """2 where each half of the lanes has the scale factors of its half of B."""
+    """2 if each half of the lanes has the scale factors of its half of B, else 1."""
     return 2 if operand == "B" and lane_parts(product) == 2 else 1
 
 
 def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Array:
-    """Numbers (rows, factors along K) of the scales of A or B."""
+    """The scales of A or B as numbers (rows, factors along K)."""
     address = product.scales_a if operand == "A" else product.scales_b
     first = product.descriptor.raw(f"scale_{operand.lower()}_id")
     if first % product.vectors or first + product.vectors > 4:
         text = f"scale data ID {first} of {operand}; must be a multiple of {product.vectors} below 4"
-        raise TmemError(f"{text} with {product.vectors} factors a row")
+        raise TmemError(f"{text} with {product.vectors} factors per row")
     lane, column = split_address(address & SCALE_ADDRESS)
     if lane:
         raise TmemError(f"the scales of {operand} begin in lane {lane}; must be lane 0")
     lanes, places = factor_places(rows, product.descriptor.k, product.vectors, scale_halves(product, operand))
     count = int(places.max()) // 4 + 1
     if column + count > COLUMNS:
-        raise TmemError(f"the scales of {operand} are in columns {column}..{column + count - 1}; there are {COLUMNS}")
+        last = column + count - 1
+        raise TmemError(f"the scales of {operand} are in columns {column}..{last}; must be below {COLUMNS}")
     codes = memory.cells.view(np.uint8).reshape(LANES, -1)[lanes, 4 * column + first + places]
     if (codes != codes[:, :1]).any():
         text = f"the scales of {operand} differ between groups of 32 lanes; must be equal"
@@ -342,13 +344,13 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
 
 
 def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
-    """Run an instruction: D of each CTA is written.
+    """Run an instruction, and write D of each CTA.
 
     Args:
-        memories: of the CTA that issued it, or of both CTAs of a pair, the one of even rank first.
+        memories: memory of the CTA that issued it, or memories of both CTAs of a pair, the even rank first.
     Raises:
-        TmemError, InvalidValueError: an operand outside its memory, in a place that its layout does not have, or of a
-            form that is not emulated.
+        TmemError, InvalidValueError: an operand lies outside its memory, its layout does not permit the place, or its
+            form is not emulated.
     """
     descriptor, kind = product.descriptor, product.kind
     a_type, b_type, d_type = descriptor.a_type, descriptor.b_type, descriptor.d_type
@@ -387,16 +389,16 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
 
 
 def zero_columns(words: int, m: int, n: int) -> Array:
-    """Flags (N,) of the columns of B that a mask descriptor of .ws takes as zero.
+    """Flags (N,) of the columns of B that a mask descriptor of .ws replaces by zero.
 
-    The columns are in 128 / M parts. In each, columns that are used and columns that are not take turns: `Use Span` + 1
-    and `Skip Span` + 1 of them, from used ones on, or from the others where `First Span` is 1; the first `Start Count`
-    of the sequence are left out.
+    The columns are in 128 / M parts. In each part, runs of `Use Span` + 1 used columns and of `Skip Span` + 1 skipped
+    columns alternate. The sequence begins with used columns, or with skipped ones if `First Span` is 1. Its first
+    `Start Count` columns are left out.
 
     >>> "".join("01"[int(one)] for one in zero_columns(1 << 39 | 2 << 40 | 3 << 48, 128, 16))
     '0000111000011100'
 
-    Source: PTX ISA 9.0, 9.7.16.4.3, its examples; the table there has the two spans the other way round.
+    Source: PTX ISA 9.0, 9.7.16.4.3, the examples; the table of that section exchanges the two spans.
     """
     if not words >> 39 & 1:
         return np.zeros(n, np.bool_)
@@ -412,16 +414,16 @@ def zero_columns(words: int, m: int, n: int) -> Array:
 
 
 SHIFTED_COLUMNS: Final = 8
-"""Columns that a shift moves: 32 bytes of a row."""
+"""Number of columns that a shift moves: 32 bytes of a row."""
 
 
 def shift_rows(cells: Array, firsts: Sequence[int], column: int) -> None:
-    """Rows move by one to the lane before, in each group of 32 lanes; the last of a group stays.
+    """Move rows to the previous lane in each group of 32 lanes; the last row of a group stays.
 
     Args:
-        cells: (128, 512). firsts: first lanes of the groups. column: the first of 8.
-    Source: PTX ISA 9.0, tcgen05.shift (shape .31x256b); the direction, and that groups are apart, as CUTLASS's
-        1cta_mma_a_from_tmem.py observed on a B200 for .ashift.
+        cells: (128, 512). firsts: first lanes of the groups. column: the first of 8 columns.
+    Source: PTX ISA 9.0, tcgen05.shift (shape .31x256b). CUTLASS's 1cta_mma_a_from_tmem.py observed the direction and
+        the separate groups on a B200 for .ashift.
     """
     columns = slice(column, column + SHIFTED_COLUMNS)
     for first in firsts:
@@ -429,11 +431,11 @@ def shift_rows(cells: Array, firsts: Sequence[int], column: int) -> None:
 
 
 def _summed(product: Product, left: Array, right: Array, memory: CtaMemory, d_type: str) -> Array:
-    """Words (rows, N) of D."""
+    """The result D as words (rows, N)."""
     lanes, columns = places_of_d(product)
     lane, column = split_address(product.d)
     if column + columns_of_d(product) > COLUMNS:
-        raise TmemError(f"D is in columns {column}..{column + columns_of_d(product) - 1}; there are {COLUMNS}")
+        raise TmemError(f"D is in columns {column}..{column + columns_of_d(product) - 1}; must be below {COLUMNS}")
     if product.adds:
         sums = numbers_of_sums(memory.cells[lane + lanes, column + columns], d_type)
         sums = np.ldexp(sums, -product.shift) if product.shift else sums
@@ -447,7 +449,7 @@ def _summed(product: Product, left: Array, right: Array, memory: CtaMemory, d_ty
 
 
 def numbers_of_sums(words: Array, d_type: str) -> Array:
-    """Numbers of the columns of D."""
+    """The columns of D as numbers."""
     if d_type == "s32":
         return words.view(np.int32).astype(np.int64)
     if d_type == "f16":

@@ -11,8 +11,8 @@ TENSOR_RULES: Final = reason_table(
 tensor memory | tcgen05.alloc reserves columns, and a warp reaches the 32 lanes of its rank in the warpgroup.
   -> Allocate the columns first, use the lanes of the warp, and free every allocation before the kernel ends
   <- tensor memory allocation; tcgen05.ld, access restrictions
-tensor memory race | Products and copies are complete when a later commit has arrived, loads after wait::ld and
-  stores after wait::st.
+tensor memory race | Products and copies are complete when a later commit has arrived. Loads are complete after
+  wait::ld, and stores after wait::st.
   -> Execute tcgen05.commit and wait for its mbarrier, or execute tcgen05.wait, before the access
   <- tcgen05 memory consistency model
 missing tcgen05 fence | Threads that pass tensor memory to each other need a fence on each side of their
@@ -37,8 +37,8 @@ collector buffer not filled | A product can read A or B from a collector buffer 
 scale factors | A block-scaled product multiplies the rows of A and B by the factors in the columns that it names.
   -> Name the columns into which tcgen05.cp copies the factors of that operand
   <- tcgen05.mma, block scaling; layouts of scale factors
-scale selector | The selector of mma.sync names the byte and the lanes of a register that has the scale factors.
-  -> Take a byte that is a multiple of the factors of a row, one of 2 pairs of lanes for A, and one of 4 lanes for B
+scale selector | The selector of mma.sync names the byte and the lanes of the register that holds the scale factors.
+  -> Use a byte that is a multiple of the factors of a row, one of 2 pairs of lanes for A, and one of 4 lanes for B
   <- mma, block scaling
 larger allocation than before | The number of columns may not increase from one tcgen05.alloc of a CTA to the next.
   -> Allocate the largest number first, or allocate once

@@ -1,9 +1,10 @@
-"""How one tcgen05.mma reads its operands: A and B out of shared memory, scale factors and D in tensor memory.
+"""The operands of one tcgen05.mma: A and B in shared memory, scale factors and D in tensor memory.
 
-    UmmaOperands(idesc, a, b)      .A, .B, .D, .SFA, .SFB     CuTe tensors of one CTA: where each element is
+    UmmaOperands(idesc, a, b)      .A, .B, .D, .SFA, .SFB     CuTe tensors of one CTA: the place of each element
                                    explain()                  the same as text
 
-The machine computes with the layouts that the tensors show: `machine/operands` and `operand_layouts` have both.
+The machine computes with these layouts: `machine/operands` has those of shared memory, and `operand_layouts` those of
+tensor memory.
 Source: PTX ISA 9.0, tcgen05: canonical layouts, data path layouts, layouts of scale factors.
 """
 
@@ -48,29 +49,29 @@ from cute_py.machine.tensor_memory.products import (
 from cute_py.tensor import Tensor, make_smem_ptr, make_tensor, make_tmem_ptr
 
 VECTORS: Final = {"mxf8f6f4": (1,), "mxf4": (2,), "mxf4nvf4": (4, 2)}
-"""Kind -> scale factors of a row, the usual number first."""
+"""Kind -> permitted numbers of scale factors of a row, the usual number first."""
 _SHOWN_LINES: Final = 8
 _SHOWN_UNITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class UmmaOperands:
-    """The operands of one tcgen05.mma: where each element of A, B, D and of the scale factors lies.
+    """The operands of one tcgen05.mma: the place of each element of A, B, D and of the scale factors.
 
     Args:
         idesc: the instruction descriptor, 32 bits. a, b: the descriptors of A and B in shared memory, 64 bits or
-            `SmemDescriptor`; of A in tensor memory (`a_in_tmem`) its address.
-        kind: as in `kind::f16`. cta_group: CTAs that take part, 1 or 2. d: address of D in tensor memory, lane in bits
-            16 and up, column in bits 0 to 15.
-        scales: addresses of the scale factors of A and B. scale_vec: factors of a row; default: as the kind has them
-            without a modifier, and 4 of mxf4nvf4.
-        weights: an instruction with .ws.
+            `SmemDescriptor`; for A in tensor memory (`a_in_tmem`), its address.
+        kind: the name after `kind::`, such as 'f16'. cta_group: number of participating CTAs, 1 or 2. d: address of D
+            in tensor memory, with the lane in bits 16 and up and the column in bits 0 to 15.
+        scales: addresses of the scale factors of A and B. scale_vec: number of factors of a row; the default is the
+            number that the kind has without a modifier, and 4 for mxf4nvf4.
+        weights: whether the instruction has .ws.
     Raises:
-        TmemError: an instruction descriptor, a place or a number of factors that the instruction does not take.
-        InvalidTypeError, InvalidValueError: another argument of a wrong type or value.
+        TmemError: the instruction does not support the instruction descriptor, a place or the number of factors.
+        InvalidTypeError, InvalidValueError: another argument has a wrong type or value.
 
-    `explain` returns the same as text, `cute_py.draw.draw` a picture. The tensors are those of one CTA; the second
-    CTA of a pair has its rows at the same places. The offsets of a sparse A are those of its stored elements.
+    `explain` returns the same as text, and `cute_py.draw.draw` makes a picture. The tensors are those of one CTA; the
+    second CTA of a pair has its rows at the same places. The offsets of a sparse A are offsets of its stored elements.
 
     >>> operands = UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440)
     >>> print(operands.A, operands.D, sep="\\n")
@@ -98,7 +99,7 @@ class UmmaOperands:
             value = getattr(self, name)
             if isinstance(value, SmemDescriptor):
                 if value.kind is not DescriptorKind.TCGEN05:
-                    raise InvalidTypeError(f"{name} is a descriptor of {value.kind.value}; must be one of tcgen05")
+                    raise InvalidTypeError(f"{name} is a {value.kind.value} descriptor; must be a tcgen05 descriptor")
                 value = value.encode()
             object.__setattr__(self, name, expect_integer(value, f"the descriptor {name}", 0, (1 << 64) - 1))
         object.__setattr__(self, "d", expect_integer(self.d, "the address of D", 0, (1 << 32) - 1))
@@ -149,7 +150,7 @@ class UmmaOperands:
 
     @property
     def SFA(self) -> Tensor | None:
-        """((row, copy), (k, factor)) of the scale factors of A, in tensor memory; None for kinds without."""
+        """((row, copy), (k, factor)) of the scale factors of A, in tensor memory; None for kinds without factors."""
         return self._factors("A")
 
     @property
@@ -196,7 +197,7 @@ class UmmaOperands:
         return make_tensor(make_smem_ptr(fields.start * UNIT_BYTES, element, swizzle), layout)
 
     def _element(self, name: str) -> DType:
-        """The element type of A or B; of narrow ones in bytes of their own, as CuTe names it in shared memory."""
+        """The element type of A or B; narrow elements with a byte each have CuTe's name for shared memory."""
         short = (self.descriptor.a_type if name == "A" else self.descriptor.b_type) or ""
         found = as_dtype(short)
         if short not in PACKED or MMA_KINDS[self.kind].packed:
@@ -216,7 +217,7 @@ class UmmaOperands:
     # ---- text --------------------------------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """The operands as text: extents, core matrices, offsets, swizzle, addresses, lanes and columns.
+        """Return the operands as text: extents, core matrices, offsets, swizzle, addresses, lanes and columns.
 
         >>> print(UmmaOperands(0x08400010, 0x4000404000010040, 0x4000404000010440).explain().split("\\n\\n")[1])
         A in shared memory: 128 rows x 16 of f16, K-major
@@ -252,7 +253,7 @@ class UmmaOperands:
         if self.cta_group == 2:
             head.append(
                 f"  two CTAs: the first has rows 0 to {one.m // 2 - 1} of A and D and rows 0 to {one.n // 2 - 1} of B, "
-                f"the second has the others at the same places"
+                f"and the second has the other rows at the same places"
             )
         yield head
         if self.a_in_tmem:
@@ -369,8 +370,8 @@ class UmmaOperands:
 
 
 def unit_addresses(read: OperandRead) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """The addresses of the units of 16 bytes of an operand in shared memory: (row, unit along K) of a K-major one,
-    (k, unit along the rows) of an MN-major one."""
+    """Addresses of the 16-byte units of an operand in shared memory: (row, unit along K) for a K-major operand, (k,
+    unit along the rows) for an MN-major one."""
     places, _, _ = operand_places(read.words, read.major, read.extent, read.depth, read.bits, read.kind)
     lines = (places if read.major is Major.K else places.T) * (read.bits // 8)
     found: np.ndarray[tuple[int, int], np.dtype[np.int64]] = lines[:, :: UNIT_BYTES * 8 // read.bits]

@@ -24,7 +24,7 @@ class WrittenCells:
     """Neighbouring cells that one instruction wrote last.
 
     Attributes:
-        lanes, columns: ranges. line: of the PTX. instruction: its text.
+        lanes, columns: ranges. line: line of the PTX. instruction: its text.
     """
 
     lanes: range
@@ -45,7 +45,7 @@ class TensorContents:
         title: the kernel and the CTA. cells: (128, 512) uint32. lines: (128, 512), the line of the instruction that
         wrote a cell last, 0 if none did. instructions: line -> text.
 
-    `str` is a table of the written cells; `cute_py.draw.draw` makes a picture of it. Freed columns keep their values.
+    `str` is a table of the written cells; `cute_py.draw.draw` makes a picture. Freed columns keep their values.
     """
 
     title: str
@@ -60,7 +60,7 @@ class TensorContents:
         return same and np.array_equal(self.cells, other.cells) and np.array_equal(self.lines, other.lines)
 
     def written(self) -> list[WrittenCells]:
-        """The cells that were written, as rectangles, by columns and lanes."""
+        """The written cells as rectangles, sorted by columns and lanes."""
         found = []
         for columns in column_runs(self.lines):
             held = self.lines[:, columns.start]

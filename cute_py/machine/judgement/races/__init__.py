@@ -2,8 +2,8 @@
 
 clocks            vector clocks of warps, and of asynchronous work
 synchronisation   the events that move them: barriers, mbarriers, fences, groups, strong accesses
-shadow            of each few bytes, keys of the last write and the last reads
-memory            each access against both
+shadow            keys of the last write and the last reads of each granule of bytes
+memory            compares each access with clocks and shadow
 products          registers of wgmma
 reports           findings, once for each pair of instructions
 """

@@ -2,8 +2,8 @@
 
 An agent is a warp, or asynchronous work that one kind of wait completes. The agents of a cluster of W warps:
 
-    column          agent                                          its time
-    0 to W          a warp, in the generic proxy                   the machine's time, which every release advances
+    column          agent                                          time
+    0 to W          a warp, in the generic proxy                   the machine's time; every release advances it
     W to 2 W        reads of bulk groups that a warp issued        as above, of the issue
     2 W to 3 W      writes of bulk groups that a warp issued       as above
     3 W to 4 W      cp.async of a warp                             as above
@@ -11,10 +11,11 @@ An agent is a warp, or asynchronous work that one kind of wait completes. The ag
     K and on        bytes that complete at an mbarrier             phases of the barrier, counted from 1
 
 `known[cluster, warp, 0, agent]` is the latest time of an agent that happens before the warp's next action. `[.., 1,
-..]` is the same for accesses that a proxy fence has made visible to the asynchronous proxy. What a warp itself did is
-known without a clock. The lanes of a warp are one agent here; `met` has the time at which they met last (see `lanes`).
+..]` is the same for accesses that a proxy fence has made visible to the asynchronous proxy. A warp knows its own
+actions without a clock. The lanes of a warp are one agent here; `met` has the time at which they met last (see
+`lanes`).
 
-`far` extends this to the agents of other clusters, from the first synchronisation through global memory on.
+`far` extends this to the agents of other clusters. It exists from the first synchronisation through global memory on.
 Source: PTX ISA 9.0, memory consistency model: release and acquire patterns, synchronisation, proxies.
 """
 
@@ -31,16 +32,16 @@ if TYPE_CHECKING:
     from cute_py.machine.threads import Array, Frame, Host
 
 MAX_FAR: Final = 1 << 24
-"""Numbers of the clocks between clusters; a launch that needs more is not judged across clusters."""
+"""Maximum size of the clocks between clusters; a launch that needs more is not judged across clusters."""
 
 MAX_TIME: Final = (1 << 24) - 1
 FIRST_BARRIERS: Final = 8
-"""Columns for mbarriers that a CTA has at first; more are made when they are needed."""
+"""Initial number of mbarrier columns of a CTA; the array grows when needed."""
 
 
 @dataclass(slots=True)
 class Released:
-    """The clocks that arrivals have released: clocks of one cluster, joined; those of other clusters; who waits."""
+    """Clocks that arrivals have released: joined clocks of one cluster, clocks of other clusters, and the waiters."""
 
     near: Array
     far: Array | None = None
@@ -61,23 +62,23 @@ class Clocks:
         self.columns = self.fixed + FIRST_BARRIERS * m.cluster_size
         self.known = np.zeros((self.clusters, self.warps, 2, self.columns), np.int32)
         self.fences: Array | None = None
-        """As `known`, at the last fence of each warp; made when a relaxed arrival needs it."""
+        """A copy of `known` at the last fence of each warp; created when a relaxed arrival needs it."""
         self.far: Array | None = None
-        """(warp, agent of any cluster), without mbarriers; None: nothing synchronised clusters so far."""
+        """(warp, agent of any cluster), without mbarriers; None until something synchronises clusters."""
         self.far_given_up = False
         self.far_news = np.zeros(m.ctas, np.bool_)
-        """For each CTA: whether some of its warps may know more of other clusters than the others."""
+        """For each CTA: whether its warps may have different knowledge of other clusters."""
         self.barriers: list[dict[int, int]] = [{} for _ in range(self.clusters)]
         """For each cluster: place of an mbarrier -> its column."""
         self.floor = np.zeros(m.ctas, np.int64)
-        """For each CTA: the last time that all its warps know of each other; what is older is in order."""
+        """For each CTA: the last time that all its warps know of each other; older accesses are in order."""
         self.met = np.zeros(m.count // LANES, np.int64)
-        """For each warp: the last time at which its lanes met; what they did before is in order for all of them."""
+        """For each warp: the last time at which its lanes met; earlier accesses are in order for all of them."""
 
     # ---- who ---------------------------------------------------------------------------------------------------------
 
     def rows(self, f: Frame) -> tuple[Array, Array]:
-        """Cluster, and number in it, of each warp of a frame."""
+        """Cluster of each warp of a frame, and the warp's number in the cluster."""
         found = f.cache.get("clock rows")
         if found is None:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
@@ -118,23 +119,23 @@ class Clocks:
     # ---- release and acquire -----------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Record that what follows happens after what was released."""
+        """Advance the time, so that later actions follow the released ones."""
         if self.now < MAX_TIME:
             self.now += 1
 
     def lanes_met(self, warps: Any) -> None:
-        """All lanes of these warps know what each of them did up to now."""
+        """Record that the lanes of these warps have met: their accesses up to now are in order."""
         self.met[warps] = self.now
         self.tick()
 
     def _know_themselves(self, f: Frame) -> tuple[Array, Array]:
-        """The warps of a frame know what they did up to now; their rows."""
+        """Let the warps of a frame know their own actions up to now, and return their rows."""
         cluster, row = self.rows(f)
         self.known[cluster, row, 0, row] = self.now
         return cluster, row
 
     def publish(self, f: Frame) -> Array:
-        """The clocks (k, 2, columns) of the warps of a frame, with what they did themselves."""
+        """The clocks (k, 2, columns) of the warps of a frame, including their own actions."""
         found: Array = self.known[self._know_themselves(f)]
         return found
 
@@ -170,12 +171,12 @@ class Clocks:
         self.lanes_met(f.warps)
 
     def learn(self, f: Frame, column: Any, time: int) -> None:
-        """The warps of a frame know an agent up to a time. column: one, or one for each warp."""
+        """Let the warps of a frame know an agent up to a time. column: one, or one for each warp."""
         cluster, row = self.rows(f)
         self.known[cluster, row, 0, column] = np.maximum(self.known[cluster, row, 0, column], time)
 
     def all_met(self, f: Frame) -> None:
-        """All warps of the CTAs of a frame know what each of them knows."""
+        """Join the knowledge of all warps of each CTA of a frame."""
         self._know_themselves(f)
         each = self.known.reshape(self.m.ctas, self.per_cta, 2, self.columns)
         chosen = self.ctas_of(f)
@@ -189,7 +190,7 @@ class Clocks:
         self.tick()
 
     def set_floor(self, ctas: Any, time: int | None = None) -> None:
-        """All that the warps of these CTAs did up to now is in order."""
+        """Record that all actions of the warps of these CTAs up to now are in order."""
         self.floor[ctas] = self.now if time is None else time
 
     def fence(self, f: Frame) -> None:
@@ -210,7 +211,7 @@ class Clocks:
     # ---- between clusters --------------------------------------------------------------------------------------------
 
     def far_row(self, f: Frame) -> Array:
-        """(agents of all clusters,) what a frame's warps release through global memory."""
+        """The clock (agents of all clusters,) that a frame's warps release through global memory."""
         width = self.clusters * self.fixed
         found = np.zeros(width, np.int32) if self.far is None else self.far[f.warps].max(axis=0)
         cluster, row = self._know_themselves(f)
@@ -225,11 +226,11 @@ class Clocks:
         return found
 
     def far_acquire(self, f: Frame, clock: Array) -> None:
-        """The warps of a frame know such a row."""
+        """The warps of a frame acquire a clock of `far_row`."""
         if self.far is None:
             if self.far_given_up or len(clock) * self.m.count // LANES > MAX_FAR:
                 self.far_given_up = True
-                self.m.totals.unjudged["races between clusters, because so many warps run together"] = None
+                self.m.totals.unjudged["races between clusters, because too many warps run together"] = None
                 return
             self.far = np.zeros((self.m.count // LANES, len(clock)), np.int32)
         self.far[f.warps] = np.maximum(self.far[f.warps], clock)

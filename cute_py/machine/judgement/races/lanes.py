@@ -1,9 +1,10 @@
-"""Lanes of one warp: independent threads, which only their synchronisation orders.
+"""Races between lanes of one warp: lanes are independent threads, and only synchronisation orders them.
 
-A warp is one agent of the clocks. Accesses of its own lanes are distinguished by the lane that each granule remembers
-beside its key (`Shadow.writers`, `Shadow.readers`), and by the time at which the lanes met last: bar.warp.sync, or any
-barrier, phase or strong access that the warp has acquired. An access of another lane since then has no order with this
-one. shfl.sync, vote.sync and ldmatrix let lanes wait for each other, but order no memory.
+The clocks treat a warp as one agent. To distinguish its lanes, each granule stores the lane of an access beside its key
+(`Shadow.writers`, `Shadow.readers`). The clocks store the time at which the lanes met last, by bar.warp.sync or by any
+barrier, phase or strong access that the warp has acquired. If another lane has accessed a granule since then, nothing
+orders that access and this one. shfl.sync, vote.sync and ldmatrix make lanes wait for each other, but they do not order
+memory.
 
 If two lanes write different values to one address in the same instruction, either value may remain.
 
@@ -38,7 +39,7 @@ _TOGETHER: Final = ("ldmatrix", "stmatrix", "wmma")
 
 
 def lanes_of(f: Frame, site: Site, count: int) -> Array | int:
-    """(n * count,) lanes of the granules that a frame's threads touch; a number where it is one for all."""
+    """(n * count,) lanes of the granules that a frame's threads touch, or one number if it is the same for all."""
     if site.name in _TOGETHER:
         return WHOLE_WARP
     found = f.cache.get(("granule lanes", count))
@@ -48,7 +49,7 @@ def lanes_of(f: Frame, site: Site, count: int) -> Array | int:
 
 
 class LaneJudge:
-    """Judges the lanes of a warp among themselves; the judge of memory asks it about accesses of one warp.
+    """Judges accesses of lanes of one warp, for the judge of memory.
 
     Args:
         where: a shadow and a granule -> the array and the offset, for texts.
@@ -59,7 +60,7 @@ class LaneJudge:
 
     @staticmethod
     def recent(f: Frame, keys: Array, clocks: Clocks) -> bool:
-        """Whether one of these keys may be of an access since the lanes of a frame's warps met."""
+        """Whether one of these keys may belong to an access since the lanes of a frame's warps met."""
         warps = f.warps
         met = int(clocks.met[warps[0]]) if len(warps) == 1 else int(clocks.met[warps].min())
         return int((keys & TIMES).max()) >= met + 1 << TIME
@@ -71,8 +72,8 @@ class LaneJudge:
         """Find accesses of another lane since the lanes met.
 
         at: (n * count,) granules of this access. before: (n * count,) keys of writes, or (n * count, slots) of reads.
-        places: which of `before`, counted through; all are keys of the warp that accesses the granule now. own: the
-        keys of this access there. same: for a write, whether it leaves the value unchanged.
+        places: flat indices into `before` of keys of the warp that accesses the granule now. own: the keys of this
+        access at these places. same: for a write, whether it leaves the value unchanged.
         """
         found = before.reshape(-1)[places]
         slots = 1 if before.ndim == 1 else before.shape[1]
@@ -109,7 +110,7 @@ class LaneJudge:
         me = m.threads_text(np.array([thread]))
         text = (
             f"{me} {verbs[0]} {where}, which {name} {verbs[1]} at {line}; both are lanes of one "
-            "warp, and no bar.warp.sync orders the two"
+            "warp, and no bar.warp.sync orders the two accesses"
         )
         shared = array is m.shared
         severity = "warning" if whole or site.name in _TOGETHER or not shared else "error"
@@ -120,7 +121,7 @@ class LaneJudge:
         )  # fmt: skip
 
     def together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: Same) -> None:
-        """Lanes of a warp that write different values to one place in one instruction."""
+        """Report lanes of a warp that write different values to one place in one instruction."""
         lanes = lanes_of(f, site, same.count)
         if isinstance(lanes, int):
             return
@@ -132,6 +133,6 @@ class LaneJudge:
             threads = f.threads[np.flatnonzero((at == at[one]) & (keys == keys[one])) // same.count]
             where = self.reports.where(*self.where(shadow, int(at[one])))
             who = self.reports.m.threads_text(threads)
-            text = f"{who} write different values to {where} in one instruction; one of the values stays"
+            text = f"{who} write different values to {where} in one instruction; an arbitrary one remains"
             key = ("lanes write one place", site.number)
             self.reports.add(key, text, site.one, "warning", threads=who, address=where)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 GLOBAL_SLOTS: Final = 2
 GLOBAL_SHIFT: Final = 4
 SHARED_SHIFT: Final = 3
-"""log2 of the bytes of a granule, until a smaller access divides them: an mbarrier has 8."""
+"""log2 of the initial bytes of a granule, the 8 of an mbarrier; a smaller access divides granules."""
 
 
 class MemoryJudge(Observer):
@@ -64,11 +64,11 @@ class MemoryJudge(Observer):
         self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
         """Instructions whose scope is a CTA."""
         self.stored = False
-        """Whether anything wrote to global memory: before that a tensor load of it is in order."""
+        """Whether anything has written to global memory; until then every tensor load is in order."""
         self._said: set[tuple[object, ...]] = set()
-        """Pairs of asynchronous work and accesses that have no order: each is said once."""
+        """Unordered pairs of asynchronous work and an access; each is reported once."""
         self._unseen: set[tuple[int, int]] = set()
-        """Pairs of a read of the asynchronous proxy and a write that it does not see: each is said once."""
+        """Pairs of a read of the asynchronous proxy and a write that it does not see; each is reported once."""
         self.first_cluster = 0
         self.clusters = 0
         self.lanes = LaneJudge(reports, self._place)
@@ -76,7 +76,7 @@ class MemoryJudge(Observer):
     # ---- a wave ------------------------------------------------------------------------------------------------------
 
     def began(self, m: Host) -> None:
-        """New shared memory; global memory keeps what earlier waves did to it."""
+        """Start a wave: shared memory is new, and global memory keeps the accesses of earlier waves."""
         self.m = m
         self.clocks = self.keeper.clocks
         self.first_cluster += self.clusters
@@ -91,19 +91,19 @@ class MemoryJudge(Observer):
         if self.shared is None:
             self._leave_out(m.shared)
         self.held = [m.shared, m.local]
-        """Arrays whose keys are in `known`; local memory is replaced as it grows, and is not judged."""
+        """Arrays whose keys are in `known`. Local memory is not judged; it is replaced when it grows."""
         self.known[id(m.shared)] = self.shared
         self.known[id(m.local)] = None
         self.clustered = m.cluster_size > 1
         self.remote: dict[int, dict[int, int]] = {}
         self._ordered: dict[tuple[bytes, str], set[int]] = {}
         """Warps that issue work, and whether it reads or writes -> keys that are in order for it. Clocks only grow, so
-        that they stay so."""
+        these keys stay in order."""
         self.stores: dict[int, tuple[int, Site, Frame]] = {}
         """Warp -> time of the last bulk store that reads its CTA's shared memory, and who issued it."""
 
     def shadow_of(self, array: Array) -> Shadow | None:
-        """The shadow of an array of bytes; None: it is not judged."""
+        """The shadow of an array of bytes; None if the array is not judged."""
         key = id(array)
         if key not in self.known:
             self.held.append(array)  # its key stays its own
@@ -118,7 +118,7 @@ class MemoryJudge(Observer):
         self.m.totals.unjudged[f"races in a memory of {len(array)} bytes, which is too large to follow"] = None
 
     def _shadow(self, array: Array, nbytes: int) -> Shadow | None:
-        """The shadow of an array, with granules of at most `nbytes` bytes; None: it is not judged."""
+        """The shadow of an array, with granules of at most `nbytes` bytes; None if the array is not judged."""
         shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
         if shadow is None or nbytes >= 1 << shadow.shift:
             return shadow
@@ -135,7 +135,7 @@ class MemoryJudge(Observer):
     # ---- keys --------------------------------------------------------------------------------------------------------
 
     def _keys(self, f: Frame, site: Site, count: int, strong: bool) -> Array:
-        """(n * count,) keys of what a frame's threads do now."""
+        """(n * count,) keys of the present accesses of a frame's threads."""
         base = f.cache.get(("keys", count))
         if base is None:
             warps = f.threads // LANES
@@ -149,7 +149,7 @@ class MemoryJudge(Observer):
         return min(site.number, SITE_BITS)
 
     def _slots(self, f: Frame, shadow: Shadow, count: int) -> Array:
-        """(n * count,) where the slots of a frame's warps begin in the reads of a shadow."""
+        """(n * count,) first slots of a frame's warps in the reads of a shadow."""
         granules = len(shadow.writes)
         found = f.cache.get(("slots", count, shadow.slots, granules))
         if found is None:
@@ -160,7 +160,7 @@ class MemoryJudge(Observer):
         return found
 
     def _limit(self, f: Frame, keys: Array) -> int:
-        """Keys below this are in order for all threads of a frame, in their CTA's shared memory."""
+        """The limit below which keys are in order for all threads of a frame, in their CTA's shared memory."""
         clocks = self.clocks
         if self.clustered and int(keys.max()) >= CAREFUL:
             return 1
@@ -168,7 +168,7 @@ class MemoryJudge(Observer):
         return int(floor) + 1 << TIME
 
     def _reach(self, f: Frame, offsets: Array, keys: Array, count: int) -> Array:
-        """Keys of accesses to another CTA's shared memory are careful, and kept until that CTA exits."""
+        """Mark keys of accesses to another CTA's shared memory as careful, and keep them until that CTA exits."""
         owner = offsets // self.m.shared_stride
         far = owner != f.ctas
         if not far.any():
@@ -183,7 +183,7 @@ class MemoryJudge(Observer):
     # ---- accesses of threads -----------------------------------------------------------------------------------------
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads read: what wrote the bytes must happen before."""
+        """Threads read: the last write of the bytes must happen before."""
         shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
@@ -209,7 +209,7 @@ class MemoryJudge(Observer):
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
     ) -> None:
-        """Threads write: what read or wrote the bytes must happen before."""
+        """Threads write: the last accesses to the bytes must happen before."""
         shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
@@ -227,7 +227,7 @@ class MemoryJudge(Observer):
                 self.lanes.together(f, site, shadow, at, keys, same)
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads update atomically: only ordinary accesses must happen before."""
+        """Threads update atomically: only ordinary accesses to the bytes must happen before."""
         shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
@@ -268,7 +268,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, keys: Array, what: str, same: Any = None,
         limit: int = 1,
     ) -> None:  # fmt: skip
-        """Which of these keys do not happen before? before: (n,), or (n, slots) of reads. limit: least that may not."""
+        """Find keys that do not happen before. before: (n,), or (n, slots) of reads. limit: least key that may not."""
         if int(keys[0]) & 1:
             if self.narrow:
                 self._scopes(f, site, shadow, at, before, keys if before.ndim == 1 else keys[:, None])
@@ -303,7 +303,7 @@ class MemoryJudge(Observer):
             self._report(f, site, shadow, int(at[lane[one]]), int(found[one]), int(own[one]), what, before.ndim > 1)
 
     def _scopes(self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, mine: Array) -> None:
-        """Two strong accesses of threads of two CTAs, one of which has a CTA for its scope."""
+        """Report strong accesses of two CTAs if one of them has the scope .cta."""
         if before.ndim > 1:
             return
         number = before >> SITE & SITE_BITS
@@ -318,7 +318,7 @@ class MemoryJudge(Observer):
             self.reports.scope(f, site, self.clocks, (array, int(at[one]) << shadow.shift), int(before[one]))
 
     def _late(self, found: Array, cluster: Any, row: Any) -> Array:
-        """Flags of keys that the warps (cluster, row) do not know of; a warp knows what it did itself."""
+        """Flags of keys that the warps (cluster, row) do not know; a warp knows its own actions."""
         clocks = self.clocks
         theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
         column = found >> COLUMN & COLUMN_BITS
@@ -356,7 +356,7 @@ class MemoryJudge(Observer):
                 self.reports.barrier_overwritten(f, site, byte // 8 * 8)
 
     def _together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: Same) -> None:
-        """Warps that write to one place in one instruction."""
+        """Report warps that write to one place in one instruction."""
         left = shadow.writes[at]
         lost = (left ^ keys) & AGENT != 0
         if not lost.any():
@@ -410,7 +410,7 @@ class MemoryJudge(Observer):
             self.stores[int(f.warps[0])] = (self.clocks.now, site, f)
 
     def _loads_of(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """A CTA must wait for what is written to its shared memory before it exits."""
+        """Record a copy that writes shared memory: the CTA must wait for it before the exit."""
         for one, place in zip(transfer.writes, transfer.barriers, strict=False):
             if one.array is self.m.shared:
                 start = one.start if one.offsets is None else int(one.offsets[0])
@@ -419,7 +419,7 @@ class MemoryJudge(Observer):
                 )  # fmt: skip
 
     def _group_key(self, f: Frame, site: Site, transfer: AsyncWork, *, reads: bool) -> int:
-        """The key of what a group of work does: reads or writes of bulk groups, products."""
+        """The key of a group of work: reads or writes of bulk groups, or products."""
         clocks = self.clocks
         cluster, rows = clocks.rows(f)
         row = int(rows[0])
@@ -436,14 +436,14 @@ class MemoryJudge(Observer):
         return CAREFUL | time << TIME | number | self._site(site) << SITE
 
     def _written_keys(self, f: Frame, site: Site, transfer: AsyncWork) -> list[int]:
-        """The key of each span that is written: a multicast completes at a barrier for each."""
+        """One key for each written span; a multicast completes each span at its own barrier."""
         if not transfer.barriers:
             return [self._group_key(f, site, transfer, reads=False)]
         columns = [(*self.clocks.barrier_column(place), self.keeper.phase_time(place)) for place in transfer.barriers]
         return [self._key(cluster, column, time, site) for cluster, column, time in columns]
 
     def _thread_copies(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """cp.async: it reads global memory and writes shared memory for its thread, which waits for its group."""
+        """cp.async: each thread reads global memory, writes shared memory, and waits for its own group."""
         for one in transfer.reads:
             shadow = self._shadow(one.array, one.nbytes)
             who = transfer.readers
@@ -503,7 +503,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
         mine: tuple[int, str], what: str,
     ) -> None:  # fmt: skip
-        """Distinct keys are few: each is looked at once. found: those of `before`."""
+        """Examine each distinct key once; there are few. found: the distinct keys of `before`."""
         cluster, rows = who
         ordered = self._ordered.setdefault((f.warps.tobytes(), what), {0})
         if ordered.issuperset(found.tolist()):
@@ -514,7 +514,7 @@ class MemoryJudge(Observer):
         known_to_some = set(found[late & ~by_warp.all(axis=0)].tolist())
         key, kind = mine
         reader = before.ndim > 1
-        if kind.endswith("reduction"):  # one element after another: reductions need no order among themselves
+        if kind.endswith("reduction"):  # reductions are atomic for each element, so they need no order
             late &= ~np.array([self._names(value, "cp.reduce") for value in found.tolist()], np.bool_)
         if what == "writes":
             for value in found[found >= CAREFUL].tolist():
@@ -555,7 +555,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
         kind: str,
     ) -> set[int]:  # fmt: skip
-        """The keys of what the generic proxy wrote and the asynchronous proxy does not see."""
+        """The keys of writes of the generic proxy that the asynchronous proxy does not see."""
         clocks = self.clocks
         column = found >> COLUMN & COLUMN_BITS
         theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
@@ -594,7 +594,7 @@ class MemoryJudge(Observer):
         shadow.writers[at] = int(f.threads[0]) % LANES
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
-        """The bytes are ordinary memory again."""
+        """The bytes of an mbarrier become ordinary memory again."""
         if self.shared is not None:
             cluster, rows = self.clocks.rows(f)
             key = self._key(int(cluster[0]), int(rows[0]), self.clocks.now, site) & ~CAREFUL
@@ -603,7 +603,7 @@ class MemoryJudge(Observer):
             self.shared.writers[at] = int(f.threads[0]) % LANES
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Arrivals from other CTAs access the memory of the one that has the barrier; the keeper released them."""
+        """Arrivals from other CTAs access the memory of the barrier's CTA; the keeper has released them."""
         owner = place // self.m.shared_stride
         if not self.clustered or self.keeper.barriers.get(place) is None:
             return
@@ -617,7 +617,7 @@ class MemoryJudge(Observer):
     # ---- exits -------------------------------------------------------------------------------------------------------
 
     def exited(self, f: Frame) -> None:
-        """Find what may still access the memory of a CTA that exits?"""
+        """Find accesses to the memory of an exiting CTA that may still happen."""
         m, clocks = self.m, self.clocks
         for cta, part in f.parts:
             start = cta * m.cta_threads
@@ -634,7 +634,7 @@ class MemoryJudge(Observer):
             clocks.set_floor(cta, MAX_TIME)
 
     def _under_way(self, cta: int, known: Array) -> None:
-        """Copies of a CTA that exits that nobody waited for. known: (warps, agents) of its clocks."""
+        """Report copies that an exiting CTA has not waited for. known: (warps, agents) of its clocks."""
         clocks = self.clocks
         for warp in range(cta * clocks.per_cta, (cta + 1) * clocks.per_cta):
             time, site, f = self.stores.pop(warp, (0, None, None))

@@ -1,6 +1,6 @@
-"""Registers of wgmma: they must be fenced before a product reads them, and unused until a wait for its group.
+"""Check the registers of wgmma: a fence must precede the product, and no thread may use them before the wait.
 
-A stretch of instructions that touches registers of products reports each time that it begins; its registers are
+If a stretch of instructions touches registers of products, it reports this each time that it begins. Its registers are
 determined once, from its text. Moves do not count: compilers copy registers of products freely, and ptxas removes the
 copies or waits for the product.
 Source: PTX ISA 9.0, wgmma.fence, wgmma.mma_async, wgmma.wait_group.
@@ -38,7 +38,7 @@ _NO_RESULT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Touches:
-    """The registers of products that a stretch touches, and those that it writes, each with its instruction."""
+    """Registers of products that a stretch touches and writes, each with its instruction."""
 
     row: int
     touched: dict[tuple[str, str], int]
@@ -97,8 +97,8 @@ class ProductJudge(Observer):
     def _say_in_use(self, f: Frame, number: int, name: str, site: int, count: int) -> None:
         one, product = self.code.instructions[number], self.code.instructions[site]
         text = (
-            f"{f.text()} touch {name}, a register of the product at {place_text(product, self.code.files)}, which "
-            "may be under way"
+            f"{f.text()} touch {name}, a register of the product at {place_text(product, self.code.files)}; the "
+            "product may still be under way"
         )
         self.reports.add(
             ("registers in use", number, site), text, one, "error",
@@ -108,7 +108,7 @@ class ProductJudge(Observer):
     # ---- events ------------------------------------------------------------------------------------------------------
 
     def multiply_fenced(self, f: Frame, site: Site) -> None:
-        """Registers that were written are there."""
+        """Writes of registers before the fence are complete."""
         self.now += 1
         self.fences[_groups(f)] = self.now
 
@@ -130,7 +130,7 @@ class ProductJudge(Observer):
     def _say_not_fenced(self, f: Frame, site: Site, touches: _Touches, name: tuple[str, str]) -> None:
         one = self.code.instructions[touches.touched[name]]
         line = place_text(one, self.code.files)
-        text = f"{f.text()} multiply with {name[1]}, which {line} wrote, without a wgmma.fence between the two"
+        text = f"{f.text()} multiply with {name[1]}, which {line} wrote; no wgmma.fence lies between the two"
         self.reports.add(
             ("registers not fenced", site.number), text, site.one, "error",
             threads=f.text(), other=shortened(one.text, 160), other_line=one.line,
@@ -179,7 +179,7 @@ def _of_operands(function: str, operands: Iterable[WrittenOperand]) -> Registers
 
 
 def _touches(code: Code, block: Stretch, every: Registers, row: int) -> _Touches | None:
-    """Collect what a stretch does to registers of products; the instruction that ends it does nothing to them."""
+    """Collect the registers of products that a stretch touches; its last instruction touches none."""
     touched: dict[tuple[str, str], int] = {}
     written: set[tuple[str, str]] = set()
     names = {name for _, name in every}

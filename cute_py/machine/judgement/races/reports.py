@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from cute_py.ptx.source import SourceInstruction
 
 MAX_FINDINGS: Final = 24
-"""Findings of one run; more are counted."""
+"""Maximum number of findings of one run; further ones are only counted."""
 
 EXITS_EARLY: Final = 100
-"""Number of an architecture from which on a bulk store that is under way at an exit is a warning. CUTLASS 7107b055:
-`store_tail` of sm100_epilogue_tma_warpspecialized.hpp waits for no store of a kernel without C, and that of
+"""First architecture for which a bulk store under way at an exit is only a warning. CUTLASS 7107b055: for a kernel
+without C, `store_tail` of sm100_epilogue_tma_warpspecialized.hpp waits for no store; `store_tail` of
 sm90_epilogue_tma_warpspecialized.hpp waits for all."""
 
 
 class Reports:
-    """Return what was found so far."""
+    """The findings of one run, and the texts about warps and addresses."""
 
     def __init__(self, code: Code) -> None:
         self.code = code
@@ -47,7 +47,7 @@ class Reports:
         self._numbers: Any = np.zeros((0, 3), np.int64)
 
     def began(self, m: Host, first_cluster: int) -> None:
-        """A wave begins: its CTAs have these numbers."""
+        """Start a wave whose clusters are numbered from `first_cluster`."""
         self.m = m
         self.first_cluster = first_cluster
         self._numbers = np.concatenate([self._numbers[: first_cluster * m.cluster_size], m.numbers])
@@ -60,7 +60,7 @@ class Reports:
         severity: str,
         **facts: Any,
     ) -> None:
-        """A finding, once for each key, whose first part is the rule."""
+        """Add a finding once for each key; the first part of the key is the rule."""
         self._seen[key] = self._seen.get(key, 0) + 1
         if self._seen[key] > 1 or len(self._found) >= MAX_FINDINGS:
             return
@@ -71,7 +71,7 @@ class Reports:
         self._found.append((key, made))
 
     def _again(self, key: tuple[str | int | bool | tuple[int, ...], ...]) -> bool:
-        """Whether a finding was said before; it is counted."""
+        """Count a finding, and return whether it was reported before."""
         if key not in self._seen:
             return False
         self._seen[key] += 1
@@ -90,7 +90,7 @@ class Reports:
         return self.code.instructions[number] if number < min(len(self.code.instructions), SITE_BITS) else None
 
     def agent(self, clocks: Clocks, key: int) -> str:
-        """The agent of a key, as text."""
+        """Text of the agent of a key."""
         cluster, column = key >> CLUSTER & CLUSTER_BITS, key >> COLUMN & COLUMN_BITS
         warps = clocks.warps
         if column >= clocks.fixed:
@@ -102,14 +102,14 @@ class Reports:
         return self.warp(clocks, cluster, column % warps, 1) + kind
 
     def warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
-        """The threads of several warps of a cluster, as text; clusters are counted over all waves."""
+        """Text of the threads of several warps of a cluster; clusters count over all waves."""
         rank, inside = divmod(warp, clocks.per_cta)
         cta = cluster * self.m.cluster_size + rank
         x, y, z = (int(n) for n in self._numbers[cta]) if cta < len(self._numbers) else (-1, -1, -1)
         return f"CTA ({x}, {y}, {z}), threads {LANES * inside} to {LANES * (inside + count) - 1}"
 
     def where(self, array: Any, at: int) -> str:
-        """An address as text."""
+        """Text of an address."""
         m = self.m
         if array is m.shared:
             return f"shared address {m.shared_base + at % m.shared_stride:#x}"
@@ -121,9 +121,9 @@ class Reports:
         self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], keys: tuple[int, int], what: str,
         reader: bool, severity: str,
     ) -> None:  # fmt: skip
-        """Two accesses without an order: one of `keys[0]`, which was first here, and this one.
+        """Report two unordered accesses: the earlier one, of `keys[0]`, and this one.
 
-        severity: 'warning' where some warps of a product know the order: all of them come to it.
+        severity: 'warning' if some warps of a product know the order, because all of them reach it.
         """
         array, at = place
         other = keys[0]
@@ -148,7 +148,7 @@ class Reports:
         line = "another instruction" if before is None else place_text(before, self.code.files)
         text = (
             f"{f.text()} {_verb(f, what)} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
-            f"{'only some of these warps wait for that' if partly else 'nothing orders the two'}"
+            f"{'only some of these warps wait for it' if partly else 'nothing orders the two accesses'}"
         )
         facts: dict[str, Any] = {
             "threads": f.text(),
@@ -163,7 +163,7 @@ class Reports:
         return self.code.instructions[number].opcode if number < len(self.code.instructions) else ""
 
     def _harmless(self, keys: tuple[int, int], reads: bool, clocks: Clocks) -> bool:
-        """Whether compilers write such a race: all threads of a CTA load a number, and one of them stores it anew."""
+        """Whether a race is one that compilers write: all threads of a CTA load a number, and one stores it again."""
         other, own = keys
         if not reads or (other ^ own) >> CLUSTER & CLUSTER_BITS:
             return False
@@ -171,7 +171,7 @@ class Reports:
         return max(columns) < clocks.warps and columns[0] // clocks.per_cta == columns[1] // clocks.per_cta
 
     def scope(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int) -> None:
-        """Atomic operations whose scopes do not have each other's threads."""
+        """Report atomic operations whose scopes do not include both threads."""
         before = self.instruction(other)
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
@@ -184,20 +184,20 @@ class Reports:
         )  # fmt: skip
 
     def never_written(self, f: Frame, site: Site, thread: int, address: int) -> None:
-        """Shared memory without a value is read."""
+        """Report a read of shared memory that has no value."""
         where = self.where(self.m.shared, address)
         text = f"{self.m.thread_text(thread)} reads {where}, which nothing has written"
         self.add(("never written", site.number), text, site.one, "warning", threads=f.text(), address=where)
 
     def barrier_overwritten(self, f: Frame, site: Site, place: int) -> None:
-        """Data where an mbarrier is."""
+        """Report data written over an mbarrier."""
         where = self.where(self.m.shared, place)
         text = f"{f.text()} {_verb(f, 'writes')} over the mbarrier at {where}"
         key = ("barrier overlapped by data", site.number)
         self.add(key, text, site.one, "error", threads=f.text(), barrier=where)
 
     def not_visible(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int, kind: str) -> None:
-        """A proxy fence is missing."""
+        """Report a missing proxy fence."""
         before = self.instruction(other)
         key = ("missing proxy fence", site.name, "" if before is None else before.opcode)
         if self._again(key):
@@ -208,8 +208,8 @@ class Reports:
             kind, f"a {kind}"
         )
         text = (
-            f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line} without a "
-            "fence.proxy.async between the two"
+            f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line}; no "
+            "fence.proxy.async lies between the two"
         )
         severity = "warning" if kind in ("wgmma", "tcgen05.mma", "tcgen05.cp") else "error"
         self.add(
@@ -219,9 +219,9 @@ class Reports:
         )  # fmt: skip
 
     def not_initialised(self, f: Frame, site: Site, place: int, made: Site, met: bool) -> None:
-        """A barrier that is used before its initialisation, by `made`, is known.
+        """Report a use of a barrier that is not ordered after its initialisation by `made`.
 
-        met: a barrier.cluster lies between the two, whose arrival is relaxed: it orders no memory.
+        met: a barrier.cluster lies between the two, but its arrival is relaxed, so it does not order memory.
         """
         where = self.where(self.m.shared, place)
         text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; "
@@ -237,14 +237,14 @@ class Reports:
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def still_used(self, f: Frame, site: Site, place: int, clocks: Clocks, cluster: int, warp: int) -> None:
-        """A barrier that is invalidated, and others may still wait at it."""
+        """Report a barrier that is invalidated while others may still use it."""
         where, who = self.where(self.m.shared, place), self.warp(clocks, cluster + self.first_cluster, warp, 1)
         text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}, which {who} may still use"
         key = ("invalidated while in use", site.number)
         self.add(key, text, site.one, "error", threads=f.text(), barrier=where, other_threads=who)
 
     def not_fenced(self, f: Frame, site: Site, place: int, far: bool, made: Site) -> None:
-        """A barrier whose initialisation no fence follows."""
+        """Report a barrier without a fence after its initialisation."""
         where = self.where(self.m.shared, place)
         who = "another CTA" if far else "the asynchronous proxy"
         text = f"{f.text()}: {who} uses the mbarrier at {where}, and no fence follows its initialisation"
@@ -253,7 +253,7 @@ class Reports:
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def peer(self, m: Host, clocks: Clocks, cta: int, key: int) -> None:
-        """A CTA exits, and another one may still access its memory."""
+        """Report a CTA that exits while another CTA may still access its memory."""
         before = self.instruction(key)
         x, y, z = (int(n) for n in m.numbers[cta])
         text = (
@@ -266,7 +266,7 @@ class Reports:
         )  # fmt: skip
 
     def under_way(self, f: Frame, site: Site, rule: str, severity: str) -> None:
-        """A CTA exits while its copy is in flight."""
+        """Report a CTA that exits while its copy is in flight."""
         what = "reads" if rule.startswith("store") else "writes"
         text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that owns the memory exits"
         if what == "reads" and _architecture_number(self.code.module.target) >= EXITS_EARLY:
@@ -276,7 +276,7 @@ class Reports:
 
 
 def _verb(f: Frame, third_person: str) -> str:
-    """A verb for one thread or several."""
+    """Return the form of a verb for one thread or for several."""
     return third_person if f.n == 1 else third_person[:-1]
 
 

@@ -1,4 +1,4 @@
-"""Detect writes that leave memory unchanged: a race of equal values changes nothing."""
+"""Detect writes that leave memory unchanged: a race that writes equal values has no effect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Same:
         self.array, self.offsets, self.values, self.count = array, offsets, values, count
 
     def _new(self) -> Array | None:
-        """(granules, bytes of one) that are written."""
+        """The written bytes (granules, bytes of one granule)."""
         if self.values is None:
             return None
         n = len(self.offsets)
@@ -39,7 +39,7 @@ class Same:
         return found
 
     def different(self, groups: Array) -> Array:
-        """Flags of the granules in whose group (granules,) not all accesses write the same."""
+        """Flags of granules whose group has accesses that write different bytes. groups: (granules,)."""
         new = self._new()
         if new is None:
             return np.ones(len(groups), np.bool_)

@@ -1,17 +1,17 @@
 """Shadow memory in numpy: the last accesses to each granule of bytes.
 
-Memory is divided into granules, which are no greater than the smallest access so far. A granule keeps a key of its
-last write, and keys of its last reads in a few slots. A key is 63 bits:
+Memory is divided into granules, which are not larger than the smallest access so far. A granule keeps the key of its
+last write, and the keys of its last reads in a few slots. A key has 63 bits:
 
-    62       careful: the agent is asynchronous, or a warp of another CTA than the granule's; or an mbarrier lies here
+    62       careful: an asynchronous agent, a warp of another CTA than the granule's, or an mbarrier at this place
     38..61   time of the agent
     25..37   cluster, counted over all waves of the launch
     14..24   column of the agent in its cluster (see `clocks`)
     1..13    number of the instruction among those that touch memory
-    0        strong: an atomic operation, or an access that others may synchronise by
+    0        strong: an atomic operation, or an access that can synchronise threads
 
-0 is a granule that nothing has touched. Keys order by time: one comparison with the lowest time of a CTA's clocks
-shows that all of many accesses are in order.
+Key 0 marks a granule that nothing has touched. Keys sort by time, so one comparison with the lowest time of a CTA's
+clocks shows that many accesses are in order.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ COLUMN: Final = 14
 SITE: Final = 1
 TIME_BITS: Final = (1 << 24) - 1
 TIMES: Final = TIME_BITS << TIME
-"""The bits of a key that say when."""
+"""Bits of a key that hold its time."""
 CLUSTER_BITS: Final = (1 << 13) - 1
 COLUMN_BITS: Final = (1 << 11) - 1
 SITE_BITS: Final = (1 << 13) - 1
 AGENT: Final = CLUSTER_BITS << CLUSTER | COLUMN_BITS << COLUMN
-"""The bits of a key that say whose it is."""
+"""Bits of a key that hold its agent."""
 
 MAX_SHADOW: Final = 1 << 26
-"""Keys of one array of memory; a greater one is not judged."""
+"""Maximum number of keys of one array; a larger array is not judged."""
 
 MAX_SLOTS: Final = 1 << 23
-"""Keys of reads that shared memory keeps in all."""
+"""Total number of keys of reads that shared memory keeps."""
 
 
 @dataclass(slots=True)
@@ -50,8 +50,8 @@ class Shadow:
     """The keys of one array of bytes.
 
     Attributes:
-        shift: a granule has 1 << shift bytes. writes: (granules,). reads: (slots, granules), so that memory of slots
-            that no warp uses is never touched. slots: warps that share none of them where there are enough.
+        shift: a granule has 1 << shift bytes. writes: (granules,). reads: (slots, granules), so that the memory of
+            unused slots is never touched. slots: number of slots; if there are enough, each warp has its own.
             writers, readers: the lane of each of these accesses (see `lanes`).
     """
 
@@ -64,13 +64,13 @@ class Shadow:
 
     @staticmethod
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
-        """The state of an array that nothing has touched."""
+        """Return the state of an untouched array."""
         count = (nbytes >> shift) + 1
         writes, reads = np.zeros(count, np.int64), np.zeros((slots, count), np.int64)
         return Shadow(shift, writes, reads, slots, np.zeros(count, np.uint8), np.zeros((slots, count), np.uint8))
 
     def refine(self, shift: int) -> None:
-        """Divide the granules: each part has the keys of the whole."""
+        """Divide the granules; each part inherits the keys of the whole."""
         parts = 1 << self.shift - shift
         self.writes = np.repeat(self.writes, parts)
         self.writers = np.repeat(self.writers, parts)
@@ -78,7 +78,7 @@ class Shadow:
         self.shift = shift
 
     def granules(self, offsets: Array, nbytes: int) -> tuple[Array, int]:
-        """The granules of accesses, (n * k,), and k: those of one access follow each other."""
+        """The granules of accesses, (n * k,), and k; the granules of one access are adjacent."""
         first = offsets >> self.shift
         if nbytes <= 1 << self.shift:
             return first, 1
@@ -87,7 +87,7 @@ class Shadow:
 
 
 def distinct(keys: Array) -> Array:
-    """The different keys of a span, (n,) or (n, slots), rising; nearly always few, in long runs.
+    """Return the distinct keys of a span, (n,) or (n, slots), sorted; usually there are few, in long runs.
 
     >>> distinct(np.array([7, 7, 7, 3, 3, 7])).tolist()
     [3, 7]

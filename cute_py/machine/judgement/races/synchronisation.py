@@ -1,8 +1,9 @@
 """The events that move the clocks: barriers, mbarriers, fences, groups, strong accesses, as the machine reports them.
 
-A barrier of a CTA or a cluster joins the clocks of those that arrive, and gives them to those that wait. A phase of an
-mbarrier does the same: arrivals release, a wait that finds the phase over acquires, and knows the bytes that completed
-in it. A strong write releases to its address, a strong read acquires from it; fences are taken for granted there.
+A barrier of a CTA or a cluster joins the clocks of the threads that arrive, and gives them to the threads that wait. A
+phase of an mbarrier does the same: arrivals release, and a wait that finds the phase over acquires, and then knows the
+bytes that completed in this phase. A strong write releases to its address, and a strong read acquires from it; this
+judge assumes the fences that these accesses need.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
     from cute_py.tma.emulator.mbarrier import Mbarrier
 
 RING: Final = 64
-"""Commits of a kind that a warp remembers: more groups than a wait_group counts back."""
+"""Number of commits of one kind that a warp keeps, more groups than a wait_group counts back."""
 
 MAX_PLACES: Final = 32
-"""Places of one instruction that synchronise for themselves; more of them are one place together."""
+"""Maximum number of separate places at which one instruction synchronises; more are treated as one place."""
 
 
 @dataclass(slots=True)
 class _Phases:
-    """An mbarrier: who initialised it and when, phases before that, what is released for this phase and the last."""
+    """An mbarrier: its initialisation, its earlier phases, and the clocks released in this phase and the last."""
 
     cluster: int
     row: int
@@ -45,7 +46,7 @@ class _Phases:
     fenced: bool = False
     phase: int = 0
     seen: set[tuple[bytes, bool]] = field(default_factory=set)
-    """Who knows the initialisation, and whether in its own proxy; clocks only grow, so that they stay so."""
+    """Warps that know the initialisation, and in which proxy; clocks only grow, so this stays true."""
 
 
 class ClockKeeper(Observer):
@@ -57,7 +58,7 @@ class ClockKeeper(Observer):
     def __init__(self, reports: Reports, code: Code) -> None:
         self.reports = reports
         self.unread = _unread_waits(code)
-        """test_wait and try_wait whose answer nothing reads: they wait for nothing."""
+        """test_wait and try_wait whose result nothing reads, so that they do not wait."""
         self.far_used = False
         self._now = 1
 
@@ -71,13 +72,13 @@ class ClockKeeper(Observer):
         self.barriers: dict[int, _Phases | None] = {}
         """Place -> the mbarrier there; None: it was invalidated."""
         self.loads: dict[int, dict[int, tuple[int, Site, Frame]]] = {}
-        """CTA -> place of an mbarrier -> time of the last bytes for that CTA that it counts, and who issued them."""
+        """CTA -> place of an mbarrier -> time of the last bytes for this CTA, and the threads that issued them."""
         self._bars: dict[tuple[int, int], Released] = {}
         self._clusters: dict[int, Released] = {}
         self._relaxed: dict[int, Array] = {}
-        """Cluster -> (warps,): when each warp last came to its barrier."""
+        """Cluster -> (warps,): time of each warp's last arrival at the cluster's barrier."""
         self._separated: dict[int, Array] = {}
-        """Cluster -> (waiting warp, warp): the last arrival of a warp that a wait knows of, relaxed ones too."""
+        """Cluster -> (waiting warp, warp): the last arrival of a warp that a wait knows, also a relaxed one."""
         self._commits: dict[str, tuple[Array, Array]] = {}
         self._meetings: dict[tuple[int, int, int], Released] = {}
         self._far: dict[tuple[int, int], Array] = {}
@@ -93,7 +94,7 @@ class ClockKeeper(Observer):
         self.clocks.all_met(f)
 
     def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
-        """Some threads are at a barrier."""
+        """Some threads arrive at a barrier."""
         held = self._bars.get((cta, number))
         if held is None:
             held = self._bars[cta, number] = self.clocks.empty()
@@ -103,7 +104,7 @@ class ClockKeeper(Observer):
             held.waiters.append(f)
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
-        """They go on."""
+        """A round of a barrier ends, and its threads continue."""
         held = self._bars.pop((cta, number), None)
         if held is None:
             return
@@ -127,7 +128,7 @@ class ClockKeeper(Observer):
         self.clocks.tick()
 
     def cluster_passed(self, f: Frame, site: Site) -> None:
-        """Waits that are over."""
+        """Threads pass the barriers of clusters."""
         for cluster, part in self._by_cluster(f):
             self.clocks.acquire(part, self._clusters[cluster])
             width = self.clocks.warps
@@ -143,7 +144,7 @@ class ClockKeeper(Observer):
     # ---- fences ------------------------------------------------------------------------------------------------------
 
     def fenced(self, f: Frame, site: Site) -> None:
-        """A fence, of one of its kinds."""
+        """Apply a fence of any kind."""
         parts = site.one.opcode.split(".")
         if "proxy" in parts:
             if "async" in parts and "global" not in parts:
@@ -160,7 +161,7 @@ class ClockKeeper(Observer):
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """A barrier is there; its phases are counted on from those of an earlier one at the place."""
+        """A barrier begins; the count of phases continues from an earlier barrier at this place."""
         cluster, rows = self.clocks.rows(f)
         _, column = self.clocks.barrier_column(place)
         start = int(self.clocks.known[:, :, 0, column].max()) + 1
@@ -171,7 +172,7 @@ class ClockKeeper(Observer):
         )
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
-        """It is no barrier any more."""
+        """A barrier ends."""
         held = self._use(f, site, place)
         if held is not None:
             cluster, rows = self.clocks.rows(f)
@@ -183,12 +184,12 @@ class ClockKeeper(Observer):
         self.barriers[place] = None
 
     def phase_time(self, place: int) -> int:
-        """The time of bytes that complete in the phase that a barrier is in."""
+        """The time of bytes that complete in the current phase of a barrier."""
         held = self.barriers.get(place)
         return 1 if held is None else min(held.start + held.phase + 1, MAX_TIME)
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Arrivals release; those of copies did when they were asked for."""
+        """Arrivals release; arrivals of copies have released at their request."""
         held = self._use(f, site, place)
         if held is not None and site.name != "cp":
             self.clocks.release(f, held.arriving)
@@ -214,7 +215,7 @@ class ClockKeeper(Observer):
             held.arriving.near[0, 4 * self.clocks.warps + rows // 4] = self.clocks.now
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
-        """Threads that wait for a phase see the writes of those that arrived in it."""
+        """Threads that wait for a phase see the writes of the threads that arrived in it."""
         held = self.barriers.get(place)
         if held is None:
             return
@@ -232,7 +233,7 @@ class ClockKeeper(Observer):
         held.arriving = self.clocks.empty()
 
     def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
-        """An expectation uses the barrier."""
+        """expect_tx uses the barrier."""
         self._use(f, site, place)
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
@@ -246,12 +247,12 @@ class ClockKeeper(Observer):
                 self.clocks.acquire(some, held.over)
 
     def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
-        """Copies use the barriers that they signal, in their own proxy."""
+        """Copies use the barriers that they signal, in the asynchronous proxy."""
         for place in transfer.barriers:
             self._use(f, site, place, asynchronous=True)
 
     def _use(self, f: Frame, site: Site, place: int, *, asynchronous: bool = False) -> _Phases | None:
-        """Is the initialisation of a barrier known to who uses it?"""
+        """Check that the threads that use a barrier know its initialisation."""
         held = self.barriers.get(place)
         if held is None:
             return None
@@ -280,7 +281,7 @@ class ClockKeeper(Observer):
         return held
 
     def _met(self, cluster: Array, rows: Array, held: _Phases) -> bool:
-        """Whether a barrier of the cluster, relaxed perhaps, lies between an initialisation and these warps."""
+        """Whether a barrier of the cluster, possibly relaxed, lies between an initialisation and these warps."""
         known = self._separated.get(held.cluster)
         if known is None or bool((cluster != held.cluster).any()):
             return False
@@ -289,7 +290,7 @@ class ClockKeeper(Observer):
     # ---- groups ------------------------------------------------------------------------------------------------------
 
     def committed(self, f: Frame, site: Site, group: str) -> None:
-        """A group ends here."""
+        """A warp commits a group."""
         held = self._commits.get(group)
         if held is None:
             warps = self.clocks.clusters * self.clocks.warps
@@ -300,7 +301,7 @@ class ClockKeeper(Observer):
         self.clocks.tick()
 
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
-        """All but the last groups are known."""
+        """A warp knows all groups but the last `left`."""
         clocks = self.clocks
         _, rows = clocks.rows(f)
         if everything:
@@ -336,13 +337,13 @@ class ClockKeeper(Observer):
             if writes:
                 self._release_place(some, key)
             if reads:
-                self._acquire_place(some, key)  # what was released there before, and by this instruction
+                self._acquire_place(some, key)  # the clocks released there before, and by this instruction
         if writes:
             self.clocks.tick()
 
     @property
     def _near(self) -> bool:
-        """Whether the clocks between clusters lack something: mbarriers, or all where there is one cluster."""
+        """Whether the clocks between clusters are incomplete or do not exist; they do not include mbarriers."""
         return self.clocks.clusters == 1 or self.clocks.far_given_up or bool(self.barriers)
 
     def _acquire_place(self, f: Frame, key: tuple[int, int]) -> None:
