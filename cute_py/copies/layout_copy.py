@@ -142,6 +142,14 @@ def _coordinate(pairing: Pairing, offset: int) -> str:
     return f", coordinate {idx2crd(int(found[0]), layout.shape)}" if len(found) else ""
 
 
+class ComputedOptions(ScaledOptions, total=False):
+    """`ScaledOptions`, and where the copy runs; see `copy`."""
+
+    backend: str
+    stream: StreamLike
+    unique: bool
+
+
 @overload
 def copy(
     source: Operand,
@@ -154,17 +162,17 @@ def copy(
     nibbles: tuple[str, str] = NIBBLES,
 ) -> LayoutCopyResult: ...
 @overload
-def copy(source: ArrayLike | ScaledTensor, destination: Format, **options: Unpack[ScaledOptions]) -> ScaledTensor: ...
+def copy(source: ArrayLike | ScaledTensor, destination: Format, **options: Unpack[ComputedOptions]) -> ScaledTensor: ...
 @overload
 def copy(
-    source: ArrayLike | ScaledTensor, destination: tuple[Format, ...], **options: Unpack[ScaledOptions]
+    source: ArrayLike | ScaledTensor, destination: tuple[Format, ...], **options: Unpack[ComputedOptions]
 ) -> tuple[ScaledTensor, ...]: ...
 @overload
 def copy(
-    source: ScaledTensor, destination: ArrayLike | ScaledTensor, **options: Unpack[ScaledOptions]
+    source: ScaledTensor, destination: ArrayLike | ScaledTensor, **options: Unpack[ComputedOptions]
 ) -> ScaledCopyResult: ...
 @overload
-def copy(source: ArrayLike, destination: ScaledTensor, **options: Unpack[ScaledOptions]) -> ScaledCopyResult: ...
+def copy(source: ArrayLike, destination: ScaledTensor, **options: Unpack[ComputedOptions]) -> ScaledCopyResult: ...
 @overload
 def copy(
     source: ArrayLike,
@@ -175,6 +183,9 @@ def copy(
     pages: Any = None,
     fill: float | None = None,
     cast: bool = False,
+    backend: str = "auto",
+    stream: StreamLike = None,
+    unique: bool = False,
 ) -> Any: ...
 def copy(
     source: Any,

@@ -46,6 +46,32 @@ class Exported:
         return self.array.__dlpack_device__()
 
 
+def test_equal_is_found_by_comparison_when_it_is_first_used() -> None:
+    """A byte that is changed after the copy is seen, in rows that an index names as well."""
+    x, form = numbers((40, 96)), formats.mxfp8()
+    index = np.random.default_rng(1).permutation(60)[:40]
+    left_out = int(np.setdiff1d(np.arange(60), index)[0])
+    for part in ("data", "scales"):
+        for rows, into_rows in ((40, None), (60, index)):
+            into = cute.copy(np.zeros((rows, 96), np.float32), form)
+            assert cute.copy(x, into, into_rows=into_rows).equal
+            result = cute.copy(x, into, into_rows=into_rows)
+            place = 0 if into_rows is None or part == "scales" else (int(index[3]), 5)
+            changed = getattr(into, part).view(np.uint8)
+            if part == "scales" and into_rows is not None:
+                changed[...] ^= 1
+            else:
+                changed[place] ^= 1
+            assert not result.equal
+    out = np.zeros((60, 96), np.float32)
+    first, second = (cute.copy(x, out, into_rows=index) for _ in range(2))
+    out[left_out] = 7
+    assert first.equal
+    out[index[3], 5] += 1
+    assert not second.equal
+    assert first.equal, "compared once"
+
+
 def test_results_name_steps_and_bytes() -> None:
     x, form, linear = numbers((40, 96)), formats.mxfp8(), formats.mxfp8(scales="linear")
     scaled, nv = cute.copy(x, form), cute.copy(x, formats.nvfp4(tensor_scale=False))

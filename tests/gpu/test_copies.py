@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import cute_py as cute
+from cute_py import Int, Layout, LayoutRight
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.device_copy import copy_array
 from cute_py.copies.prepared import prepare_copy, prepare_tiles
+from cute_py.copies.report import measure_copy
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.tensor.array_views import ArrayView, compact_strides
 
@@ -202,6 +206,58 @@ def test_numpy_arrays_travel(device: Device) -> None:
     copy_array(source[:, 1:65], destination[:, :64])
     assert np.array_equal(source[:, 1:65], destination[:, :64])
     assert np.array_equal(source[:, 64:], destination[:, 64:])
+
+
+def test_numpy_and_device_arrays_are_copied_one_way(device: Device) -> None:
+    """From a host array to the device and back: neither side is written by mistake."""
+    content = fresh(4096 * 3)
+    place = Place(device, np.zeros_like(content))
+    view = place.view("uint8", (96, 128))
+    host = content.reshape(96, 128).copy()
+    copy_array(host, view)
+    assert np.array_equal(host.reshape(-1), content)
+    assert np.array_equal(place.bytes()[GUARD : GUARD + content.size], content)
+    back = np.zeros((96, 128), np.uint8)
+    copy_array(view, back)
+    assert np.array_equal(back.reshape(-1), content)
+    frozen = np.zeros((96, 128), np.uint8)
+    frozen.flags.writeable = False
+    with pytest.raises(InvalidValueError, match="the destination is read-only"):
+        copy_array(view, frozen)
+    assert not frozen.any()
+
+
+def test_an_atom_of_another_architecture_is_refused(device: Device) -> None:
+    x = np.zeros((64, 64), np.float16)
+    atom = cute.tma.make_tma_copy("SM100_TMA_2SM_LOAD", x, Layout((Int(32), Int(32)), LayoutRight))
+    with pytest.raises(DeviceError, match="backend='emulator'"):
+        cute.tma.copy(atom, x, backend="cuda")
+    with pytest.raises(InvalidValueError, match="tune=True needs device arrays"):
+        cute.tma.copy(None, x, backend="cuda", tune=True)
+    with pytest.raises(InvalidValueError, match="unknown option 'isolate'"):
+        cute.tma.copy(None, x, backend="cuda", isolate=True)  # type: ignore[call-overload]
+    made = cute.tma.copy(None, x + 1, backend="cuda")
+    assert np.array_equal(made.destination, x + 1)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    tiled = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(32)), LayoutRight))
+    with pytest.raises(InvalidValueError, match="read-only"):
+        cute.tma.copy(tiled, x + 1, frozen, backend="cuda")
+
+
+def test_a_copy_states_its_blocks_and_takes_a_stream_in_advance(device: Device) -> None:
+    content = fresh(1 << 16)
+    source, destination = Place(device, content), Place(device, np.zeros_like(content))
+    prepared = prepare_copy(source.view("uint8", (256, 256)), destination.view("uint8", (256, 256)), device=device)
+    assert prepared.blocks == tuple(report.blocks for report in measure_copy(prepared, rounds=1).kernels)
+    with device.current():
+        stream = int(call("a stream", driver().cuStreamCreate, 1))
+    prepared.prepare(stream)
+    before = len(prepared._launches)
+    prepared.launch(stream)
+    prepared.check(stream)
+    assert len(prepared._launches) == before
+    assert np.array_equal(destination.bytes()[GUARD : GUARD + content.size], content)
 
 
 def test_what_can_not_be_copied_is_refused(device: Device) -> None:

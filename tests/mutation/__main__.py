@@ -343,9 +343,8 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--jobs", type=int, default=2)
         command.add_argument("--out", required=True)
     run.add_argument("--map")
-    run.add_argument(
-        "--on-devices", action="store_true", help="draw from the files that need a GPU, and run tests that need one"
-    )
+    for command in (run, again):
+        command.add_argument("--on-devices", action="store_true", help="mutants and tests that need a GPU")
     run.add_argument("--added", nargs="+", help="files of tests, which all mutants are run against, without a map")
     again.add_argument("--added", nargs="+", required=True, help="files of tests")
     for command in (run, again):
@@ -356,12 +355,12 @@ def main(arguments: list[str] | None = None) -> int:
         made = cover_map(options.packages, options.tests, *limits, lines_traced=not options.times_only)
         Path(options.out).write_text(json.dumps(made))
         return 0
+    if options.on_devices and not device_available():
+        parser.error("--on-devices needs a GPU with TMA, without which its tests are skipped")
     if options.command == "run":
         which = options.operators
         if bool(options.map) == bool(options.added):
             parser.error("run needs either --map or --added")
-        if options.on_devices and not device_available():
-            parser.error("--on-devices needs a GPU with TMA, without which its tests are skipped")
         apart = True if options.on_devices else None
         chosen = [
             (p, which, *found)
@@ -372,7 +371,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = survivors([json.loads(line) for line in Path(options.rows).read_text().splitlines()])
     on_map = options.command == "run" and options.map
     covered = json.loads(Path(options.map).read_text()) if on_map else {"tests": [], "seconds": []}
-    marks = "not slow" if options.command == "run" and options.on_devices else "not gpu and not slow"
+    marks = "not slow" if options.on_devices else "not gpu and not slow"
     runner = Runner(covered, time.monotonic() + options.limit, options.added or (), marks)
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool, Path(options.out).open("w") as out:

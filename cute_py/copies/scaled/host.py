@@ -12,8 +12,9 @@ The numbers are those of `cute_py.formats`; this module decides which of them a 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import expect, expect_integer_array
@@ -72,13 +73,19 @@ class ScaledCopyResult:
     Attributes:
         destination: the destination as it was given. bytes: bytes of its elements and scales. plan: a text of the
             steps.
-        equal: whether the destination holds the bytes that the definition gives; they are compared after the copy.
+
+    `equal` compares both sides when it is first used, and waits for the device.
     """
 
     destination: Any
     bytes: int
     plan: str
-    equal: bool
+    _compare: Callable[[], bool] = field(repr=False)
+
+    @functools.cached_property
+    def equal(self) -> bool:
+        """Whether the destination holds the bytes that the definition gives for the source."""
+        return self._compare()
 
 
 def takes(source: object, destination: object, options: ScaledOptions) -> bool:
@@ -318,7 +325,8 @@ def _into_scaled(
     _expect_tensor_scale(made, destination)
     destination.data.view(np.uint8)[...] = made.data.view(np.uint8)
     stored_scales_view(destination)[...] = made.scales.reshape(-1)
-    return ScaledCopyResult(destination, destination.nbytes, _plan(source, destination), _same(made, destination))
+    compare = functools.partial(same_scaled, made, destination)
+    return ScaledCopyResult(destination, destination.nbytes, _plan(source, destination), compare)
 
 
 def stored_scales_view(scaled: ScaledTensor) -> NDArray[Any]:
@@ -339,7 +347,8 @@ def _expect_tensor_scale(made: ScaledTensor, destination: ScaledTensor) -> None:
         ).of_rule("tensor_scale")
 
 
-def _same(made: ScaledTensor, destination: ScaledTensor) -> bool:
+def same_scaled(made: ScaledTensor, destination: ScaledTensor) -> bool:
+    """Whether two scaled tensors of one format hold the same bytes."""
     return bool(
         np.array_equal(made.data.view(np.uint8), destination.data.view(np.uint8))
         and np.array_equal(codes(made.scales.reshape(-1)), codes(stored_scales_view(destination)))
@@ -364,8 +373,12 @@ def _scattered_into(source: Any, destination: ScaledTensor, into_rows: Any, requ
     destination.data.view(np.uint8)[index[kept]] = made.data.view(np.uint8)[kept]
     raw = codes(stored_scales_view(destination))
     raw[places] = grid[kept]
-    equal = bool((raw[places] == grid[kept]).all())
-    return ScaledCopyResult(destination, made.nbytes, f"quantise, scatter {len(kept)} rows", equal)
+
+    def compare() -> bool:
+        data = destination.data.view(np.uint8)[index[kept]]
+        return bool((raw[places] == grid[kept]).all() and (data == made.data.view(np.uint8)[kept]).all())
+
+    return ScaledCopyResult(destination, made.nbytes, f"quantise, scatter {len(kept)} rows", compare)
 
 
 def expect_once(index: NDArray[np.int64]) -> None:
@@ -395,19 +408,26 @@ def _into_array(source: Any, destination: NDArray[Any], into_rows: Any, convert:
             raise InvalidValueError(
                 f"the source has the shape {values.shape} and the destination {destination.shape}; must be equal"
             )
-        destination[...] = values
-        got, want = destination, values
+        written: Any = ...
     else:
         index = index_of_rows(into_rows, len(destination), "into_rows")
         if index.ndim != 1 or values.shape != (len(index), *destination.shape[1:]):
             wanted = index.size, *destination.shape[1:]
             raise InvalidValueError(f"the source has the shape {values.shape}; must be {wanted} for this index")
         expect_once(index)
-        kept = index >= 0
-        destination[index[kept]] = values[kept]
-        got, want = destination[index[kept]], values[kept]
-    equal = np.array_equal(np.ascontiguousarray(got).view(np.uint8), np.ascontiguousarray(want).view(np.uint8))
-    return ScaledCopyResult(destination, int(want.nbytes), _plan(source, destination), bool(equal))
+        values, written = values[index >= 0], index[index >= 0]
+    destination[written] = values
+
+    def compare() -> bool:
+        return same_elements(values, destination[written])
+
+    return ScaledCopyResult(destination, int(values.nbytes), _plan(source, destination), compare)
+
+
+def same_elements(values: NDArray[Any], destination: NDArray[Any]) -> bool:
+    """Whether two arrays hold the same bytes."""
+    a, b = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (values, destination))
+    return np.array_equal(a, b)
 
 
 def _plan(source: Any, destination: Any) -> str:

@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from benchmarks.kernels.blackwell import load_pair
 from benchmarks.kernels.groups import group_row
 from benchmarks.kernels.jobs import Job, check_job, run_jobs
+from cute_py.copies.device_copy import SWITCHES, require_options
 from cute_py.copies.prepared import packed, regular_walk
 from cute_py.dtypes import as_dtype
-from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
+from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu import bindings as gpu_bindings
 from cute_py.gpu import device as gpu_device
 from cute_py.gpu.device import Device, device_available, open_device
@@ -233,6 +234,40 @@ def test_regular_lists_are_recognised(counts: list[int], data: st.DataObject) ->
         swapped = [coords[0], *reversed(coords[1:])]
         other = regular_walk(swapped, rank)
         assert other is None or [other.coordinates(t) for t in range(other.tiles)] == swapped
+
+
+IRREGULAR = {
+    "another start": [(8, 0), (16, 0)],
+    "a step back": [(0, 0), (-8, 0), (-16, 0)],
+    "two modes at once": [(0, 0), (8, 4)],
+    "the last one is missing": [(0, 0), (8, 0), (0, 4), (8, 4), (0, 8)],
+    "a row that starts elsewhere": [(0, 0), (8, 0), (0, 4), (16, 4)],
+    "one mode that begins again": [(0, 0), (8, 0), (0, 4), (8, 4), (0, 0), (8, 0), (0, 4), (8, 4)],
+    "no tile": [],
+}
+
+
+@pytest.mark.parametrize("name", IRREGULAR)
+def test_an_irregular_list_of_tiles_is_no_walk(name: str) -> None:
+    assert regular_walk(np.array(IRREGULAR[name], np.int64).reshape(-1, 2), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"shape": 1}, InvalidValueError, "unknown option 'shape'"),
+        *(({name: 1}, InvalidTypeError, f"option {name}") for name in SWITCHES),
+        ({"seconds": 0}, InvalidValueError, "option seconds"),
+        ({"seconds": 86_401.0}, InvalidValueError, "option seconds"),
+        ({"seconds": "1"}, InvalidTypeError, "option seconds"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
+)
+def test_options_are_checked(options: Any, error: type[Exception], text: str) -> None:
+    names = (*SWITCHES, "stream", "seconds")
+    with pytest.raises(error, match=text):
+        require_options(options, names)
+    require_options({"verify": True, "seconds": 2, "stream": 0}, names)
 
 
 def test_coordinates_are_packed_the_same_from_lists_and_arrays() -> None:
