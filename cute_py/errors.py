@@ -174,10 +174,14 @@ def format_report(headline: str, facts: Mapping[str, object] | None = None, hint
     return "\n".join([headline, *(f"  {name:<{width}} : {_fact_text(value)}" for name, value in lines.items())])
 
 
+LONGEST_FACT: Final = 2000
+"""The most characters of one fact in the text of an error."""
+
+
 def _fact_text(value: object) -> str:
-    """The str of a fact, or a short text if its str fails."""
+    """The str of a fact, or a short text if its str fails. The middle of a very long fact is left out."""
     try:
-        return str(value)
+        return shortened(str(value), LONGEST_FACT)
     except Exception:  # digits beyond Python's limit, lists without end, or a foreign __str__
         return given(value)
 

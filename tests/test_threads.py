@@ -43,7 +43,7 @@ def refused_tile() -> bool:
     try:
         cute.tma.make_smem_layout("K", "128B", "float16", (128, 48))
     except StaticAssertError as error:
-        return "has swizzle 32B, none" in str(error.hint)
+        return "lists layouts with swizzle 32B, none" in str(error.hint)
     return False
 
 

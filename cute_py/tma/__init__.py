@@ -1,8 +1,8 @@
 """TMA: from layouts to boxes, atoms, tensor maps, instructions and copies.
 
-`descriptor` holds the bytes of a tensor map and its rules, `atom` leads from layouts to it, `dialect` has the
-operations of the reference pages, `emulator` runs copies without a GPU, `exports` writes them for other programs,
-`gemm` makes one kernel of all of it. The names of `simulate` end with the next minor version.
+`descriptor` encodes tensor maps and checks their rules. `atom` computes a tensor map from layouts. `dialect` has the
+operations of the reference pages, `emulator` runs copies without a GPU, `exports` writes copies for other programs, and
+`gemm` generates GEMM kernels. The next minor version removes the names of `simulate`.
 
 A name is imported from its package when it is first used. Type checkers read the imports below.
 """
@@ -98,7 +98,7 @@ _TABLE: Final = {
     """,
     "cute_py.tma.gemm": "GemmKernel GemmPlan PreparedGemm check_gemm gemm_kernel",
 }
-"""Package, or module -> its names that are given here."""
+"""Package or module -> the names that `cute_py.tma` re-exports from it."""
 
 _PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "gemm", "simulate")
 
@@ -109,7 +109,7 @@ __all__ = sorted(_HOME)
 _RUNS: Final = (
     "use cute_py.run_ptx(kernel).explain(), or cute_py.explain(text) for some instructions of barriers and copies"
 )
-_RINGS: Final = "use cute_py.run_ptx(kernel).timeline() of a kernel with a ring"
+_RINGS: Final = "use cute_py.run_ptx(kernel).timeline(), where the kernel has a ring"
 _ENDED: Final = {
     "Outcome": ("cute_py.tma.simulate.diagnosis.Outcome", _RUNS),
     "Run": ("cute_py.tma.simulate.diagnosis.Run", _RUNS),
@@ -118,16 +118,16 @@ _ENDED: Final = {
     "RingLoad": ("cute_py.tma.simulate.pipeline.RingLoad", _RINGS),
     "RingStore": ("cute_py.tma.simulate.pipeline.RingStore", _RINGS),
 }
-"""Name that the next minor version removes -> (its home until then, the calls that replace it)."""
+"""Deprecated name -> (the path that still holds it, the calls that replace it). The next minor version removes it."""
 
-if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+if not TYPE_CHECKING:  # type checkers read the imports above, so that they report a misspelled name
     _find_ended = renamed("cute_py.tma", {}, _ENDED, stacklevel=3)
 
     def __getattr__(name):
-        """A name that is imported when it is first used.
+        """Import a name when it is first used.
 
         Raises:
-            AttributeError: no such name; the text lists the nearest ones.
+            AttributeError: the package has no such name; the text lists the nearest names.
         """
         if name in _HOME:
             value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
+from cute_py.copies import device_copy
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.device_copy import copy_array
 from cute_py.copies.prepared import prepare_copy, prepare_tiles
 from cute_py.copies.report import measure_copy
 from cute_py.dtypes import as_dtype
-from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.tensor.array_views import ArrayView, compact_strides
@@ -240,9 +242,8 @@ def test_an_atom_of_another_architecture_is_refused(device: Device) -> None:
     assert np.array_equal(made.destination, x + 1)
     frozen = x.copy()
     frozen.flags.writeable = False
-    tiled = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(32)), LayoutRight))
     with pytest.raises(InvalidValueError, match="read-only"):
-        cute.tma.copy(tiled, x + 1, frozen, backend="cuda")
+        cute.tma.copy(load_atom(x), x + 1, frozen, backend="cuda")
 
 
 def test_a_copy_states_its_blocks_and_takes_a_stream_in_advance(device: Device) -> None:
@@ -258,6 +259,49 @@ def test_a_copy_states_its_blocks_and_takes_a_stream_in_advance(device: Device) 
     prepared.check(stream)
     assert len(prepared._launches) == before
     assert np.array_equal(destination.bytes()[GUARD : GUARD + content.size], content)
+
+
+def load_atom(x: Any) -> Any:
+    return cute.tma.make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(32)), LayoutRight))
+
+
+def test_options_of_a_copy_with_an_atom(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = fresh(8192).view(np.uint16).reshape(64, 64)
+    atom = load_atom(x)
+    digests = {
+        hints: cute.tma.copy(atom, x, backend="cuda", hints=hints).details["prepared"].kernels[0].source.digest
+        for hints in (False, True)
+    }
+    assert digests[False] == cute.tma.copy(atom, x, backend="cuda").details["prepared"].kernels[0].source.digest
+    assert digests[False] != digests[True]
+    for one in (atom, None):
+        assert cute.tma.copy(one, x, backend="cuda").equal is True
+        assert cute.tma.copy(one, x, backend="cuda", verify=False).equal is None
+    turned = cute.tma.copy(None, x.T, np.zeros_like(x), backend="cuda")
+    assert len(turned.details["forms"]) == len(turned.details["why"]) == 1
+    place = Place(device, x)
+    with pytest.raises(TmaLimitError) as caught:
+        cute.tma.copy(atom, place.view("uint16", (64, 64), offset=4), np.zeros_like(x), backend="cuda")
+    assert [(one.rule, one.argument) for one in caught.value.violations] == [("address", "globalAddress")]
+    wrong = np.zeros_like(x)
+    monkeypatch.setattr(device_copy, "emulated_copy", lambda *a: SimpleNamespace(destination=wrong))
+    assert cute.tma.copy(atom, x, backend="cuda").equal is True, "compared with the source alone"
+    beside = cute.tma.copy(atom, x, backend="both")
+    assert beside.equal is False
+    assert "emulator" in str(beside.difference) and "GPU" in str(beside.difference)
+
+
+def test_a_tile_that_differs_from_the_emulator_is_an_error(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = fresh(8192).view(np.uint16).reshape(64, 64)
+    atom = load_atom(x)
+    tile = cute.tma.execute(atom, x, (0, 1), backend="both").smem
+    assert np.array_equal(tile.view(np.uint16)[:1024].reshape(32, 32), x[:32, 32:])
+    changed = tile.copy()
+    changed[7] ^= 1
+    monkeypatch.setattr(device_copy, "emulated_window", lambda *a: changed)
+    with pytest.raises(DeviceError, match="the GPU's result differs from the emulator's"):
+        cute.tma.execute(atom, x, (0, 1), backend="both")
+    assert np.array_equal(cute.tma.execute(atom, x, (0, 1), backend="cuda").smem, tile)
 
 
 def test_what_can_not_be_copied_is_refused(device: Device) -> None:

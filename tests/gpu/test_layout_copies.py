@@ -10,10 +10,12 @@ import pytest
 import cute_py as cute
 from cute_py import Layout
 from cute_py.copies import plan as plan_module
+from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import OperandSide
 from cute_py.copies.plan import _planned
 from cute_py.copies.prepared import prepare_copy, prepare_sides
 from cute_py.dtypes import as_dtype
+from cute_py.errors import InvalidValueError
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.layout.offsets import offsets as layout_offsets
@@ -158,6 +160,61 @@ MOVED = (
     (Layout((1024, 512), (512, 1)), Layout((1024, 512))),
     (Layout((60, 1000), (1000, 1)), Layout((40, 1500), (1500, 1))),
 )
+
+
+@pytest.mark.parametrize(
+    ("size", "shift", "tuning"),
+    [(2**16, 0, Tuning()), (2**16 - 3, 0, Tuning()), (2**16, 1, Tuning()), (2**16 - 3, 2, None), (2**24 - 3, 0, None)],
+)
+def test_a_copy_of_one_run_moves_to_other_memory(device: Device, size: int, shift: int, tuning: Tuning | None) -> None:
+    """By tensor maps, with a tail that threads copy, and from a place of another alignment."""
+    content = np.random.default_rng(size).random((2, size + 4), dtype=np.float32)
+    sources = [filled(device, one) for one in content]
+    targets = [filled(device, np.zeros(size, np.float32)) for _ in range(2)]
+
+    def pair(number: int) -> list[ArrayView]:
+        source = replace(sources[number][1], address=sources[number][1].address + 4 * shift, shape=(size,))
+        return [source, targets[number][1]]
+
+    first = prepare_copy(*pair(0), device=device, tuning=tuning)
+    assert bool(first.plans) == (tuning is not None or (first.plan is not None and first.plan.kernel == "boxes"))
+    assert first.blocks == tuple(one.blocks for one in first._default)
+    moved = first.moved(*pair(1))
+    for number, one in enumerate((first, moved)):
+        one.launch()
+        one.check()
+        got = np.frombuffer(bytes(targets[number][0].read()), np.float32)
+        assert np.array_equal(got, content[number][shift : shift + size])
+    source, target = pair(1)
+    for wrong in (
+        [replace(source, address=source.address + 4), target],
+        [source, replace(target, address=target.address + 4)],
+        [replace(source, dtype=as_dtype("int32")), replace(target, dtype=as_dtype("int32"))],
+        [replace(source, strides=(2,)), target],
+    ):
+        with pytest.raises(InvalidValueError, match="differs from the one that was prepared"):
+            first.moved(*wrong)
+
+
+def test_a_prepared_copy_runs_on_the_machine(device: Device) -> None:
+    x = np.random.default_rng(5).random((24, 36), dtype=np.float32)
+    there, here = filled(device, x.reshape(-1)), filled(device, np.zeros(x.size, np.float32))
+    layouts = Layout((24, 36), (36, 1)), Layout((24, 36))
+    prepared = prepare_copy((there[1], layouts[0]), (here[1], layouts[1]), device=device)
+    source, destination = x.reshape(-1).copy(), np.zeros(x.size, np.float32)
+    run = cute.run_ptx(prepared, args=((source, layouts[0]), (destination, layouts[1])), schedule="eager")
+    assert run.ok, run.explain()
+    assert np.array_equal(destination.reshape(36, 24).T, x)
+    assert np.array_equal(source, x.reshape(-1))
+
+
+def test_a_copy_without_elements(device: Device) -> None:
+    one = filled(device, np.zeros(4, np.float32))[1]
+    empty = replace(one, shape=(0, 4), strides=(4, 1))
+    prepared = prepare_copy(empty, empty, device=device)
+    assert (prepared.bytes, prepared.kernels, prepared.blocks) == (0, (), ())
+    prepared.launch()
+    prepared.check()
 
 
 @pytest.mark.parametrize("layouts", MOVED)

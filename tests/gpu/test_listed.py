@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from benchmarks.kernels.jobs import Job, run_isolated, run_jobs
+from cute_py.copies import tune
+from cute_py.copies.boxes import Tuning
 from cute_py.copies.prepared import load_windows, prepare_copy, prepare_listed, prepare_tiles
 from cute_py.copies.report import kernel_texts, measure_copy
-from cute_py.copies.tune import candidate_tunings, tuned_copy
+from cute_py.copies.tune import candidate_tunings, geometry_key, tuned_copy
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device, DeviceBuffer
@@ -95,6 +97,57 @@ def test_a_regular_list_takes_a_folded_kernel(device: Device) -> None:
         prepared.launch()
         prepared.check()
         assert bytes(b.read()) == content
+
+
+def test_a_box_that_does_not_start_at_the_window_takes_the_listed_kernel(device: Device) -> None:
+    content = fresh(65536)
+    coords = [(x, y) for y in range(0, 128, 16) for x in range(0, 256, 64)]
+    with DeviceBuffer(device, 65536) as a, DeviceBuffer(device, 65536) as b:
+        a.write(content)
+        maps = tensor(a.address), tensor(b.address)
+        prepared = prepare_listed(*maps, coords, 2, (1024,), 2048, 3072, device=device)
+        assert prepared.kernels[0].source.name == "copy_listed"
+        prepared.launch()
+        prepared.check()
+        assert bytes(b.read()) == content
+        with pytest.raises(InvalidValueError, match="got 31 coordinates; must be a multiple of 2, the number per tile"):
+            prepare_listed(*maps, coords[1:], 2, (0, 2048), 2048, 4096, device=device)
+
+
+def test_a_ring_is_measured_in_tiles(device: Device) -> None:
+    """A block of a ring moves many tiles: the loads of all of them are counted."""
+    size = 8 * 2**20
+    with DeviceBuffer(device, size) as a, DeviceBuffer(device, size) as b:
+        views = [ArrayView(x.address, (size,), (1,), as_dtype("uint8"), device.ordinal) for x in (a, b)]
+        prepared = prepare_copy(*views, device=device, tuning=Tuning("ring"))
+        (kernel,) = measure_copy(prepared, rounds=1).kernels
+        assert kernel.blocks < kernel.loads
+        assert kernel.bytes_per_barrier * kernel.loads == size
+
+
+def test_only_copies_with_a_choice_are_searched(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy between places of different alignment has one kernel. Geometries are told apart."""
+    monkeypatch.setenv("CUTE_PY_CACHE_DIR", str(tmp_path))
+    with DeviceBuffer(device, 2**21) as a, DeviceBuffer(device, 2**21) as b:
+        views = [
+            [ArrayView(x.address + shift, (size,), (1,), as_dtype("uint8"), device.ordinal) for x, shift in places]
+            for size, places in ((2**20, ((a, 3), (b, 0))), (2**20, ((a, 0), (b, 0))), (2**19, ((a, 0), (b, 0))))
+        ]
+        realigned, *aligned = (prepare_copy(*pair, device=device, tuning=Tuning()) for pair in views)
+        assert realigned.plans[0].form not in ("once", "ring")
+        keys = {geometry_key(one, views[1][0], False) for one in aligned}
+        assert len(keys) == 2
+
+        def measured(*arguments: object) -> list[float]:
+            raise AssertionError("a search")
+
+        monkeypatch.setattr(tune, "median_times", measured)
+        assert tuned_copy(*views[0], device=device).plan == prepare_copy(*views[0], device=device).plan
+        large = [ArrayView(x.address, (2**21,), (1,), as_dtype("uint8"), device.ordinal) for x in (a, b)]
+        with pytest.raises(AssertionError, match="a search"):
+            tuned_copy(*large, device=device)
 
 
 def test_a_copy_can_be_measured_and_shown(device: Device) -> None:

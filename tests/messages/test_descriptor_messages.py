@@ -37,7 +37,8 @@ def test_one_broken_rule() -> None:
         "  call   : cuTensorMapEncodeTiled, sm_90a\n"
         "  rule   : stride_alignment\n"
         f"  source : {BOTH}\n"
-        "  hint   : this request breaks no rule: globalStrides (1032,) -> (1040,) bytes: pad each row to 520 elements"
+        "  hint   : this change makes the request legal: globalStrides (1032,) -> (1040,) bytes: "
+        "pad each row to 520 elements"
     )
 
 
@@ -47,8 +48,8 @@ def test_several_broken_rules() -> None:
         "cuTensorMapEncodeTiled: the request breaks 5 rules of sm_90a\n  1    : oobFill = 2; must be 0 (zeros) "
         "or 1 (NaN)\n  2    : globalAddress = 8 bytes; must be a multiple of 16\n  3    : globalStrides[0] = 24 "
         "bytes; must be a multiple of 16\n  4    : boxDim[1] = 300 elements; must be 1 to 256\n  5    : "
-        "boxDim[0] in bytes = 256 bytes; must be at most 128 with swizzle 128B\n  hint : this request breaks no "
-        "rule: oob_fill 2 -> 0 (zeros); globalAddress 0x8 -> 0x0: start 8 bytes earlier, at a multiple of 16; "
+        "boxDim[0] in bytes = 256 bytes; must be at most 128 with swizzle 128B\n  hint : this change makes the "
+        "request legal: oob_fill 2 -> 0 (zeros); globalAddress 0x8 -> 0x0: start 8 bytes earlier, at a multiple of 16; "
         "globalStrides (24,) -> (32,) bytes: pad each row to 16 elements; boxDim (128, 300) -> (128, 150): 2 "
         "instructions per tile; boxDim (128, 150) -> (64, 150): rows of 128 bytes, 2 instructions side by side"
     )

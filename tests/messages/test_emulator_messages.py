@@ -92,7 +92,7 @@ WORDS: list[tuple[Callable[[], Any], str]] = [
         "im2col offsets = (0, 256); each must be 0 to [255, 255]",
     ),
     (lambda: load(im2col_offsets=(0, 0)), "im2col offsets with mode 'tile'; only the im2col modes take them"),
-    (lambda: load(mode="im2col"), "mode 'im2col' on a descriptor of kind tiled"),
+    (lambda: load(mode="im2col"), "mode 'im2col' does not fit a descriptor of kind tiled"),
     (
         lambda: load(odd_map()),
         "the descriptor has bits whose meaning is unknown\n  w1 : 0x0000000000000002",

@@ -253,7 +253,7 @@ def test_the_mutators_letter_by_letter() -> None:
         (("global_dim", "global"), "ordinal of global_dim = None; must be 0 to 4"),
         (("global_dim", "global", 5), "ordinal of global_dim = 5; must be 0 to 4"),
         (("global_stride", "global", 4), "ordinal of global_stride = 4; must be 0 to 3"),
-        (("global_address", "global", 0), "ordinal of global_address = 0; it has none"),
+        (("global_address", "global", 0), "global_address takes no ordinal, got 0"),
     ],
 )
 def test_what_no_mutator_is(arguments: tuple[Any, ...], text: str) -> None:

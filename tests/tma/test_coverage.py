@@ -58,7 +58,7 @@ def test_a_shared_address_must_be_where_the_swizzle_begins() -> None:
 def test_a_tile_that_no_atom_divides_names_the_choices() -> None:
     with pytest.raises(StaticAssertError) as caught:
         make_smem_layout("K", "128B", "float16", (128, 48))
-    assert caught.value.hint == "smem_choices('K', 'float16', (128, 48)) has swizzle 32B, none"
+    assert caught.value.hint == "smem_choices('K', 'float16', (128, 48)) lists layouts with swizzle 32B, none"
     assert [c.swizzle for c in smem_choices("K", "float16", (128, 48))] == ["32B", "none"]
     for k in (48, 80, 96):
         for swizzle in ("128B", "64B"):

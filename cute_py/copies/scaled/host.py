@@ -424,7 +424,7 @@ def _into_array(source: Any, destination: NDArray[Any], into_rows: Any, convert:
     return ScaledCopyResult(destination, int(values.nbytes), _plan(source, destination), compare)
 
 
-def same_elements(values: NDArray[Any], destination: NDArray[Any]) -> bool:
+def same_elements(values: NDArray[np.generic], destination: NDArray[np.generic]) -> bool:
     """Whether two arrays hold the same bytes."""
     a, b = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (values, destination))
     return np.array_equal(a, b)

@@ -10,11 +10,12 @@ import ctypes
 import functools
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_items
 from cute_py.copies.device_copy import host_copy
@@ -39,11 +40,12 @@ from cute_py.gpu.arrays import require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device, open_device
 from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
 from cute_py.machine.launch import MachineLaunch
-from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
+from cute_py.tensor.array_views import ArrayLike, ArrayView, StreamLike, stream_handle
 
 PLACE_UNIT: Final = 256
 """Alignment in bytes that memory keeps when it moves to the device."""
 NOTHING: Final = (1 << 64) - 1
+T = TypeVar("T")
 
 
 class IndexRecord:
@@ -201,23 +203,28 @@ def copy_by_device(
     return ScaledCopyResult(destination, work.launch.moved, f"{work.launch.name}: {work.launch.why}", compare)
 
 
-def _on_host(thing: Any) -> Any:
-    """A copy of an operand in host memory; operands that are no memory stay as they are."""
-    if isinstance(thing, tuple):
-        return tuple(map(_on_host, thing))
+def _on_host(thing: T) -> T | ScaledTensor | NDArray[np.generic]:
+    """A copy of an operand in host memory. What is no memory is returned as it is."""
     if isinstance(thing, ScaledTensor):
-        return replace(thing, data=_on_host(thing.data), scales=_on_host(thing.scales))
+        data: Any = _on_host(thing.data)
+        scales: Any = _on_host(thing.scales)
+        return replace(thing, data=data, scales=scales)
     if isinstance(thing, np.ndarray):
         return thing.copy()
     return thing if device_of(thing) is None else host_copy(memory_view(thing))
 
 
-def _as_the_host_copies(source: Any, destination: Any, options: dict[str, Any]) -> bool:
+def _as_the_host_copies(
+    source: ArrayLike | ScaledTensor,
+    destination: ArrayLike | ScaledTensor | tuple[ScaledTensor, ...],
+    options: Mapping[str, T],
+) -> bool:
     """Whether the host's copy of the same operands changes no byte of the destination."""
-    held = {name: _on_host(value) for name, value in options.items()}
+    held: Any = {name: _on_host(value) for name, value in options.items()}
     given = _on_host(source)
     for one in destination if isinstance(destination, tuple) else (destination,):
-        got, want = _on_host(one), _on_host(one)
+        got: Any = _on_host(one)
+        want: Any = _on_host(got)
         scaled_copy(given, want, "host", **held)
         same = same_scaled if isinstance(one, ScaledTensor) else same_elements
         if not same(want, got):

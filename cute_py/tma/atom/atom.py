@@ -104,7 +104,8 @@ class TmaAtom(TileAtom):
         `.get_slice(cta).partition_S(tensor)`.
 
         Raises:
-            StaticAssertError: the instruction slots do not tile the value map, or a pair of CTAs must share the tile.
+            StaticAssertError: the instruction slots do not tile the value map, or the operation pairs two CTAs and
+                fewer CTAs share the tile.
         """
         v_map = self.gbasis.trace.cta_v_map
         return make_tma_copy_tiled(
@@ -118,28 +119,30 @@ class TmaAtom(TileAtom):
         )
 
     def check(self) -> list[Diagnostic]:
-        """Differences between this atom's copy and its layouts.
+        """Find where the engine's copy differs from the layouts of this atom.
 
-        `check_fits` finds tiles that do not fit in the shared memory of a block, `check_filled` finds tiles that extend
-        past a mode where the engine fills no zeros, `check_units` finds swizzles that count elements, `check_rows`
-        finds swizzled rows that are shorter than their swizzle, and `check_shared` finds CTAs that get only a slice of
-        the tile.
+        - `check_fits`: the tile does not fit in the shared memory of a block.
+        - `check_filled`: a tile extends past a mode, and the engine does not fill the rest with zeros.
+        - `check_units`: the swizzle counts elements, but the engine counts bytes.
+        - `check_shared`: each CTA gets only a slice of the tile.
+        - `check_rows`: a swizzled row is shorter than the span of its swizzle.
         """
         units, shared = check_units(self.smem_layout, self.dtype.bits), check_shared(self.op, self.num_multicast)
         return [*check_fits(self), *check_filled(self), *units, *shared, *check_rows(self)]
 
     def explain(self) -> str:
-        """Operands, stages with values, the box and its reasons, instructions, bytes, alignment, and improvements."""
+        """Describe operands, stages, the box with reasons, instructions, bytes, alignment and improvements."""
         return explain_atom(self)
 
 
 def check_filled(atom: TmaAtom) -> list[Diagnostic]:
-    """The first mode whose overhang the engine does not fill with zeros, although the layouts imply it.
+    """Find the first mode that a tile extends past without the zeros that the layouts imply.
 
-    The engine tests one coordinate for each mode of the tensor map. It misses two cases, in CuTe too:
+    The engine compares one coordinate per mode of the tensor map with its bound. CuTe has the same two gaps:
 
-    - global modes that were merged into one mode of the map share its test: past the end of the first lies the second;
-    - a mode of static size 1 never moves a coordinate: a further instruction along it reads the first row again.
+    - Global modes that were merged into one mode of the map share one bound. Beyond the end of the first mode, a load
+      reads elements of the second.
+    - A mode of static size 1 never moves a coordinate. An instruction beyond its end reads the first row again.
     """
     gmem, v_map = atom.gtensor.layout, atom.gbasis.trace.cta_v_map
     reach: dict[Path, int] = {}  # how far the tile reaches along each global mode that it walks, in elements

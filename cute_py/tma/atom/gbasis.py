@@ -8,9 +8,9 @@ run. It then looks up the global mode of each part of the run in the CTA's value
 and merges neighbours that are contiguous in global memory too. The order of the modes is the order of shared memory,
 innermost first. `GBasisTrace` has these stages, each with its purpose.
 
-If several global modes share one mode of the tensor map (a tensor of more than five modes), that mode steps by the
-greatest common divisor of their strides. A box over several of these modes is a run of such steps; it equals that part
-of the tile only if the modes continue each other. CuTe C++ makes the box in any case. cute_py refuses it
+Several global modes share one mode of the tensor map if the tensor has more than five modes. The shared mode steps by
+the greatest common divisor of their strides, and a box over it is a run of such steps. The run equals that part of the
+tile only if each mode continues the one before. CuTe C++ makes the box in any case. cute_py refuses it
 (`check_collapsed`), or cuts it with `split_oversize=True`.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
@@ -105,13 +105,13 @@ class GBasisTrace(Stages):
     inv_smem_layout: Layout
     """shared-memory index -> coordinate of the shared-memory tile."""
     sidx2gmode_full: Layout
-    """shared-memory index -> mode of the global tensor, everything that is contiguous in shared memory."""
+    """shared-memory index -> mode of the global tensor, for the whole contiguous run of shared memory."""
     smem_rank: int
-    """Number of its leading modes that walk one global mode in steps of 1."""
+    """Number of leading modes of `sidx2gmode_full` that walk one global mode in steps of 1."""
     sidx2gmode: Layout
-    """Those modes."""
+    """The leading `smem_rank` modes of `sidx2gmode_full`."""
     tile_gstride: Layout
-    """Stages of the walk with strides in global memory, in elements of the internal type."""
+    """The walk with its strides in global memory, in elements of the internal type."""
     tma_gstride: Layout
     """Contiguous neighbours merged up to 256 elements: the shape of the TMA box."""
     tile_gbasis: Layout
@@ -119,7 +119,7 @@ class GBasisTrace(Stages):
     tma_gbasis_tile: Layout
     """The walk with basis strides, in the shape of the box."""
     tma_gbasis: Layout
-    """The G-basis: box shape : global modes, the modes that the tile does not move appended with extent 1."""
+    """The G-basis, box shape : global modes. The other moving modes are appended with extent 1."""
     notes: tuple[str, ...] = ()
     """Special events of the walk: merged, cut or grouped modes."""
 
@@ -131,8 +131,8 @@ _MAX_EXTENT = bounds("box")[1]
 def coalesce_256(layout: Layout) -> Layout:
     """Merge static neighbours whose strides continue each other, up to 256 elements, the largest extent of a box mode.
 
-    Like `coalesce`, but from the front, and only while the result fits in one box mode. It never splits: a mode longer
-    than 256 stays, and is refused later.
+    Like `coalesce`, but from the front, and only while the result fits in one box mode. It never splits a mode: a mode
+    longer than 256 stays, and `make_tma_atom` refuses it.
 
         (16,16):(1,16)  ->  256:1          (64,4,2):(1,64,256)  ->  (256,2):(1,256)
 
@@ -190,8 +190,9 @@ _SIZES: Final = re.compile(r"\s*[0-9]{1,20}(\s*[xX×]\s*[0-9]{1,20})*\s*")
 
 
 def as_tiler(tiler: Tiler | str) -> Tiler:
-    """Convert a tile by mode to a static tiler, as C++ requires: sizes or layouts, or a text such as '128x64',
-    '(_128,_64)' or '(128, 64)'.
+    """Convert a tile to a static tiler, as C++ requires.
+
+    The tile is given by mode, as sizes or layouts, or as a text such as '128x64', '(_128,_64)' or '(128, 64)'.
 
     >>> print(*as_tiler("128x64"), *as_tiler((128, 64)))
     _128 _64 _128 _64
@@ -228,9 +229,10 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
 
 
 def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
-    """The map of a CTA's value index to the global mode: the identity layout of the tensor's shape, composed with the
-    tile.
+    """Map the index of a CTA's value to global modes: compose the identity layout of the tensor's shape with the tile.
 
+    Args:
+        shape: the shape of the global tensor. tiler: the tile by mode: sizes or plain layouts, in elements.
     Raises:
         InvalidTypeError: the tile does not consist of sizes and plain layouts.
         StaticAssertError: the tile has more modes than the tensor.
@@ -297,8 +299,8 @@ def construct_tma_gbasis(
         gmem_layout: the global tensor, or its layout in elements.
         smem_layout: layout of the tile in shared memory, in elements; a swizzle is ignored.
         cta_v_map: CTA value index -> global mode, see `make_cta_v_map`.
-        internal_dtype: the type in which TMA counts; default: the tensor's own.
-        dtype: element type of `gmem_layout` if that is a bare layout; default: the internal type.
+        internal_dtype: the type in which TMA counts; default: the type of the tensor.
+        dtype: element type, if `gmem_layout` is a layout without a type; default: the internal type.
         split_oversize: split a box mode above 256 elements into several instructions.
     Raises:
         GBasisError: the tile and the shared layout differ in size, or have no common vectorization.
@@ -320,7 +322,7 @@ def construct_tma_gbasis(
 def gbasis_of(
     gmem: Layout, smem: Layout, cta_v_map: Layout, gbasis: Layout, bits: tuple[int, int], split_oversize: bool
 ) -> GBasis:
-    """`construct_tma_gbasis` for plain layouts, with the identity of the global layout and the bits of both types."""
+    """Construct the G-basis of plain layouts, from the identity of the global layout and the bits of both types."""
     old, new = bits
     _expect_tile(smem, cta_v_map)
     inv_smem_layout = right_inverse(smem)
@@ -391,8 +393,10 @@ def _leading_unit_modes(layout: Layout) -> int:
 
 
 def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[ScaledBasis]:
-    """Basis elements of the moving modes that the box does not walk. A mode moves unless it has static size 1 or static
-    stride 0."""
+    """List the basis elements of the moving modes that the box does not walk.
+
+    A mode moves unless it has static size 1 or static stride 0.
+    """
     walked = leaves(tile.stride)
     out = []
     for s, d, e in zip(leaves(gmem.shape), leaves(gmem.stride), leaves(gbasis.stride), strict=True):
@@ -404,7 +408,7 @@ def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[ScaledBa
 
 
 def exact_leaves(sizes: list[int], strides: list[int]) -> int:
-    """Shape of the largest part of a collapsed mode that steps of its common stride can walk.
+    """Count the leading parts of a collapsed mode that one walk in steps of their common stride can cover.
 
     >>> exact_leaves([2, 2], [64, 128]), exact_leaves([2, 2], [64, 256]), exact_leaves([1, 2], [64, 256])
     (2, 1, 1)
@@ -420,7 +424,7 @@ def exact_leaves(sizes: list[int], strides: list[int]) -> int:
 
 
 def _collapsed(gbasis: Layout, mode: int, gmem: Layout) -> tuple[list[int], list[int]] | None:
-    """(sizes, strides) of a mode of the map that several global modes share; None for other modes, and for symbols."""
+    """(sizes, strides) of a mode of the map that several global modes share; None for other modes and symbolic ones."""
     steps = leaves(modes(gbasis.stride)[mode])
     if len(steps) < 2:
         return None
@@ -445,7 +449,7 @@ def exact_part(gbasis: Layout, mode: int, gmem: Layout) -> Tree | None:
 
 
 def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
-    """The first mode whose box does not match the tile; `gmem` is in elements of the internal type."""
+    """Find the first mode whose box does not match the tile; `gmem` is in elements of the internal type."""
     for mode in range(len(modes(gbasis.shape))):
         found = _collapsed(gbasis, mode, gmem)
         if found is not None and exact_leaves(*found) < len(found[0]):
@@ -458,11 +462,18 @@ def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
 
 
 def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
-    """Cut the first box mode above 256 to its largest divisor of at most 256, and cut a box over collapsed modes to the
-    part that steps of one stride can walk. The modes after the cut become 1, because the box must stay contiguous in
-    shared memory.
+    """Cut the boxes that one instruction can't move.
 
-    `gmem` is the global layout in elements of the internal type.
+    The first box mode above 256 is cut to its largest divisor of at most 256. A box over collapsed modes is cut to the
+    part that a walk in steps of one stride can cover. The modes after the cut become 1, because the box must stay
+    contiguous in shared memory.
+
+    Args:
+        layout: a static G-basis. gmem: the global layout in elements of the internal type.
+    Returns:
+        the G-basis with the boxes cut, and a note for each cut.
+    Raises:
+        InvalidTypeError: an argument is not a layout, or a size of the G-basis is not static.
 
     >>> from cute_py.notation import parse
     >>> print(split_basis(parse("(_64,_512):(_1@1,_1@0)"), parse("(1024,128):(128,_1)"))[0])

@@ -1,11 +1,11 @@
 """im2col: the input of a convolution, read as the matrix of its patches.
 
 The global tensor is ((w,h,d,n), c) or (c, (w,h,d,n)). One instruction moves `range_c` channels of `range_whdn` pixels.
-The pixels lie in a bounding box that the corners cut out of the image, and W is walked first. So the box has two modes,
-channels and pixels. They are the first two modes of the walk through shared memory, and each must step by one through a
-mode of the tensor. An offset (s,r,t) moves the sampled pixel by the filter's position. The coordinate tensor maps
-(output pixel, (channel, filter position)) to (c, (w,h,d), n, (s,r,t)): this is not linear in the pixel's number, so it
-is a composed layout.
+The corners define a bounding box in the image, and the instruction walks the pixels of this box along W first. The box
+therefore has two modes, channels and pixels. They are the first two modes of the walk through shared memory, and each
+must step by one through a mode of the tensor. An offset (s,r,t) moves the sampled pixel by the filter's position. The
+coordinate tensor maps (output pixel, (channel, filter position)) to (c, (w,h,d), n, (s,r,t)). This map is not linear in
+the pixel number, so the coordinate tensor has a composed layout.
 
 Source: cute/atom/copy_traits_sm90_im2col.hpp, make_im2col_tma_copy, make_tma_atom_im2col and
 make_im2col_tma_copy_desc.
@@ -56,7 +56,7 @@ class Im2colWindow:
         stride: traversal strides; lower_srt: filter offset of the first position; stride_srt: dilation, negative if the
             filter is walked backwards.
 
-    A number is static (`Int`) or known at run time (`int`), as given; values that are computed from it inherit this.
+    A number is static (`Int`) or known only at run time (`int`). Values computed from it inherit this property.
 
     >>> Im2colWindow((-1, -1), (-1, -1), (-1, -1), (1, 1), (1, 1), (0, 0), (1, 1)).lower_corner
     (-1, -1)
@@ -81,13 +81,13 @@ class Im2colWindow:
 
 
 def _number(value: Leaf, name: str) -> int:
-    """A number of a window: an `Int` stays one."""
+    """Check a number of a window; an `Int` stays static."""
     number = expect_integer(value, name)
     return value if isinstance(value, Int) else number
 
 
 def window(spatial: int, **given: Any) -> Im2colWindow:
-    """A window with CuTe's defaults (no padding, stride 1, a 1x1 filter, all static) for omitted numbers.
+    """Make a window; CuTe's defaults (no padding, stride 1, a 1x1 filter, all static) replace omitted numbers.
 
     Raises:
         InvalidValueError: a tuple has the wrong length, a stride is below 1, or a dilation is 0.
@@ -114,8 +114,8 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
 class Im2colPlan:
     """The numbers of an im2col tensor map, and its coordinate tensor.
 
-    `dims` (elements) and `strides` (bytes, modes 1..) in C, W, H, D, N order; one CTA's instruction moves `range_c`
-    channels and `range_whdn` pixels; `num_val_src` counts the elements of all CTAs of a multicast.
+    `dims` (elements) and `strides` (bytes, modes 1..) are in C, W, H, D, N order. One CTA's instruction moves `range_c`
+    channels and `range_whdn` pixels. `num_val_src` counts the elements of all CTAs of a multicast.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
@@ -146,7 +146,7 @@ class Im2colPlan:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class GemmCoordinates:
-    """A layout of the GEMM's coordinates as a function of an arithmetic tuple; the outer part of the TMA tensor."""
+    """A layout of GEMM coordinates as a function of an arithmetic tuple. It is the outer part of the TMA tensor."""
 
     layout: Layout
 
@@ -191,10 +191,11 @@ def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
     """The box of a tile: channels and pixels.
 
     Args:
-        smem: plain layout of the tile in shared memory. cta_v_map: the map of a CTA's values to modes of the tensor.
-            shape: the shape of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
+        smem: plain layout of the tile in shared memory.
+        cta_v_map: the map of a CTA's values to modes of the tensor.
+        shape: the shape of the global tensor, ((w,h,d,n), c) or (c, (w,h,d,n)).
     Raises:
-        GBasisError: CuTe's condition.
+        GBasisError: a condition of CuTe fails; the text is CuTe's.
     """
     if product_each(smem.shape) != product_each(cta_v_map.shape):
         raise GBasisError(
@@ -221,12 +222,12 @@ def plan_im2col(
     win: Im2colWindow,
     num_multicast: int,
 ) -> Im2colPlan:
-    """The numbers of an im2col tensor map and its coordinate tensor.
+    """Compute the numbers of an im2col tensor map, and its coordinate tensor.
 
     Args:
         gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)); smem_layout: the tile, rank 2.
     Raises:
-        GBasisError: CuTe's condition.
+        GBasisError: a condition of CuTe fails; the text is CuTe's.
     """
     shape: Any = gtensor.shape
     stride = gtensor.stride
@@ -240,7 +241,7 @@ def plan_im2col(
         raise InvalidValueError.of_value(
             "num_multicast", num_multicast, f"divide the {total} elements of the box", "CTAs"
         )
-    split = logical_divide(box, Layout(Int(total // num_multicast)))  # of each CTA
+    split = logical_divide(box, Layout(Int(total // num_multicast)))  # the part of each CTA
     split_shape: Any = split.shape
     split_stride: Any = split.stride
     if not isinstance(split_stride[0], tuple):
@@ -313,8 +314,8 @@ def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, i
 class Im2colAtom(TileAtom):
     """An im2col copy. It has the attributes of `TmaAtom`; `plan` has the ranges and the window.
 
-    `reduction` is the operation of a store of `op` on the element in global memory (add, min, ...), "" if it overwrites
-    the element. CuTe has no name for im2col reductions, which use the store's map.
+    `reduction` is the operation by which a store combines elements with global memory (add, min, ...), or "" for a
+    store that overwrites. CuTe has no name for im2col reductions; they use the map of the store.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("((8,8,2),64):((64,512,4096),_1)"))
@@ -366,7 +367,7 @@ class Im2colAtom(TileAtom):
         return stride
 
     def explain(self) -> str:
-        """Operands, stages with values, the window, the tensor map, instructions, bytes and alignment."""
+        """Describe operands, stages, the window, the tensor map, instructions, bytes and alignment."""
         plan, win = self.plan, self.plan.window
         middle = ["", "window, W first"]
         for name in win.__slots__:
@@ -380,8 +381,10 @@ class Im2colAtom(TileAtom):
         return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def check(self) -> list[Diagnostic]:
-        """The findings of a tile. A store whose window begins before the image or ends after it is a finding too,
-        because it traps (measured)."""
+        """Find where the engine's copy differs from the layouts.
+
+        A store whose window begins before the image, or ends after it, is a finding too, because it traps (measured).
+        """
         low, high = self.request.pixel_box_lower_corner, self.request.pixel_box_upper_corner
         found = TileAtom.check(self)
         if self.instruction.direction in ("store", "reduce") and (min(low) < 0 or max(high) > 0):
@@ -390,8 +393,10 @@ class Im2colAtom(TileAtom):
         return found
 
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
-        """The coordinate tensor (output pixels, (channels, filter positions)); its shape follows from the
-        convolution."""
+        """Return the coordinate tensor (output pixels, (channels, filter positions)).
+
+        Its shape follows from the convolution.
+        """
         return self.plan.tma_tensor
 
 
@@ -423,7 +428,7 @@ def make_im2col_tma_copy(
 
     Args:
         gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)), elements.
-        smem_layout: the tile, rank 2, static; cta_tiler: its shape by default.
+        smem_layout: the tile, rank 2, static. cta_tiler: the tile by mode; default: the shape of `smem_layout`.
         lower_corner_whd ... stride_srt: see `Im2colWindow`; the defaults are the values of a 1x1 filter.
     Raises:
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.

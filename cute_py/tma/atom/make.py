@@ -1,7 +1,7 @@
 """make_tma_atom and make_tma_copy: the atom of a global tensor, a shared layout and a tile, as CuTe C++ makes it.
 
-Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_atom, make_tma_copy_atom, make_tma_copy_desc. Differs: if C++
-asserts, or leaves the check to the driver, cute_py raises an error with all reasons; `check=False` still returns the
+Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_atom, make_tma_copy_atom, make_tma_copy_desc. Differs: where C++
+asserts, or leaves the check to the driver, cute_py raises an error with all reasons. `check=False` still returns the
 atom.
 
 A refusal lists fixes. A fix is a change of one or two arguments of `make_tma_atom` that makes the atom legal: pad the
@@ -126,10 +126,16 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
 def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
     """Find up to `most` changes of `arguments` for which `make(**arguments)` returns an atom that can copy.
 
-    A fix changes one argument. With `pairs`, it changes two if two rules are broken and no single change is enough.
+    A fix changes one argument. With `pairs`, a fix may change two arguments if two rules are broken and no single
+    change is enough.
 
     Args:
-        make: `make_tma_atom`; arguments: its arguments by name; `gtensor` must be a tensor.
+        make: `make_tma_atom`, or a function with its arguments.
+        arguments: the arguments by name: at least gtensor (a tensor), smem_layout and num_multicast.
+        most: largest number of fixes. pairs: whether a fix may change two arguments.
+    Raises:
+        InvalidTypeError: `make` does not make an atom.
+        InvalidValueError: an argument is missing.
 
     >>> wide = ComposedLayout(Swizzle(2, 4, 3), smem_ptr_flag(16), Layout((Int(64), Int(64)), LayoutRight))
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -266,11 +272,11 @@ def make_tma_atom(
         cta_tiler: the tile, by mode: static sizes or layouts, or a text ('128x64', '(_128,_64)'); modes beyond it are
             not part of the tile. Default: the shape of the shared layout, mode by mode.
         num_multicast: the number of CTAs of a cluster that share the load: an int, or the size of a shape or layout.
-        internal_dtype: the type in which TMA counts, for types without a TMA format; default the tensor's own.
-        arch: the architecture whose rules apply; default the first that has the operation, sm_90a or sm_100a.
+        internal_dtype: the type in which TMA counts, for types without a TMA format; default: the type of the tensor.
+        arch: the architecture whose rules apply; default: the first that has the operation, sm_90a or sm_100a.
         cta_v_map: the CTA's value map, if it is not the identity composed with the tiler.
-        check: raise an error if CuTe asserts, if the driver refuses the map, or if the box is not the tile's (see
-            `collapsed`).
+        check: raise an error if CuTe asserts, if the driver refuses the map, or if the box differs from the tile (see
+            `gbasis.check_collapsed`).
         split_oversize: cut box modes above 256, and boxes over collapsed modes, into several instructions.
         suggest: after a refusal, search for changes that work, try them, and list them.
         l2_promotion, oob_fill: as the driver's arguments, in any spelling.
@@ -369,8 +375,14 @@ def make_tma_copy(
 ) -> TmaAtom:
     """Make a TMA atom as C++'s make_tma_copy does.
 
-    The tile is given, or is the shape of the shared layout. Its sizes become static, whether given as '128x64' or as
-    (128, 64).
+    Without `cta_tiler`, the tile is the shape of the shared layout. The sizes of the tile become static, in each form:
+    '128x64' or (128, 64).
+
+    Args:
+        options: keyword arguments of `make_tma_atom`, which also describes the other arguments.
+    Raises:
+        InvalidTypeError: an option does not exist.
+        As `make_tma_atom`.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))

@@ -6,7 +6,7 @@ that has it.
 A swizzle on bytes Sw<B,M,S> permutes units of 2**M bytes within spans of 2**(M+B) bytes by the row number above them.
 The engine supports units of 16 bytes with spans 32, 64 and 128, and on sm_100 two larger units in a span of 128.
 
-The format depends on the width and the sign, not on the meaning: all 8-bit types move as UINT8.
+The format depends on the width and the sign of an element, not on its meaning. All 8-bit types move as UINT8.
 
 Source: cute/arch/copy_sm90_tma.hpp, copy_sm100_tma.hpp; PTX ISA, cp.async.bulk.tensor. Swizzles:
 cute/atom/copy_traits_sm90_tma_swizzle.hpp; codes: CUtensorMapSwizzle in cuda.h. Formats:
@@ -90,6 +90,9 @@ OPS: dict[Op, OpRow] = {op: _row(op.name) for op in Op}
 def as_op(op: Op | str) -> Op:
     """Return an `Op` from an `Op` or its name, as C++ or Python writes it.
 
+    Raises:
+        InvalidValueError: the operation does not exist; the text lists the nearest names.
+
     >>> as_op("SM90_TMA_STORE"), as_op("cute::SM90_TMA_STORE{}")
     (<Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>, <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>)
     """
@@ -105,7 +108,7 @@ _ARCHITECTURE: Final = re.compile(r"(?:sm_|compute_)?([0-9]{1,4})[af]?")
 
 
 def architecture_number(arch: str) -> int:
-    """90 of 'sm_90a', 103 of 'sm_103f'.
+    """Return the number of an architecture: 90 for 'sm_90a', 103 for 'sm_103f'.
 
     >>> architecture_number("sm_90a")
     90
@@ -130,8 +133,10 @@ def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
 
 
 def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
-    """Check whether an operation can be used with an architecture and a count of CTAs that share a tile; return the
-    first reason against it."""
+    """Check that an architecture has an operation, and that the operation allows this count of CTAs that share a tile.
+
+    Only the first reason against it is returned.
+    """
     row = op.row
     number = architecture_number(arch)
     if number < row.arch:
@@ -145,8 +150,10 @@ def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
 
 
 def receives_slices(op: Op, num_multicast: int) -> bool:
-    """Whether each CTA receives only its slice of a tile: true for a load without multicast that is made for several
-    CTAs."""
+    """Whether each CTA receives only its slice of a tile.
+
+    This holds for a load without multicast that several CTAs share.
+    """
     row = op.row
     return row.direction == "load" and not row.multicast and row.ctas == 1 and num_multicast > 1
 
@@ -230,7 +237,7 @@ def swizzle_row(swizzle: Swizzle) -> SwizzleRow:
     '128B'
     """
     found = check_byte_swizzle(swizzle)
-    if not found:  # in this case B and M decide
+    if not found:  # a legal swizzle: B and M select the mode
         return _MODE_OF[swizzle.bits, swizzle.base]
     known = ", ".join(f"Sw<{r.bits},{r.base},{3 if r.shift is None else r.shift}> = {r.name}" for r in SWIZZLE_MODES)
     facts = {"swizzle": f"{swizzle}, read as a permutation of bytes", "TMA knows": known}
@@ -284,8 +291,9 @@ def tensor_map_format(dtype: DType) -> TensorMapDataType:
 
 
 def movable_type(dtype: DType) -> str:
-    """The type itself if TMA has a format for it, otherwise a type of the same width. Only types of whole bytes are
-    accepted.
+    """Return the type itself if TMA has a format for it, otherwise a type of the same width.
+
+    The type must have whole bytes.
 
     >>> from cute_py.dtypes import as_dtype
     >>> movable_type(as_dtype("int16"))

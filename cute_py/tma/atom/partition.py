@@ -4,7 +4,7 @@ A tile consists of slots of `num_val_src` elements; one instruction copies one s
 of a tile's elements in shared memory. Both tensors are read in that order and cut into slots, which gives them the
 modes ((TMA, TMA_Iter), Rest...). If C CTAs share a tile by multicast, CTA c starts at element c * slot / C of every
 slot: the mode keeps its full size, and the descriptor's box is smaller. `make_tma_copy_tiled` makes the `TiledCopy`
-    that C++'s make_tma_copy returns: CTAs take the role of threads, and its `layout_TV` maps (CTA, value) to the tile.
+that C++'s make_tma_copy returns: CTAs take the role of threads, and its `layout_TV` maps (CTA, value) to the tile.
 
 The global tensor is partitioned in the form of the TMA tensor, which has coordinates as its elements. Its strides move
 along the modes of the tensor map, so tiling and slicing it gives the coordinates that the instruction needs. They start
@@ -15,8 +15,8 @@ tile of A, M for a tile of B.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition, make_tma_copy_tiled, get_tma_tensor and
 create_tma_multicast_mask; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy. Differs: C++ makes the zero of the TMA tensor
-as long as the highest mode that a stride names; if the last modes never move, its coordinate is shorter than the map's
-rank, and cute_py pads it. For run-time layouts of rank 1, C++ computes the mask by a shortcut that gives 0 if shape *
+as long as the highest mode that a stride names. If the last modes never move, C++'s coordinate is shorter than the
+map's rank; cute_py pads it. For run-time layouts of rank 1, C++ computes the mask by a shortcut that gives 0 if shape *
 stride is 0; cute_py uses C++'s generic loop.
 """
 
@@ -51,7 +51,7 @@ _HEADER: Final = "cute/atom/copy_traits_sm90_tma.hpp"
 
 
 def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
-    """Refuse a coordinate outside the CTAs that a layout numbers; None, `_` and symbols are not checked.
+    """Refuse a coordinate outside the CTAs that a layout numbers. Parts that are None, `_` or symbols always pass.
 
     A layout is a function of all integers, so it also numbers CTAs that do not exist; CuTe does not check the bounds.
 
@@ -139,17 +139,19 @@ def _check(numbers: list[int], layout: Layout) -> None:
 def tma_partition(
     atom: Any, cta_coord: Tree, cta_layout: Layout, stensor: Tensor, gtensor: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Partition the tiles of both tensors for CTA `cta_coord`: return (global partition, shared partition) with the
-    modes ((TMA, TMA_Iter), Rest...).
+    """Partition the tiles of both tensors for CTA `cta_coord`.
+
+    The result is (global partition, shared partition), each with the modes ((TMA, TMA_Iter), Rest...).
 
     Args:
         atom: an object with `num_val_src`, the elements of one instruction slot.
-        cta_coord, cta_layout: the CTA, and the layout that numbers the CTAs of a multicast; without multicast `Int(0)`
-            and `Layout(Int(1))`.
+        cta_coord, cta_layout: the CTA, and the layout that numbers the CTAs of a multicast. Without multicast, pass
+            `Int(0)` and `Layout(Int(1))`.
         stensor: the shared tensor; its mode 0 is the tile. gtensor: the TMA tensor; its mode 0 is the tile.
     Raises:
-        StaticAssertError: the tiles differ in size, or a size is known only at run time. InvalidTypeError: an argument
-            is not a tensor or layout. InvalidValueError: the coordinate lies outside the layout of the CTAs.
+        StaticAssertError: the tiles differ in size, or a size is known only at run time.
+        InvalidTypeError: an argument is not a tensor or layout.
+        InvalidValueError: the coordinate lies outside the layout of the CTAs.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -226,9 +228,9 @@ def make_tma_copy_tiled(
         num_val_src: elements of one instruction. num_multicast: CTAs that share the tile.
         name, dtype: C++'s operation and the element type, for the copy's atom.
     Raises:
-        StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the
-            target shape.', if the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
-            CopyAtom', if a pair of CTAs issues the atom and fewer CTAs share the tile.
+        StaticAssertError: 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the target
+            shape.' if the slots do not tile the value map; 'TiledCopy uses too few thrs for selected CopyAtom' if a
+            pair of CTAs issues the atom and fewer CTAs share the tile. The texts are CuTe's.
 
     >>> from cute_py.notation import parse
     >>> print(make_tma_copy_tiled(parse("(_128,_64):(_64,_1)"), parse("(_128,_64):(_1@0,_1@1)"), 8192).tiler_mn)
@@ -256,7 +258,7 @@ def make_tma_copy_tiled(
     bits = num_val_src * (dtype.bits if dtype else 1)
     whole, parts = f"{name}<{bits}>", Layout((Int(ctas), Int(bits)))  # C++: Copy_Traits<name, bits of one instruction>
     arch, ptx = name.partition("_")[0].lower(), "cp.async.bulk.tensor"
-    from cute_py.atom.copy_atom import CopyAtom, CopyTraits  # all operations over threads: most copies need none
+    from cute_py.atom.copy_atom import CopyAtom, CopyTraits  # imported here, because most copies have no threads
     from cute_py.atom.tiled_copy import TiledCopy
 
     traits = CopyTraits(whole, name, arch, "sm90_tma", Layout(Int(ctas)), parts, parts, parts, {}, ptx, _HEADER)
@@ -267,8 +269,12 @@ def make_tma_copy_tiled(
 def tma_tensor(shape: Tree, g_stride: Tree, rank: int) -> Tensor:
     """The coordinate tensor of a shape that is congruent with the shape of the global tensor.
 
+    Args:
+        shape: the shape, or an object that has one. g_stride: basis strides, one element per mode of the tensor.
+        rank: the rank of the tensor map.
     Raises:
         StaticAssertError: the shapes are not congruent.
+        InvalidValueError: the rank is above 5.
 
     >>> print(tma_tensor((1024, 512), (E(1), E(0)), 2))
     ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)

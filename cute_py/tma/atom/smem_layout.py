@@ -37,7 +37,7 @@ from cute_py.tma.descriptor.request import as_member
 UNIT = 16
 """Bytes of the unit that a swizzle moves, and that one lane of a phase reads."""
 UNITS_AT_ONCE = BANKS * BANK_BYTES // UNIT
-"""16-byte units that shared memory serves at once."""
+"""Number of 16-byte units that shared memory serves in one pass."""
 ROWS = 8
 """Rows of a core matrix: one phase of ldmatrix, and of a wgmma or tcgen05 operand read."""
 
@@ -55,11 +55,11 @@ SPANS: tuple[SpanRow, ...] = (
     *(SpanRow(f"{span}B", bits, span) for bits, span in sorted(SWIZZLE_SPAN.items(), reverse=True) if span),
     SpanRow("none", 0, UNIT),
 )
-"""Best first: a wider span has fewer bank conflicts and fewer, larger boxes."""
+"""Best first: a wider span has fewer bank conflicts, and its boxes are fewer and larger."""
 
 
 SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str
-"""Name of a canonical swizzle: see `span_row`."""
+"""Name of a canonical swizzle; `span_row` lists the spellings."""
 
 
 def span_row(swizzle: SwizzleLike) -> SpanRow:
@@ -87,6 +87,12 @@ def _require_major(major: str) -> None:
 def smem_atom(major: str, swizzle: SwizzleLike, dtype: DTypeLike) -> ComposedLayout:
     """The atom that a canonical layout repeats.
 
+    Args:
+        major: 'K' or 'MN', the contiguous mode. swizzle: 'none', '32B', '64B' or '128B', in any spelling.
+        dtype: the element type.
+    Raises:
+        InvalidValueError: `major` or `swizzle` is not one of these.
+
     >>> print(smem_atom("MN", "32B", "float16"))
     Sw<1,4,3> o smem_ptr[16b](unset) o (_16,_8):(_1,_16)
     """
@@ -103,8 +109,8 @@ def make_smem_layout(
     """The canonical layout of a tile (M or N, K[, stages]).
 
     Args:
-        major: 'K' or 'MN', the contiguous mode; swizzle: 'none', '32B', '64B' or '128B', in any spelling.
-        tile: sizes in elements, or '128x64'.
+        major: 'K' or 'MN', the contiguous mode. swizzle: 'none', '32B', '64B' or '128B', in any spelling.
+        dtype: the element type. tile: sizes in elements, or '128x64'.
         order: the mode along which the atom is repeated first, as in `tile_to_shape`.
     Raises:
         StaticAssertError: the atom does not divide the tile; the hint lists the swizzles whose atoms divide it.
@@ -123,14 +129,14 @@ def make_smem_layout(
 
 
 def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
-    """The swizzles that `smem_choices` has for a tile; None if it has none."""
+    """The hint that lists the swizzles of `smem_choices` for a tile; None if no swizzle fits."""
     fit = []
     for row in SPANS:
         with contextlib.suppress(CuteError):
             tile_to_shape(smem_atom(major, row, dtype), as_tiler(tile))
             fit.append(row.name)
     return (
-        f"smem_choices({major!r}, {as_dtype(dtype).name!r}, {given(tile)}) has swizzle {', '.join(fit)}"
+        f"smem_choices({major!r}, {as_dtype(dtype).name!r}, {given(tile)}) lists layouts with swizzle {', '.join(fit)}"
         if fit
         else None
     )
@@ -138,8 +144,10 @@ def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
 
 @record
 class SmemChoice:
-    """A layout of a tile for a consumer. `passes` is the most passes that a core-matrix read needs; a box is `box_rows`
-    rows of `box_bytes`; `alignment` is in bytes.
+    """A layout of a tile for a consumer.
+
+    `passes` is the largest number of passes that a core-matrix read needs. A box is `box_rows` rows of `box_bytes`
+    bytes; `alignment` is in bytes.
 
     >>> best = smem_choices("K", "float16", (128, 64))[0]
     >>> best.swizzle, best.box_bytes, best.passes
@@ -161,7 +169,7 @@ class SmemChoice:
 
 
 def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str) -> int:
-    """The most passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
+    """The largest number of passes that shared memory needs for one core-matrix read (8 rows of 16 bytes).
 
     The rows are 8 neighbours along the mode that is not contiguous. Two of their 16-byte units conflict if they lie in
     the same bank group.
@@ -186,11 +194,13 @@ def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str)
 
 
 def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemChoice]:
-    """The canonical layouts that a tile can have for a wgmma or tcgen05 operand, or for ldmatrix, the best first.
+    """List the canonical layouts of a tile for a wgmma or tcgen05 operand, or for ldmatrix, best first.
 
     Their atoms are repeated so that one box is as large as possible: along M or N first for K-major, along K first
     for MN-major.
 
+    Args:
+        major: 'K' or 'MN', the contiguous mode. dtype: the element type. tile: sizes in elements, or '128x64'.
     Raises:
         InvalidValueError: no layout divides the tile, or the tile is empty.
 

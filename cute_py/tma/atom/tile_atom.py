@@ -1,15 +1,14 @@
 """The numbers of a tensor map, computed from its G-basis, and the base of both atoms of a tile (tiled and im2col).
 
-The plan has sizes, strides, box, and the strides of the TMA tensor. A mode with one basis element has the size and
-stride of that global mode. A mode with several (merged or collapsed modes) has the greatest common divisor of their
-strides as its stride, and a size that is large enough to reach the last element in such steps. A multicast count
-divides the box, beginning with its last mode; every CTA issues its part.
+The plan has sizes, strides, the box, and the strides of the TMA tensor. A mode with one basis element has the size and
+stride of that global mode. A mode with several basis elements (merged or collapsed modes) has the greatest common
+divisor of their strides as its stride. Its size is large enough to reach the last element in such steps. A multicast
+count divides the box, last mode first; every CTA issues its part.
 Source: cute/atom/copy_traits_sm90_tma.hpp, fill_tma_gmem_shape_stride and make_tma_copy_desc.
 
-Some legal atoms do not copy as their layouts describe. Their tile, with the barrier that counts its bytes, may not fit
-in the shared memory of one block: a tensor map describes one box, and a tile may have several. A swizzle with a plain
-offset acts on elements, but the engine swizzles bytes: unless an element has one byte, the same three numbers mean two
-functions.
+Some legal atoms do not copy as their layouts describe. A tensor map describes one box, and a tile may have several, so
+the tile and its barrier may exceed the shared memory of one block. A swizzle with a plain offset acts on elements, but
+the engine swizzles bytes: unless an element has one byte, the same three numbers define two different functions.
 """
 
 from __future__ import annotations
@@ -48,16 +47,16 @@ _MAJORNESS = "Majorness of smem doesn't match majorness of gmem"
 
 
 BrokenCondition = Diagnostic
-"""The earlier name of a failed condition of CuTe; its text is the source."""
+"""Former name of the type of a failed condition of CuTe; `source` is the text of the condition."""
 
 
 @record
 class TmaPlan:
     """The numbers of a tiled tensor map, modes innermost first.
 
-    `dims` in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in elements;
-    `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists what CuTe would
-    assert.
+    `dims` are in elements of the internal type, `strides` in bytes for modes 1.., `box` and `element_strides` in
+    elements. `g_stride` are the strides of the TMA tensor, congruent with the global shape. `broken` lists the
+    assertions of CuTe that fail.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, "float16"), cute.parse("(256,128):(128,_1)"))
@@ -84,13 +83,13 @@ class TmaPlan:
 
 def _number(leaf: Leaf, what: str) -> int:
     number = value_of(leaf)
-    if type(number) is int and MIN_INTEGER <= number <= MAX_INTEGER:  # as nearly always: no text for an error
+    if type(number) is int and MIN_INTEGER <= number <= MAX_INTEGER:  # the common case: makes no error text
         return number
     return expect_integer(number, f"{what} of a tensor map", hint="replace the symbols with .subs() first")
 
 
 def _paths(stride: Tree) -> list[tuple[int, ...]]:
-    """The global modes of one TMA mode; the basis of an integer shape is a plain 1 at the empty path."""
+    """The global modes of one TMA mode. An integer shape has the basis 1, whose path is empty."""
     return [tuple(getattr(d, "modes", ())) for d in leaves(stride)]
 
 
@@ -139,7 +138,7 @@ def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Diagno
 
 
 def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> Diagnostic:
-    """A failed condition of CuTe; its text is the source."""
+    """A failed condition of CuTe; the text of the condition is the source."""
     return Diagnostic(rule, argument, source=condition, text=text, mode=mode)
 
 
@@ -176,10 +175,12 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
 def plan_tiled(
     gmem: Layout, gbasis: Layout, dtype: DType, internal_dtype: DType, num_multicast: int = 1, nval: int = 1
 ) -> TmaPlan:
-    """The numbers of the tensor map of a G-basis.
+    """Compute the numbers of the tensor map of a G-basis.
 
     Args:
         gmem: layout of the global tensor in elements of `dtype`.
+        gbasis: the G-basis, box shape : global modes, in elements of `internal_dtype`.
+        num_multicast: CTAs that share the box.
         nval: elements that one instruction moves for each element of the box: 4 for gather4 and scatter4, otherwise 1.
 
     >>> from cute_py.dtypes import as_dtype
@@ -215,7 +216,7 @@ def plan_tiled(
 
 
 def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[Diagnostic]:
-    """Assertions of C++'s make_tma_copy_desc on the global tensor, strides in elements and in whole bytes."""
+    """Check C++'s assertions on the global tensor (make_tma_copy_desc); strides are in elements and in whole bytes."""
     broken = []
     if strides and strides[0] != 1:
         text = f"{_MAJORNESS}: TMA mode 0 has stride {strides[0]} elements; must be 1"
@@ -238,7 +239,7 @@ def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int],
 
 
 def _check_box(box: list[int]) -> list[Diagnostic]:
-    """Assertions of C++'s make_tma_copy_desc on the box."""
+    """Check C++'s assertions on the box (make_tma_copy_desc)."""
     broken = []
     for i, n in enumerate(box):
         if not _BOX_MIN <= n <= _BOX_MAX:
@@ -251,8 +252,9 @@ def _check_box(box: list[int]) -> list[Diagnostic]:
 
 
 def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
-    """A text of the global modes that form a TMA mode, with their strides, such as 'TMA mode 1 (layout mode 0: 1024
-    elements, stride 12)'.
+    """Describe the global modes that form a TMA mode, with their strides.
+
+    An example is 'TMA mode 1 (layout mode 0: 1024 elements, stride 12)'.
     """
     parts = []
     for d in leaves(modes(plan.gbasis.stride)[tma_mode]):
@@ -269,8 +271,9 @@ BARRIER_BYTES: Final = 8
 
 @dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, whose == is elementwise
 class ExecutableCopy:
-    """An atom that is bound to the state of one execution: `barrier`, `multicast_mask` (0: no mask) and `cache_hint`
-    (None: no hint).
+    """An atom that is bound to the state of one execution.
+
+    The state is `barrier`, `multicast_mask` (0: no mask) and `cache_hint` (None: no hint).
 
     `atom` is a `TmaAtom` or an `Im2colAtom`.
 
@@ -347,7 +350,7 @@ class TileAtom:
 
     @property
     def _box_bytes(self) -> int:
-        """Bytes of shared memory that one instruction takes; a swizzled row takes at least its swizzle's span."""
+        """Bytes of shared memory that one instruction takes. A swizzled row takes at least the span of its swizzle."""
         delivered, span = self.bytes_per_instruction, SWIZZLE_SPAN.get(self.request.swizzle, 128) or 0
         rows: int = delivered * 8 // max(self.plan.box[0] * self.internal_dtype.bits, 1)
         return max(delivered, rows * span)
@@ -396,8 +399,9 @@ class TileAtom:
         """Bind the atom to a barrier, a multicast mask and an L2 cache hint, as C++'s `.with(...)` does.
 
         Raises:
-            InvalidTypeError: the mask or the cache hint is not an integer. InvalidValueError: the operation has no
-                multicast but gets a mask, the mask has more than 16 bits, or the hint more than 64.
+            InvalidTypeError: the mask or the cache hint is not an integer.
+            InvalidValueError: the operation does not multicast but gets a mask, the mask has more than 16 bits, or the
+                hint has more than 64 bits.
         """
         mask = expect_integer(multicast_mask, "the multicast mask", 0, (1 << MAX_CLUSTER) - 1)
         if mask and not self.instruction.multicast:
@@ -415,8 +419,10 @@ class TileAtom:
         return f"<{shortened(str(self))}>"
 
     def check(self) -> list[Diagnostic]:
-        """Differences between this atom's copy and its layouts: see `check_fits`, `check_units`, `check_rows`,
-        `check_shared`."""
+        """Find where the engine's copy differs from the layouts.
+
+        See `check_fits`, `check_units`, `check_shared` and `check_rows`.
+        """
         units = check_units(self.smem_layout, self.dtype.bits)
         return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast), *check_rows(self)]
 
@@ -427,7 +433,7 @@ class TileAtom:
     def _sections(
         self, of: str, counted_in: str, middle: list[str], instructions: list[str], outside: str
     ) -> list[str]:
-        """Everything about an atom, one section each.
+        """Build the lines that describe an atom, section by section.
 
         Args:
             of: the object that is copied; counted_in: the type in which TMA counts, if it can differ.
@@ -483,8 +489,10 @@ def check_fits(atom: TileAtom) -> list[Diagnostic]:
 
 
 def check_block(taken: int, direction: str, arch: str, facts: dict[str, object]) -> list[Diagnostic]:
-    """The reason why a tile of `taken` bytes and the barrier of a load can't fit in the shared memory of one block of
-    `arch`."""
+    """The reason why a tile of `taken` bytes does not fit in the shared memory of one block of `arch`.
+
+    A load also needs room for a barrier.
+    """
     gpu = architecture(arch)
     barrier = BARRIER_BYTES if direction == "load" else 0
     if direction == "prefetch" or taken + barrier <= gpu.block_shared_memory_bytes:
@@ -496,7 +504,7 @@ def check_block(taken: int, direction: str, arch: str, facts: dict[str, object])
 
 
 def expect_fits(atom: TileAtom) -> None:
-    """Refuse an atom whose copy can never run.
+    """Refuse an atom whose tile no block can hold.
 
     Raises:
         TmaLimitError: its tile does not fit, see `check_fits`.
@@ -546,7 +554,7 @@ def check_rows(atom: TileAtom) -> list[Diagnostic]:
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((64, 64), (64, Int(1))))
     >>> tile = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(32)), LayoutRight))
     >>> print(*check_rows(cute.tma.make_tma_atom("SM90_TMA_LOAD", x, tile)))
-    rows of 64 bytes; with swizzle 128B the engine places them 128 bytes apart, but the shared layout 64
+    rows of 64 bytes; with swizzle 128B the engine places them 128 bytes apart, but the shared layout 64 bytes apart
 
     Source:
         measured on NVIDIA H200, driver 580.159.04.
@@ -554,8 +562,6 @@ def check_rows(atom: TileAtom) -> list[Diagnostic]:
     row, swizzle = int(atom.plan.box[0]) * atom.internal_dtype.bits // 8, atom.swizzle_row
     if row >= swizzle.span or atom.bytes_per_instruction <= row:
         return []
-    apart = (
-        f"with swizzle {swizzle.name} the engine places them {swizzle.span} bytes apart, but the shared layout {row}"
-    )
-    text = f"rows of {row} bytes; {apart}"
+    apart = f"with swizzle {swizzle.name} the engine places them {swizzle.span} bytes apart"
+    text = f"rows of {row} bytes; {apart}, but the shared layout {row} bytes apart"
     return [Diagnostic("swizzled_rows", value=row, unit="bytes", text=text, facts={"shared tile": atom.smem_layout})]

@@ -3,9 +3,9 @@
 Tiles come in colexicographic order of the tile modes, and the slots of a tile in the order of shared memory. With
 multicast, the CTAs that share a tile come one after the other.
 
-The tiles differ only in their start: `first_tile` lists the instructions of the tile at the origin, and `tile_steps`
-gives the distance of other tiles from it. An atom computes both once, in a time that does not depend on the size of the
-tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
+The tiles differ only in their start. `first_tile` lists the instructions of the tile at the origin, and `tile_steps`
+gives the distance of each other tile from it. An atom computes both once, in a time that does not depend on the size of
+the tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
 """
 
 from __future__ import annotations
@@ -126,14 +126,15 @@ class FirstTile:
 
 
 def tile_steps(work: Instructions | FirstTile) -> Layout:
-    """Maps a tile to the distance of its coordinates from the coordinates of the first tile."""
+    """Map a tile to the distance of its coordinates from those of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
 
 
 def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
-    """Convert the coordinate of a tile to a tuple if it is another sequence or an array of rank 1; an index stays
-    unchanged.
+    """Convert the coordinate of a tile to a tuple.
+
+    The coordinate may be any sequence or an array of rank 1. An index stays unchanged.
 
     >>> as_coordinate([1, 0]), as_coordinate(3)
     ((1, 0), 3)
@@ -197,10 +198,10 @@ def last_coordinates(first: FirstTile) -> list[int]:
 
 
 def _whole(value: Any) -> int:
-    """A step or a start in elements.
+    """Return a step or a start as a whole number of elements.
 
     Raises:
-        InvalidValueError: a part of an element, or more than a coordinate can hold.
+        InvalidValueError: the value is a fraction of an element, or it is too large for a coordinate.
     """
     if isinstance(value, Ratio):
         raise InvalidValueError(
@@ -215,12 +216,12 @@ def _modes(layout: Layout) -> Iterator[tuple[int, int, int]]:
     for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
         n, path = int(value_of(s)), getattr(d, "modes", ())
         step = _whole(d.value if path else d)
-        _whole((n - 1) * step)  # the last of them
+        _whole((n - 1) * step)  # checks the last coordinate
         yield n, path[0] if path else 0, step
 
 
 def _listed(layout: Layout, start: Sequence[int]) -> list[tuple[int, ...]]:
-    """The coordinates that a layout visits from `start` on, colexicographic."""
+    """The coordinates that a layout visits from `start` on, in colexicographic order."""
     out = [tuple(start)]
     for n, axis, step in _modes(layout):
         out = [(*at[:axis], at[axis] + i * step, *at[axis + 1 :]) for i in range(n) for at in out]
@@ -228,7 +229,7 @@ def _listed(layout: Layout, start: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _steps(layout: Layout, rank: int) -> NDArray[numpy.int64]:
-    """(size, rank) array of the coordinates that a layout visits, colexicographic."""
+    """(size, rank) array of the coordinates that a layout visits, in colexicographic order."""
     out = np.zeros((1, rank), np.int64)
     for n, axis, step in _modes(layout):
         steps = np.zeros((n, rank), np.int64)
@@ -256,7 +257,7 @@ def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
 
 
 def first_tile(atom: TileAtom) -> FirstTile:
-    """The instructions of the tile at the origin only.
+    """List the instructions of the tile at the origin.
 
     Raises:
         InvalidTypeError: the atom has no tiles.
@@ -299,7 +300,7 @@ def list_first_tile(atom: TileAtom) -> FirstTile:
 
 
 def instructions(atom: TileAtom) -> Instructions:
-    """The instructions of the whole tensor.
+    """Compute the instructions of the whole tensor.
 
     Raises:
         InvalidTypeError, InvalidValueError: as `first_tile`.
@@ -350,8 +351,10 @@ class Coverage:
         return "\n".join([*lines, str(self.scope)])
 
     def check(self) -> Findings:
-        """Find missing elements, elements that are loaded twice, and tiles out of range; the result has the scope of
-        the count."""
+        """Find missing elements, elements that are loaded twice, and tiles out of range.
+
+        The result has the scope of the count.
+        """
         found = []
         for rule, count, first in (
             ("missing elements", self.missing, self.first_missing),
@@ -372,7 +375,7 @@ _NOT_COVERED: Final = (
     "shared memory: the position of each tile, and whether it is read before the next tile overwrites it",
 )
 MOST_COVERED: Final = 1 << 26
-"""Most elements of a tensor whose loads are counted one by one."""
+"""Largest number of elements for which `coverage` counts the loads of each element."""
 
 
 def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
@@ -382,8 +385,8 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
         tiles: numbers or coordinates of the tiles that are loaded, one for each load; they may lie out of range, as in
             a drain loop. Default: every tile once.
     Raises:
-        InvalidTypeError: the atom has no tiles, or `tiles` does not list tiles. InvalidValueError: the tensor has more
-            than 2**26 elements.
+        InvalidTypeError: the atom has no tiles, or `tiles` does not list tiles.
+        InvalidValueError: the tensor has more than 2**26 elements.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((128, 100), (104, Int(1))))
     >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, Layout((Int(64), Int(64)), LayoutRight))
@@ -435,11 +438,11 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
 
 
 FARTHEST_TILE: Final = 2**31 - 1
-"""Limit of coordinates in either direction: those of instructions have 32 bits."""
+"""Largest index of a tile in either direction: coordinates of instructions have 32 bits."""
 
 
 def _indices(tile: Tree, sizes: list[int]) -> list[int]:
-    """The index of a tile in each tile mode; a number past the last tile lies past the end of the last mode."""
+    """The index of a tile in each tile mode. A number past the last tile lies past the end of the last mode."""
     if isinstance(tile, tuple):
         flat = [expect_integer(n, "the coordinate of a tile", -FARTHEST_TILE, FARTHEST_TILE) for n in leaves(tile)]
         if len(flat) != len(sizes):
@@ -455,6 +458,9 @@ def _indices(tile: Tree, sizes: list[int]) -> list[int]:
 
 def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
     """The reasons why a tile can't begin at this address of shared memory; empty if it can.
+
+    Args:
+        atom: a TMA atom. address: bytes.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((128, 64), (64, Int(1))))
     >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, cute.tma.make_smem_layout("K", "128B", "float16", (64, 64)))

@@ -1,8 +1,8 @@
 """Tensor maps (CUtensorMap): requests, their rules, and every bit of the 128 bytes.
 
-A request has the arguments of a map. `violations` lists its errors and `hazards` its harmful properties; `encode`
-returns the bytes, and `decode` returns the request of the bytes. Modes are innermost first, strides in bytes. Nothing
-here needs a driver or a GPU.
+A request has the arguments of a map. `violations` lists the rules that it breaks, and `hazards` its harmful properties.
+`encode` returns the bytes, and `decode` returns the request of the bytes. Modes are innermost first, strides are in
+bytes. This package needs no driver and no GPU.
 """
 
 from cute_py.deprecations import export_public

@@ -74,7 +74,7 @@ class Columns:
 
 
 def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
-    """Columns from a mapping of field names to numbers, sequences or integer arrays.
+    """Make columns from a mapping of field names to numbers, sequences or integer arrays.
 
     A number field is a number or (n,); a tuple field is (R,) or (n, R), strides and corners with their own lengths.
     A field with one row applies to all maps. The kind is inferred from the names, or given as `kind`. If a number does
@@ -131,7 +131,7 @@ def _fits(array: NDArray[numpy.int64]) -> bool:
 
 
 def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
-    """Columns of requests that share kind, rank and lengths; None if they differ, or if one has a residue."""
+    """Make columns of requests that share kind, rank and lengths; None if they differ, or if one has a residue."""
     first = requests[0]
     kind = type(first)
     if not isinstance(first, TensorMap):
@@ -152,7 +152,7 @@ def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
 
 
 def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
-    """(n,) bool: the maps that break a rule, or that need unknown bits."""
+    """Find the maps that break a rule or need unknown bits, as an (n,) bool array."""
     broken = numpy.ones(table.count, numpy.bool_)
     if table.form != legal_form(table.kind, table.rank) or not has_legal_rank(table.kind, table.rank):
         return broken
@@ -161,7 +161,7 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
         source = table.source(plain=plain)
         try:
             broken[:] = numpy.asarray(judged(source, source.data_type, gpu.shared_memory_bytes)) != 0
-        except OverflowError:  # a product of illegal integers is beyond a column: arrays wrap, and a range is broken
+        except OverflowError:  # a product of illegal integers overflows: arrays wrap, but break a range too
             continue
         break
     return broken
@@ -170,18 +170,19 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
 CHUNK: Final = 2048
 """Number of maps that are assembled together: 256 KiB of bytes, so that they stay in cache."""
 FEW: Final = 48
-"""Most maps for which one by one is faster: columns take the time of this many maps before the first one."""
+"""Largest number of maps for which encoding one by one is faster: columns have the fixed cost of this many."""
 LISTED: Final = 8
-"""Most illegal maps that an error lists."""
+"""Largest number of illegal maps that an error lists."""
 
 
 def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = "sm_90a") -> NDArray[numpy.uint8]:
     """Encode many maps at once; row i is the result of `encode` for map i.
 
     Args:
-        arrays: a mapping of field names to values, for maps of one kind and rank. A number field is a number or (n,), a
-            tuple field is (R,) or (n, R), as numpy arrays or sequences of integers, in the units of the requests;
-            optional fields may be omitted. Or a sequence of requests of any kind, one per map.
+        arrays: a mapping of field names to values, for maps of one kind and rank, or a sequence of requests of any
+            kind, one per map. In a mapping, a number field is a number or (n,), and a tuple field is (R,) or (n, R).
+            Values are numpy arrays or sequences of integers, in the units of the requests. Optional fields may be
+            omitted.
         arch: the GPU whose limits apply.
     Returns:
         (n, 128) uint8.
@@ -231,9 +232,10 @@ _INT: Final = frozenset((int,))
 
 
 def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:  # noqa: C901 - each kind of value is a case
-    """The requests of at most `FEW` maps whose fields are plain integers, tuples of them, and arrays of integers, with
-    numbers in place of members of enums; None for more maps, and for any other input: `columns` accepts or refuses
-    it."""
+    """The requests of at most `FEW` maps with plain fields; None for any other input, which `columns` judges.
+
+    A plain field is an integer, a tuple of integers, or an array of integers; enums are given by number.
+    """
     try:
         kind = expected_kind(arrays, "names of fields", arrays.keys())
     except CuteError:  # `columns` reports why

@@ -1,8 +1,8 @@
 """The enums of a tensor map, with the driver's numbers: element formats, interleave, swizzle, L2 promotion and fill.
 
 Element formats have two numberings, which must not be mixed. `TensorMapDataType` holds the numbers of the driver's
-`CUtensorMapDataType`; the four bits in the descriptor hold other numbers (`FormatRow.code`), and the two tf32 formats
-share a code with float32 and float32_ftz and set one more bit.
+`CUtensorMapDataType`. The four bits in the descriptor hold other numbers (`FormatRow.code`). The two tf32 formats have
+the codes of float32 and float32_ftz, and set one more bit.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Named(NamedEnum, IntEnum):
 
     @classmethod
     def _missing_(cls, value: DTypeLike) -> Self:  # type: ignore[override]
-        """A member by any of its names, as the fields of a request accept them.
+        """Find a member by any of its names, as the fields of a request accept them.
 
         >>> TensorMapSwizzle("128B"), TensorMapDataType("bf16")
         (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)
@@ -41,7 +41,7 @@ class _Named(NamedEnum, IntEnum):
 class TensorMapDataType(_Named):
     """Element format of the tensor, numbered as the driver's `CUtensorMapDataType`.
 
-    The last three exist from sm_100 on; their bits in a descriptor are not known (`cute_py.tma.descriptor.limits`).
+    The last three exist from sm_100 on. Their bits in a descriptor are unknown (`cute_py.tma.descriptor.limits`).
 
     >>> TensorMapDataType("bf16"), int(TensorMapDataType.FLOAT16)
     (TensorMapDataType.BFLOAT16, 6)
@@ -66,7 +66,7 @@ class TensorMapDataType(_Named):
 
 
 class Interleave(_Named):
-    """Channel slices of 16 or 32 bytes outermost (NC/8HWC8, NC/16HWC16, ...), or none.
+    """Interleaved layout: channel slices of 16 or 32 bytes are outermost (NC/8HWC8, NC/16HWC16, ...), or none.
 
     >>> Interleave("16B"), int(Interleave("32B"))
     (Interleave.B16, 2)
@@ -145,7 +145,7 @@ class FormatRow:
     """Width of one element in global memory, in bits."""
     is_float: bool
     dtypes: tuple[str, ...]
-    """Names of element types (`cute_py.dtypes`) that this format moves, the natural one first."""
+    """Names of the element types (`cute_py.dtypes`) that this format moves; the type of the format's name is first."""
     source: str = MEASURED
 
     @property
@@ -183,15 +183,15 @@ FORMATS: Final[tuple[FormatRow, ...]] = (
 CODE_TO_FORMAT: Final[dict[tuple[int, int], TensorMapDataType]] = {
     (row.code, row.tf32_round): row.data_type for row in FORMATS if row.code is not None
 }
-"""(bits 7-10, bit 16) of word 1 -> format. No driver ever wrote the pairs that are absent."""
+"""(bits 7-10, bit 16) of word 1 -> format. No driver wrote a pair that is absent."""
 
 
 UNSIGNED: Final = {size: TensorMapDataType[f"UINT{8 * size}"] for size in (1, 2, 4, 8)}
-"""Bytes of an element -> its format in the tensor map of a copy, which converts nothing."""
+"""Bytes of an element -> its format in the tensor map of a copy that converts nothing."""
 
 
 def format_row(data_type: int) -> FormatRow:
-    """The row of a format, from the enum or the driver's number.
+    """Return the row of a format, from the enum or the driver's number.
 
     Raises:
         InvalidValueError: the number is not in the driver's enum.
@@ -204,12 +204,12 @@ def format_row(data_type: int) -> FormatRow:
     raise InvalidValueError.of_value("data_type", expect_integer(data_type, "data_type"), f"be 0 to {len(FORMATS) - 1}")
 
 
-# Reversed, so that the plain format wins: float32 moves as FLOAT32, though its variants list it as well.
+# In reverse, so that the plain format wins: float32 maps to FLOAT32, although its variants list float32 too.
 _NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
 
 
 def format_of(dtype: DTypeLike) -> TensorMapDataType:
-    """The format that moves elements of a type unchanged (except tfloat32, which rounds).
+    """Return the format that moves elements of a type unchanged (tfloat32 is rounded).
 
     Args:
         dtype: a numpy or ml_dtypes type, a `DType`, or a name.

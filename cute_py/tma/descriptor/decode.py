@@ -30,7 +30,7 @@ _OOB: Final = tuple(OobFill)
 
 
 def _format_of(code: int, tf32: int) -> tuple[TensorMapDataType | None, int, int]:
-    """The format that four bits and the tf32 bit hold, its bytes, and those of the bits that belong to no format."""
+    """Return the format of a code and the tf32 bit, its bytes per element, and the bits that belong to no format."""
     found = CODE_TO_FORMAT.get((code, tf32))
     if found is not None:
         return found, FORMATS[found].bits >> 3, 0
@@ -46,7 +46,7 @@ _GPU: Final = architecture("sm_90a")
 
 
 def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
-    """The corners of a map of this rank, read from its low 16 bits as two's complement numbers, W in the lowest bits.
+    """Read the corners of a map of this rank from its low 16 bits: two's complement numbers, W in the lowest bits.
 
     >>> signed_corners(0xFEFF, 4)
     (-1, -2)
@@ -61,10 +61,10 @@ def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
 def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     """Decode a tensor map to the request that it was encoded from.
 
-    An im2col-wide map is the one exception: it has no bit of its own, so it decodes as im2col, and `.as_wide(mode)`
-    converts it. Bits without a field, unknown values of fields, and the fact that a map breaks rules are kept in
-    `.residue`. `encode` returns the same 128 bytes in each case. If only 64 bytes are given, the upper half is assumed
-    to be what the driver writes.
+    The one exception is an im2col-wide map. It has no bit of its own, so it decodes as im2col, and `.as_wide(mode)`
+    converts it. `.residue` keeps bits without a field, unknown values of fields, and the fact that a map breaks rules,
+    so that `encode` returns the same 128 bytes in each case. If only 64 bytes are given, `decode` assumes the
+    upper half that the driver writes.
 
     A rank above 5 is read as 5, and an unknown element format as `data_type=None`. Both are in the residue, and
     `violations` names them.
@@ -80,7 +80,7 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     (False, (1,))
     """
     raw = read_map(data)
-    # The rows of fields.FIELDS, written out by words of 32 bits for speed; a test compares the two.
+    # These are the rows of fields.FIELDS, written out by 32-bit words for speed; a test compares the two.
     address, kinds, s0, s1, s2, s3, high, d0, d1, d2, d3, d4, steps, box, pixels = _WORDS.unpack_from(raw)
     rank = (kinds >> 4 & 7) + 1
     left = 0

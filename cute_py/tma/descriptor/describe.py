@@ -3,9 +3,9 @@
 The summary has the fields with units, the tensor and the box as layouts in CuTe's notation (in elements), the bytes of
 a copy, broken rules and warnings. "fields" shows every bit field with its position.
 
-The two other views come from the reference pages. The TMA Atoms pages describe a map by eleven fields, and the emission
-pages by eight named 64-bit slots, the view of a kernel that rewrites maps. `fields.FIELDS` has the measured bits. Each
-row has the differences between the view and the measurement.
+The two other views come from the reference pages. The TMA Atoms pages describe a map by eleven fields. The emission
+pages describe it by eight named 64-bit slots, as a kernel that rewrites maps sees it. `fields.FIELDS` has the measured
+bits. Each row lists the differences between the view and the measurement.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = ["LogicalSlot", "SLOTS", "describe", "logical_slots", "seed_fields"]
 
 
 def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
-    """A layout of run-time numbers in CuTe's notation, innermost mode first and also in row-major order.
+    """Write a layout of run-time numbers in CuTe's notation, innermost mode first and also in row-major order.
 
     `sizes` are its strides in bytes. They are shown in elements of `width` bytes, or in bytes if `width` is 0 or does
     not divide one of them.
@@ -62,7 +62,7 @@ def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> 
 
 
 def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and strides of the box in shared memory, innermost mode first; strides in bytes.
+    """Return the shape and the strides of the box in shared memory, innermost mode first; strides are in bytes.
 
     The shape counts visited elements (divided by the element strides), and the row pitch is at least the swizzle's
     span. The swizzle then permutes bytes. With interleave, mode 0 counts channel slices.
@@ -96,8 +96,10 @@ class SlotRow:
     meaning: str
     mutable: bool
     template: str
-    """The page's template of the tensormap.replace that writes it, $0 the map, $1 the value, N the mode; empty: there
-    is none, only the host writes the slot."""
+    """The tensormap.replace that writes the slot, as on the page: $0 is the map, $1 the value, N the mode.
+
+    It is empty if only the host writes the slot.
+    """
     lane: str
     measured: str
 
@@ -154,7 +156,7 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
 class LogicalSlot:
     """One slot of the eight-slot view, filled from a map.
 
-    `lanes` are the logical values (what a replacement of lane i would set), not the 64 bits at `offset`.
+    `lanes` are the logical values, which a replacement of lane i would set, not the 64 bits at `offset`.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, encode, logical_slots
     >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
@@ -177,17 +179,18 @@ class LogicalSlot:
 
 
 def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]:
-    """The eight-slot view of a map.
+    """Return the eight-slot view of a map.
 
-    The view has no rank, because the operation that uses the map carries it. This function uses `rank`, or else the
-    map's own rank.
+    The view does not store a rank, because the operation that uses the map carries it. This function uses `rank`, or
+    the map's own rank if `rank` is None.
 
     Args:
         data: any source that `read_map` accepts. rank: the number of lanes to show, 1..5.
     Returns:
-        eight slots, 8 bytes apart; `.measured` gives the measured place of the bits of each.
+        eight slots, 8 bytes apart; `.measured` describes where the measured bits of each slot lie.
     Raises:
-        InvalidValueError: the rank is outside 1..5, or above the rank of the map. As `read_map`.
+        InvalidValueError: the rank is outside 1..5, or above the rank of the map.
+        As `read_map`.
 
     >>> [slot.name for slot in logical_slots(bytes(64)) if slot.device_mutable]
     ['tensor_base_ptr', 'fmt_dim_stride_packed', 'elem_stride_packed']
@@ -231,7 +234,7 @@ class ViewField:
 
 
 def seed_fields(data: MapSource) -> list[ViewField]:
-    """The eleven fields of the TMA Atoms reference pages, filled from a map. A device may change three of them.
+    """Return the eleven fields of the TMA Atoms reference pages, filled from a map. A device may change three of them.
 
     Args:
         data: any source that `read_map` accepts.
@@ -283,10 +286,11 @@ def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *
             reference pages; "slots": the eight logical slots of the emission pages.
         arch: the GPU whose limits apply.
     Returns:
-        lines of text, without a newline at the end. The summary ends with what was judged and what was not.
+        lines of text, without a newline at the end. The summary ends with the properties that were judged and those
+        that were not.
     Raises:
-        InvalidValueError: the view is unknown. Errors of `read_map`, and errors of `encode` for an illegal request with
-            a view other than "summary".
+        InvalidValueError: the view is unknown.
+        As `read_map`; as `encode` for an illegal request, unless the view is "summary".
 
     >>> print(describe(TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)).splitlines()[0])
     tiled tensor map, FLOAT16, rank 2

@@ -42,10 +42,10 @@ class FieldValue:
 
 
 def field_table(data: MapSource) -> list[FieldValue]:
-    """The fields of a map as rows, lowest bit first; words with bits that have no field end the table.
+    """List the fields of a map as rows, lowest bit first. Words with bits that have no field end the table.
 
     Args:
-        data: anything that `read_map` takes.
+        data: any source that `read_map` accepts.
 
     >>> [(row.label, row.where, row.value) for row in field_table(bytes(128))][:3]
     [('global_address', 'w0[0:63]', 0), ('load_mode', 'w1[0]', 0), ('rank', 'w1[4:6]', 1)]
@@ -90,7 +90,7 @@ def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]
 
 @record
 class FieldDifference:
-    """One field that differs between two maps; None if a map of that kind and rank has no such field.
+    """One field that differs between two maps. A value is None if a map of that kind and rank lacks the field.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
     >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))
@@ -115,9 +115,9 @@ class FieldDifference:
 
 @record
 class MapDifference:
-    """Differences between two maps; true if there are any.
+    """Differences between two maps. The object is true if there are any.
 
-    `bits` are (word, bit) of each differing bit, lowest first. `compared` is the number of bytes that both have.
+    `bits` has the (word, bit) of each differing bit, lowest first. `compared` is the number of bytes that both have.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
     >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))
@@ -138,7 +138,7 @@ class MapDifference:
 
     @property
     def same_copies(self) -> bool:
-        """Whether the hardware treats both maps alike: they differ only in bits that it does not read."""
+        """Whether the hardware treats both maps alike: they differ only in bits that the hardware does not read."""
         return all(word >= f.PAYLOAD_BYTES // 8 for word, _ in self.bits)
 
     def __str__(self) -> str:
@@ -156,7 +156,7 @@ class MapDifference:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers as text, three neighbours or more joined.
+    """Write ascending numbers as text; three or more neighbours become a range.
 
     >>> ranges([3, 5, 6, 8, 9, 10, 63])
     '3, 5, 6, 8-10, 63'
@@ -171,10 +171,10 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def diff(a: MapSource, b: MapSource) -> MapDifference:
-    """The difference of two maps; over 64 bytes if one of them is that short.
+    """Compare two maps, over 64 bytes if one of them has only 64.
 
     Args:
-        a, b: requests, or anything that `read_map` takes.
+        a, b: requests, or any sources that `read_map` accepts.
     Raises:
         As `read_map`, and as `encode` for requests.
 

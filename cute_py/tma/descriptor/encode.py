@@ -1,8 +1,8 @@
 """Encode a request to the 128 bytes that the driver writes: the fields, and two notes of the driver in the upper half.
 
-The hardware does not read the notes. Some driver versions write other bits (`QUIRKS` has the name, condition and source
-of each deviation). `encode` writes none of the deviations, and `replace.repaired` applies the known remedies to a map
-that such a driver wrote.
+The hardware does not read the notes. Some driver versions write other bits; `QUIRKS` has the name, condition and source
+of each deviation. `encode` writes none of the deviations. `replace.repaired` applies the known remedies to a map that
+such a driver wrote.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LAST_KNOWN_FORMAT: Final = int(TensorMapDataType.TFLOAT32_FTZ)
 
 
 def note_box_bytes(request: TensorMap) -> int:
-    """Word 8: the driver's note of the bytes of the box.
+    """Return word 8: the driver's note of the bytes of the box.
 
-    Element bytes times floor(box / element stride) over all modes; im2col: times channels and pixels. It differs from
-    the bytes that the hardware delivers if an element stride does not divide the box, and with interleave
-    (`cute_py.tma.descriptor.transfer`). It is 0 if the element format is not known.
+    The note is element bytes times floor(box / element stride) over all modes; for im2col, times channels and pixels.
+    It differs from the bytes that the hardware delivers with interleave, and if an element stride does not divide the
+    box (`cute_py.tma.descriptor.transfer`). It is 0 if the element format is not known.
 
     Returns:
         bytes.
@@ -58,8 +58,8 @@ Packer: TypeAlias = "tuple[Callable[..., tuple[Any, ...]], tuple[int, ...], tupl
 def packer(form: RequestForm, *, strict: bool, judged: bool = False) -> Packer:
     """Return (function, positions, widths).
 
-    The function takes a source and its data type, and returns the numbers that a map holds at these bit positions, 32
-    or 64 bits each, lowest first; all other bits are 0. For columns, a number may be an array with one number per map.
+    The function takes a source and its data type. It returns the numbers that a map holds at these bit positions, 32 or
+    64 bits each, lowest first; all other bits are 0. For columns, a number may be an array with one number per map.
     With `judged`, which only accepts requests, the function also takes the bytes of shared memory, and returns None for
     a request that breaks a rule.
     """
@@ -81,7 +81,7 @@ def packer(form: RequestForm, *, strict: bool, judged: bool = False) -> Packer:
 
 
 def _stored(form: RequestForm, row: f.BitField) -> Iterator[tuple[str, int]]:
-    """(expression, position of its lowest bit) of a field; of each corner of the field of corners."""
+    """(expression, position of its lowest bit) of a field; the field of corners has one pair per corner."""
     if row.value not in ("lower", "upper"):
         yield row.value, row.position
         return
@@ -96,7 +96,7 @@ _JUDGED_PACKERS: Final[dict[tuple[type[TensorMap], int], Compiled]] = {}
 
 
 def _compiled(kind: type[TensorMap], rank: int, *, judged: bool = False) -> Compiled:
-    """(the function of `packer`, the function of its numbers that gives the 128 bytes)."""
+    """Return the function of `packer`, and the function that packs its numbers into 128 bytes."""
     numbers, positions, widths = packer(legal_form(kind, rank), strict=True, judged=judged)
     text, end = "<", 0
     for position, width in zip(positions, widths, strict=True):
@@ -106,9 +106,9 @@ def _compiled(kind: type[TensorMap], rank: int, *, judged: bool = False) -> Comp
 
 
 def map_bytes(request: TensorMap) -> bytes:
-    """The fields of a request as the 128 bytes of a map; its values must fit their fields.
+    """Write the fields of a request as the 128 bytes of a map. The values must fit their fields.
 
-    No rule is checked here, and no residue is added.
+    The function checks no rule and adds no residue.
     """
     key = type(request), len(request.global_dim)
     compiled = _PACKERS.get(key)
@@ -119,7 +119,7 @@ def map_bytes(request: TensorMap) -> bytes:
 
 
 def legal_map(request: TensorMap, gpu: Architecture) -> bytes | None:
-    """`map_bytes` of a request that keeps the rules, otherwise None. The fields are read only once."""
+    """Return `map_bytes` of a request that keeps the rules, otherwise None. The fields are read only once."""
     if request.residue is not None:
         return None
     key = type(request), len(request.global_dim)
@@ -136,13 +136,14 @@ def legal_map(request: TensorMap, gpu: Architecture) -> bytes | None:
 
 
 def pack(request: TensorMap) -> int:
-    """`map_bytes` as one 1024-bit number, bit 0 first."""
+    """Return `map_bytes` as one 1024-bit number, bit 0 first."""
     return int.from_bytes(map_bytes(request), "little")
 
 
 def extent_bytes(request: TensorMap) -> int:
-    """Bytes from the start of the first element to the end of the last one. Strides must not be negative, and may be in
-    any order.
+    """Count the bytes from the start of the first element to the end of the last one.
+
+    Strides must not be negative, and may be in any order.
 
     >>> extent_bytes(TensorMapTiled(6, 0, (8, 4), (32,), (8, 4)))
     112
@@ -157,7 +158,7 @@ def extent_bytes(request: TensorMap) -> int:
 
 @record
 class Quirk:
-    """One deviation: the drivers of `drivers` may set `mask` in `word`; the known remedy is to clear it.
+    """One deviation: drivers of the versions in `drivers` may set `mask` in `word`. The known remedy is to clear it.
 
     >>> [one.name for one in QUIRKS]
     ['bit 85']
@@ -193,7 +194,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
 
 
 def clear_mask(request: TensorMap, driver: int) -> int:
-    """Ones on the bits, in the whole map, that the remedies for this driver clear.
+    """Return ones on the bits, in the whole map, that the remedies for this driver clear.
 
     Args:
         driver: the version that cuDriverGetVersion returns: 13000 is CUDA 13.0.
@@ -211,10 +212,10 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
     """Encode a request to the 128 bytes of a tensor map, as the driver writes them.
 
     In memory the map must be aligned to 128 bytes (64 before CUDA 13). A request that was decoded, and not changed
-    since, gives the original map, even if it breaks rules.
+    since, encodes to the original map, even if the map breaks rules.
 
     Args:
-        request: a request, or an object that holds one: an atom, a descriptor or an operation of the reference pages.
+        request: a request, or an object that holds one (an atom, a descriptor or an operation of the reference pages).
         driver: the version of the driver that the map is for (13000 is CUDA 13.0). The remedies for its deviations
             (`QUIRKS`) are applied to bits that come from a decoded map. None: no remedy is applied.
         arch: the GPU whose limits apply.
@@ -242,7 +243,7 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
             if row is not None:
                 raise refuse_unknown(row)
         bits = pack(request)
-        if request.residue is not None:  # bits that no field has; the packed fields are 0 there
+        if request.residue is not None:  # bits that belong to no field; the packed fields are 0 there
             bits |= request.residue.bits & f.RESERVED[not isinstance(request, TensorMapTiled)][request.rank]
     if driver is not None:
         bits &= ~clear_mask(request, driver)
@@ -250,19 +251,21 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
 
 
 def _as_found(request: TensorMap) -> int | None:
-    """The bits of the map that a request was decoded from; None if it was not, or has been changed since."""
+    """The bits of the map that a request was decoded from; None if it was not decoded, or was changed since."""
     residue = request.residue
     if residue is None or residue.fields != request.field_values():
         return None
     try:
         return pack(request) ^ residue.bits
-    except (struct.error, IndexError, ValueError):  # a hand-made residue, with values that no map holds
+    except (struct.error, IndexError, ValueError):  # a residue made by hand, with values that no map can hold
         return None
 
 
 def payload(request: TensorMap | HasRequest, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
-    """The 64 bytes that the hardware reads: the lower half of `encode(request)`.
+    """Return the 64 bytes that the hardware reads: the lower half of `encode(request)`.
 
+    Args:
+        As `encode`.
     Raises:
         As `encode`.
 

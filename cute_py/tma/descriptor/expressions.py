@@ -1,10 +1,10 @@
 """Compile the expressions of the tables of rules and bits, over the fields of a request, to functions.
 
-`violations.CHECKS` says `box_dim[i]` must keep the rule 'box', and `fields.FIELDS` that bits 24-31 hold
-`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples: it fixes the number of values of
-`i`, and `RequestForm.function` compiles an expression to a Python function of a request. The same function accepts
-columns, an object whose fields are integers or arrays with one integer per map. So one row of a table applies to one
-map and to many.
+`violations.CHECKS` states that `box_dim[i]` must keep the rule 'box', and `fields.FIELDS` that bits 24-31 hold
+`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples. It fixes the number of values of `i`,
+and `RequestForm.function` compiles an expression to a Python function of a request. The same function accepts columns,
+an object whose fields are integers or arrays with one integer per map. One row of a table therefore applies to one map
+and to many.
 
 Names in an expression, besides the fields of the request:
 
@@ -49,12 +49,12 @@ TABLES: Final[dict[str, tuple[int, ...]]] = {
     "IS_SLICED": (0, 1, 1, 0),
     "SMEM_ALIGNMENT": (16, 256, 512, 1024),
 }
-"""Numbers by the value of an enum; a span of 0 limits no row. The last entry of the tables of formats serves a format
-that is not known (-1). The swizzles from 4 on permute larger chunks within the same 128 bytes."""
+"""Numbers by the value of an enum. A span of 0 limits no row. The last entry of the tables of formats is for an unknown
+format (-1). The swizzles from 4 on permute larger chunks within the same 128 bytes."""
 
 
 class Lookup:
-    """A table that accepts every integer, and arrays of integers. Integers beyond the table get its last entry."""
+    """A table that accepts any integer, and arrays of integers. Integers beyond the table select its last entry."""
 
     def __init__(self, entries: Sequence[int]) -> None:
         self.entries = entries
@@ -66,7 +66,7 @@ class Lookup:
 
 
 def edge_visits(edge: Value, step: Value) -> Value:
-    """Elements of an edge that a stride visits; an illegal stride of 0 or less is ignored."""
+    """Count the elements of an edge that a stride visits; an illegal stride of 0 or less is ignored."""
     if isinstance(step, int):
         return edge // step if step > 0 else 1
     return edge // numpy.maximum(step, 1)
@@ -85,7 +85,7 @@ _INDEX: Final = re.compile(r"\b(\w+)\[(?:(i)(?: \+ (\d))?|(\d))\]")
 
 
 def instantiated(text: str, i: int = 0) -> str:
-    """An expression with the index filled in: each entry of a tuple is a separate variable.
+    """Fill the index into an expression: each entry of a tuple is a separate variable.
 
     >>> instantiated("global_dim[i + 1] - BITS[data_type]", 2)
     'global_dim_3 - BITS[data_type]'
@@ -96,7 +96,7 @@ def instantiated(text: str, i: int = 0) -> str:
 
 @record
 class RequestForm:
-    """Form that an expression is instantiated for: the kind of a map and the length of each of its tuples."""
+    """The form for which an expression is instantiated: the kind of a map and the length of each of its tuples."""
 
     kind: type[TensorMap]
     lengths: tuple[int, ...]
@@ -109,12 +109,12 @@ class RequestForm:
 
     @property
     def tiled(self) -> bool:
-        """A map of boxes, not of im2col."""
+        """Whether the map has boxes, not im2col."""
         return self.kind is TensorMapTiled
 
     @property
     def length(self) -> Mapping[str, int]:
-        """Maps the name of a tuple to its length, including the corners and spatial modes."""
+        """Map the name of a tuple to its length, including the corners and spatial modes."""
         return _lengths(self)
 
     @property
@@ -155,7 +155,7 @@ class RequestForm:
         return [*lines, "row_bits = row * bits", f"box_size = {size}", "box_bits = bits * box_size"]
 
     def function(self, arguments: str, body: Sequence[str], *, strict: bool = False) -> Callable[..., Any]:
-        """The function of `source` and `arguments` that runs `body`.
+        """Compile a function of `source` and `arguments` that runs `body`.
 
         Args:
             strict: make a faster function that accepts only legal values; a value without an entry in a table raises
@@ -199,7 +199,7 @@ def _evaluator(form: RequestForm, text: str) -> Callable[[Any, int], int]:
 
 
 def request_value(request: TensorMap, text: str) -> int:
-    """The value of an expression for any request.
+    """Evaluate an expression for any request.
 
     >>> request_value(TensorMapTiled(7, 0, (64, 64), (256,), (16, 9), (1, 2)), "(bits // 8) * box_size")
     256

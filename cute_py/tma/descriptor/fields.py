@@ -1,11 +1,11 @@
 """The bits of a CUtensorMap: one row per field.
 
 A map is 128 bytes, sixteen little-endian words of 64 bits, aligned to 128 bytes (64 before CUDA 13). The hardware
-reads words 0 to 7, the payload; words 8 and 9 are notes of the driver, words 10 to 15 are 0. Bit positions are counted
+reads words 0 to 7, the payload. Words 8 and 9 are notes of the driver; words 10 to 15 are 0. Bit positions are counted
 through the whole map: bit p is bit p % 64 of word p // 64. The fields of modes beyond the rank are 0.
 
 Source of every row: the arguments of 12,746 calls that the driver accepted, compared with the bytes that it wrote
-(NVIDIA H200, driver 580.159.04); for the unread upper half: 398 tile loads with it as written, as 0 and as all ones.
+(NVIDIA H200, driver 580.159.04). For the unread upper half: 398 tile loads with this half as written, all 0, and all 1.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ MAX_RANK: Final = 5
 
 ONES: Final = tuple((1,) * (MAX_RANK - rank) for rank in range(MAX_RANK + 1))
 ZEROS: Final = tuple((0,) * (MAX_RANK - max(rank, 1)) for rank in range(MAX_RANK + 1))
-"""By rank, the values that fill up sizes (ONES), strides and corners (ZEROS) to five modes."""
+"""Rank -> the values that extend sizes (ONES), strides and corners (ZEROS) to five modes."""
 UNIT_STEPS: Final = tuple((1,) * rank for rank in range(MAX_RANK + 1))
-"""By rank, element strides of 1, which nearly every map has."""
+"""Rank -> element strides of 1, which nearly every map has."""
 
 
 def expect_bits(bits: Any) -> int:
     """Return the bits of a map of 64 or 128 bytes as one little-endian integer.
 
     Raises:
-        InvalidTypeError: the value is not an integer. InvalidValueError: it has more bits than a map.
+        InvalidTypeError: the value is not an integer.
+        InvalidValueError: it has more bits than a map.
     """
     if not is_integer(bits):
         raise InvalidTypeError(f"the bits of a map must be an integer, got {type(bits).__name__} {given(bits)}")
@@ -163,19 +164,19 @@ FIELDS: Final[tuple[BitField, ...]] = (
 )
 
 CORNER_WIDTH: Final = {3: 16, 4: 8, 5: 5}
-"""Rank -> bits of one corner. The rank - 2 corners follow each other, W lowest; rank 5 leaves bit 15 unused."""
+"""Rank -> bits of one corner. The rank - 2 corners are adjacent, W lowest; rank 5 leaves bit 15 unused."""
 
 SMEM_ALIGNMENT: Final = (16, 256, 512, 1024)
-"""By swizzle, the driver's note of the alignment in shared memory, bytes."""
+"""Swizzle -> the driver's note of the alignment in shared memory, in bytes."""
 
 _BY_NAME: Final = {(row.name, row.mode): row for row in FIELDS}
 
 
 def field(name: str, mode: int | None = None) -> BitField:
-    """The row of a field; `mode` selects one of the fields that exist for each mode.
+    """Return the row of a field; `mode` selects one of the fields that exist for each mode.
 
     Raises:
-        InvalidValueError: there is no such field.
+        InvalidValueError: the field does not exist.
 
     >>> field("box_dim", 1).word, field("box_dim", 1).shift
     (7, 0)
@@ -205,7 +206,7 @@ P_STRIDE_HIGH: Final = _positions("global_stride_high")
 
 
 def live_fields(im2col: bool, rank: int) -> tuple[BitField, ...]:
-    """The fields of a map of this kind and rank (1..5), notes of the driver included, lowest bit first."""
+    """List the fields of a map of this kind and rank (1..5), including the driver's notes, lowest bit first."""
     kind = "im2col" if im2col else "tiled"
     rows = [row for row in FIELDS if row.kinds in ("all", kind) and (row.mode is None or row.mode < rank)]
     if rank not in CORNER_WIDTH:
@@ -214,7 +215,7 @@ def live_fields(im2col: bool, rank: int) -> tuple[BitField, ...]:
 
 
 def field_mask(im2col: bool, rank: int) -> int:
-    """Ones on every bit that has a meaning in a map of this kind and rank; the rest is reserved, or unused.
+    """Return ones on every bit that has a meaning in a map of this kind and rank; other bits are reserved or unused.
 
     >>> hex(~field_mask(False, 5) >> 64 & 0xFFFFFFFF)
     '0xfff8000e'

@@ -1,5 +1,6 @@
-"""Changes that repair a refused request; each change was tried. This module changes the arguments of a map, and
-`tma.atom.make` changes the arguments of an atom.
+"""Find changes that repair a refused request, and try each change.
+
+This module changes the arguments of a map. `tma.atom.make` changes the arguments of an atom.
 
 `REPAIRS` has the change for each rule of `limits.RULES` that a change of the numbers can repair.
 """
@@ -21,7 +22,7 @@ _T = TypeVar("_T")
 
 
 def first_that_work(candidates: Iterable[_T], works: Callable[[_T], bool], most: int) -> list[_T]:
-    """The first `most` candidates that work. Candidates are made and tried one by one; every fix is found this way."""
+    """Return the first `most` candidates that work. Candidates are made and tried one by one."""
     return list(itertools.islice(filter(works, candidates), most))
 
 
@@ -29,7 +30,7 @@ def refuse_request(request: TensorMap, found: Sequence[Diagnostic], arch: str) -
     """Raise one TmaLimitError that lists all of `found`."""
     function = FUNCTIONS[request.KIND]
     works = next((text for text, changed in find_changes(request) if not violations(changed, arch=arch)), None)
-    hint = f"this request breaks no rule: {works}" if works is not None else None
+    hint = f"this change makes the request legal: {works}" if works is not None else None
     if len(found) == 1:
         only = found[0]
         facts: dict[str, object] = {"call": f"{function}, {arch}", "rule": only.rule, "source": only.source}
@@ -45,7 +46,7 @@ def _up(number: int, grain: int) -> int:
 
 
 def find_changes(request: TensorMap) -> list[tuple[str, TensorMap]]:
-    """Pairs (text, request) of changes that were tried: the changed request breaks no rule.
+    """List pairs (text, changed request) of changes that were tried: the changed request breaks no rule.
 
     Each rule has its own repairs. A change applies one repair for every broken rule, and the smallest change comes
     first.
@@ -59,9 +60,9 @@ def find_changes(request: TensorMap) -> list[tuple[str, TensorMap]]:
 
 
 def _mended(request: TensorMap, choice: int) -> tuple[str, TensorMap]:
-    """The texts of the repairs that apply, one after the other, and the request with all of them."""
+    """Apply repairs one after the other, and return their texts and the repaired request."""
     texts = []
-    for _ in range(40):  # a repair may uncover a rule that was hidden behind it
+    for _ in range(40):  # a repair may uncover another broken rule
         repair = next((r for d in violations(request) if (r := _repair(request, d, choice)) is not None), None)
         if repair is None:
             break
@@ -75,9 +76,9 @@ def _replaced(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...
 
 
 def _repair(request: TensorMap, found: Diagnostic, choice: int) -> tuple[str, TensorMap] | None:
-    """A change of the field that breaks a rule, with its text; None if numbers alone can't repair it."""
+    """Change the field that breaks a rule, and describe the change; None if numbers alone can't repair it."""
     fixed = REPAIRS.get(found.rule)
-    return None if fixed is None else unless_refused(fixed, request, found, choice)  # refused: no request holds it
+    return None if fixed is None else unless_refused(fixed, request, found, choice)  # None if no request can hold it
 
 
 def _grain(request: TensorMap) -> int:
@@ -170,7 +171,7 @@ def _fit_shared(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired
 
 
 def _drop_modes(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
-    """Modes that continue each other become one."""
+    """Merge modes that continue each other."""
     if not isinstance(request, TensorMapTiled) or len(request.global_strides) != request.rank - 1:
         return None
     for i in range(1, request.rank - 1):

@@ -1,6 +1,6 @@
-"""Hazards: properties of a tensor map that are legal but likely to do harm, in a table that `hazards` reads.
+"""Hazards: properties of a tensor map that are legal but harmful or likely to be. `hazards` reads them from a table.
 
-The driver accepts them all. Each row has a condition, an effect and a source.
+The driver accepts all of them. Each row has a condition, an effect and a source.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["HAZARDS", "Hazard", "Warned", "hazards"]
 
 @record
 class Hazard:
-    """One row. `finds(request)` returns the values that make the row apply as a text, or None.
+    """One row. `finds(request)` returns a text with the values that make the row apply, or None.
 
     >>> [one.name for one in HAZARDS][:2]
     ['null address', 'ragged rows']
@@ -37,7 +37,7 @@ class Hazard:
 
 
 Warned = Diagnostic
-"""The earlier name."""
+"""Former name of the type of a warning."""
 
 _ROWS: Final[list[Hazard]] = []
 
@@ -204,11 +204,11 @@ def _quirks(request: TensorMap) -> str | None:
 
 
 HAZARDS: Final[tuple[Hazard, ...]] = tuple(_ROWS)
-"""Every row of the table, in the order in which they are listed."""
+"""Every row of the table, in the order of the output."""
 
 
 def hazards(what: TensorMap | MapSource) -> list[Diagnostic]:
-    """The rows of `HAZARDS` that apply to a request or a map, in the table's order.
+    """Return the rows of `HAZARDS` that apply to a request or a map, in the table's order.
 
     Each is a warning. Its rule is the row's name, and its detail has the values that make the row apply.
 

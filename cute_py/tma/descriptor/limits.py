@@ -1,7 +1,7 @@
-"""The rules of tensor maps, one row each, with requirement, bounds, unit and source; and the additions of each GPU.
+"""The rules of tensor maps, one row each with requirement, bounds, unit and source, and the additions of each GPU.
 
-The rules are the driver's: they predict the result of every recorded call, accepted or refused. `violations` applies
-them. The names of arguments are those of the driver's C functions.
+The rules are the driver's: they predict whether the driver accepts or refuses each recorded call. `violations` applies
+them. The arguments have the names of the driver's C functions.
 
 sm_90 was measured. The additions of later GPUs are documented, but their bits are not known: `encode` raises
 UnknownFactError for a request that needs them, unless a driver on such a machine can be called.
@@ -26,7 +26,7 @@ _DOCUMENTED: Final = f"{CUDA_H}; not measured"
 _ASSEMBLED: Final = f"{CUDA_H}; {PTXAS}"
 
 MAX_TRANSACTION_BYTES: Final = (1 << 20) - 1
-"""Bytes that one phase of an mbarrier can wait for (PTX ISA, mbarrier, tx-count)."""
+"""Largest number of bytes that one phase of an mbarrier can wait for (PTX ISA, mbarrier, tx-count)."""
 
 STORE_UNIT: Final = 16
 """Granularity in bytes to which stores write the last row of a box (measured on an H200)."""
@@ -34,7 +34,7 @@ STORE_UNIT: Final = 16
 
 @record
 class Rule:
-    """One rule. `requirement` follows 'must' in a sentence ('be a multiple of 16').
+    """One rule. `requirement` is the text after 'must' in a sentence ('be a multiple of 16').
 
     `minimum` and `maximum` are the smallest and the largest legal value, if the rule is a plain range.
 
@@ -123,7 +123,7 @@ def bounds(name: str) -> tuple[int, int]:
 
 
 SWIZZLE_SPAN: Final[dict[int, int | None]] = {0: None, 1: 32, 2: 64, 3: 128}
-"""Swizzle -> bytes that one row may have at most without interleave (None: no limit but the box's)."""
+"""Swizzle -> largest number of bytes in one row without interleave (None: only the limit of the box applies)."""
 
 SLICE_BYTES: Final[dict[int, int]] = {1: 16, 2: 32}
 """Interleave -> bytes of one channel slice."""
@@ -142,7 +142,7 @@ class Architecture:
 
     name: str
     shared_memory_bytes: int
-    """Shared memory of one SM, in bytes. The driver lets a box hold so much, although no block can have it."""
+    """Shared memory of one SM, in bytes. The driver accepts a box of this size, although no block can have so much."""
     data_types: frozenset[int]
     """Formats beyond 0..12 that the family has."""
     swizzles: frozenset[int]
@@ -151,7 +151,7 @@ class Architecture:
 
     @property
     def block_shared_memory_bytes(self) -> int:
-        """The most bytes of shared memory that one block can have, static and dynamic: a tile and its barriers.
+        """Largest shared memory of one block in bytes, static and dynamic. It holds a tile and its barriers.
 
         On an H200 it is cuDeviceGetAttribute's MAX_SHARED_MEMORY_PER_BLOCK_OPTIN.
         """
@@ -172,7 +172,7 @@ class Architecture:
 class Addition:
     """A feature that a GPU family adds to tensor maps.
 
-    `bits` is its position in the map; None: unknown. `field` and `numbers` are its names in the driver or PTX.
+    `bits` is its position in the map (None: unknown). `field` and `numbers` are its names in the driver or PTX.
 
     >>> sorted({one.name for one in ADDITIONS})[:2]
     ['128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B']
@@ -259,15 +259,15 @@ ARCHITECTURES: Final[tuple[Architecture, ...]] = tuple(
     else Architecture(f"sm_{number}", size, frozenset(), frozenset(), MEASURED)
     for number, size in SHARED_MEMORY_BYTES.items()
 )
-"""The GPUs with TMA, with the properties from `targets` that matter to tensor maps."""
+"""The GPUs with TMA, and their properties from `targets` that matter to tensor maps."""
 
 
 GPUS: Final = {row.name + suffix: row for row in ARCHITECTURES for suffix in ("", "a", "f")}
-"""Architectures by name; a suffix makes no difference to maps."""
+"""Architecture name -> its row; a suffix makes no difference to maps."""
 
 
 def architecture(name: str) -> Architecture:
-    """The row of a GPU; a suffix a or f makes no difference to maps.
+    """Return the row of a GPU; a suffix a or f makes no difference to maps.
 
     Raises:
         InvalidValueError: the GPU is unknown, or has no TMA.
@@ -284,7 +284,7 @@ def architecture(name: str) -> Architecture:
 
 
 def unknown_addition(request: TensorMap) -> Addition | None:
-    """The row of ADDITIONS that this request needs, if the bits of the row are unknown; otherwise None."""
+    """Return the row of ADDITIONS that this request needs if the bits of the row are unknown, otherwise None."""
     for row in ADDITIONS:
         if row.bits is None and row.field in ("data_type", "swizzle") and getattr(request, row.field) in row.numbers:
             return row
@@ -292,7 +292,7 @@ def unknown_addition(request: TensorMap) -> Addition | None:
 
 
 def refuse_unknown(row: Addition) -> UnknownFactError:
-    """Make the error for an addition with unknown bits; its facts are what is known about the addition."""
+    """Make the error for an addition with unknown bits. Its facts list the known properties of the addition."""
     return UnknownFactError(
         f"the bits of a tensor map that encode {row.name} are unknown",
         {

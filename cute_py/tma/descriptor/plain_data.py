@@ -1,7 +1,7 @@
 """Convert requests to and from plain data: dicts for JSON, numpy arrays and .npy files.
 
-A dict has the fields of the request, enums by number or name. An array has its shape and strides outermost first, as in
-numpy; they become modes innermost first.
+A dict has the fields of the request, with enums by number or name. An array has its shape and strides outermost first,
+as in numpy; they become modes innermost first.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _REQUIRED: Final = {kind: frozenset(kind.FIELDS) - _OPTIONAL for kind in KINDS.v
 def to_json(request: TensorMap) -> dict[str, Any]:
     """Convert a request to a dict for json.dumps: names of enum members, and lists of integers.
 
-    A request with a residue also holds `map`, the hex of the 128 bytes that it was decoded from.
+    For a request with a residue, the dict also holds `map`, the hex of the 128 bytes that it was decoded from.
 
     >>> to_json(TensorMapTiled(6, 4096, (64,), (), (64,)))["data_type"]
     'FLOAT16'
@@ -58,8 +58,9 @@ def to_json(request: TensorMap) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> TensorMap:
-    """Convert a dict of `to_json` to a request. Enums may be numbers or names, and the kind is inferred if it is
-    omitted.
+    """Convert a dict of `to_json` to a request.
+
+    Enums may be numbers or names. The kind is inferred if it is omitted.
 
     Raises:
         InvalidTypeError: the data is not a mapping, or a value has the wrong type.
@@ -84,7 +85,7 @@ def from_json(data: Mapping[str, Any]) -> TensorMap:
 
 
 def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: str) -> type[TensorMap]:
-    """The kind of request that a mapping names or that its keys imply. Its keys must be the keys of that kind.
+    """Find the kind of request that a mapping names or that its keys imply, and check that its keys fit that kind.
 
     Args:
         what: the name of the keys in the text of the error; present: keys that count as given; more: further keys that
@@ -100,7 +101,7 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
     if kind is None:
         raise InvalidValueError(f"unknown kind {given(data.get('kind'))}", {"known": ", ".join(KINDS)})
     known, required = _KEYS[kind], _REQUIRED[kind]
-    if known.issuperset(data) and present >= required:  # true nearly always, and faster than the lists
+    if known.issuperset(data) and present >= required:  # nearly always true, and faster than the lists
         return kind
     unknown = sorted([str(name) for name in data if name not in known and name not in more])
     missing = sorted(required.difference(present), key=kind.FIELDS.index)
@@ -111,7 +112,7 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
 
 
 MAX_AXES: Final = 64
-"""Axes of a numpy array, numpy 2; a tensor map of more than 5 is a request that breaks a rule."""
+"""Largest number of axes of an array in numpy 2. A tensor map of more than 5 modes is a request that breaks a rule."""
 
 
 def request_of_array(
@@ -123,7 +124,7 @@ def request_of_array(
     address: int = 0,
     **options: int | str | Sequence[int],
 ) -> TensorMapTiled:
-    """The request for tiles of an array.
+    """Make the request for tiles of an array.
 
     Args:
         shape: elements, outermost first, as in numpy.
@@ -131,13 +132,13 @@ def request_of_array(
         box: elements, in the order of `shape`.
         strides: bytes, in the order of `shape`; row-major and dense if omitted.
         address: bytes, of the first element.
-        options: further fields of `TensorMapTiled` (swizzle, interleave, ...), element_strides in its own order.
+        options: further fields of `TensorMapTiled` (swizzle, interleave, ...); element_strides are innermost first.
     Returns:
         a request with modes ordered by stride, the smallest first. It may be illegal (`violations` lists why). The
-        stride of a mode of size 1 is never used, so it is rounded up to 16 bytes.
+        hardware never uses the stride of a mode of size 1, so it is rounded up to 16 bytes.
     Raises:
         InvalidValueError: lengths differ, no axis has the stride of one element, or a stride is negative.
-            InvalidTypeError: a value is not an integer.
+        InvalidTypeError: a value is not an integer.
 
     >>> request_of_array((1024, 512), "float16", (128, 64), swizzle=3).global_strides
     (1024,)
@@ -183,13 +184,14 @@ def request_of_array(
 def request_of_npy(
     path: str | Path, box: Sequence[int], *, address: int = 0, **options: int | str | Sequence[int]
 ) -> TensorMapTiled:
-    """The request for tiles of the array in a .npy file; only its header is read.
+    """Make the request for tiles of the array in a .npy file; only its header is read.
 
     Args:
         path: the file.
         box, address, options: as `request_of_array`.
     Raises:
-        FileFormatError: the file is not a .npy file, or it holds Python objects. As `request_of_array`.
+        FileFormatError: the file is not a .npy file, or it holds Python objects.
+        As `request_of_array`.
 
     >>> import tempfile
     >>> import numpy

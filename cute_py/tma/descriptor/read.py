@@ -1,14 +1,13 @@
-r"""A tensor map's bytes, from any source: buffers, words, hex text, files, dumps of a debugger or of printf.
+r"""Read a tensor map's bytes from any source: buffers, words, hex text, files, dumps of a debugger or of printf.
 
-CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0
-first. If a text does not name the order, the reader chooses the order in which more fields of the map are valid. It
-decides in the same way whether groups of 8 or 16 hex digits are words or bytes, and whether 16 small numbers are words
-of 32 or of 64 bits.
+CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0 first. If a text does not name the order, the
+reader chooses the order in which more fields of the map are valid. It decides in the same way whether groups of 8 or 16
+hex digits are words or bytes, and whether 16 small numbers are words of 32 or of 64 bits.
 
 A map is 64 bytes (8 words of 64 bits, 16 of 32) or 128 (16 of 64 bits, 32 of 32). Missing words are an error, except in
 the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
 
-Numbers and bytes of a tensor map in a text: hex, a debugger's or printf's dump, a C initialiser, a hex dump.
+These forms of text can hold the numbers or bytes of a map:
 
 x/16gx, x/32wx, x/128bx of gdb or lldb     0x7ffe0000 <desc>:  0x0000000000001000  0x0000004000006310 ...
 p desc, p/x desc                           {opaque = {4096, 274877931280, 0 <repeats 14 times>}}
@@ -19,8 +18,8 @@ Python                                     [4096, 274877931280, ...], words or b
 xxd, hexdump -C                            00000000: 0010 0000 0000 0000 1063 0000 4000 0000  .........c..@...
 a memory window                            0x00007FFE00000000  00 10 00 00 00 00 00 00 10 63 00 00 40 00 00 00
 
-Labels, addresses, types, indices and comments are removed; the rest must consist of numbers, and all of them are used.
-The reader refuses a text that it can read only in part.
+The reader removes labels, addresses, types, indices and comments. The rest must consist of numbers, and the reader uses
+all of them. It refuses a text that it can read only in part.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 MAX_TEXT: Final = 1 << 13
-"""Most characters of a text. Every form of a map above is shorter than half of it."""
+"""Largest number of characters in a text. Every form of a map above is shorter than half of it."""
 CUTE_LABEL: Final = "DESC_TMA512"
 
 _SIZES: Final = (PAYLOAD_BYTES, MAP_BYTES)
@@ -77,18 +76,18 @@ _TYPES: Final = (
 )
 """(bytes of one number, names of types of that width)"""
 _OF_WORDS: Final = (CUTE_LABEL, "opaque", "CUtensorMap")
-"""Names of objects that hold maps as 64-bit words only."""
+"""Names of objects that hold maps only as 64-bit words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers of a text, in its order.
+    """The numbers of a text, in the order of the text.
 
     Attributes:
         values: the numbers; digits: the number of hexadecimal digits of each, 0 for a decimal number.
         unit: bytes of each number, if the text names a type; otherwise None.
-        wide: the text names no type, but an object that holds a map as words of 64 bits.
-        cute: it has the label of CuTe's print.
+        wide: the text names no type, but names an object that holds a map as words of 64 bits.
+        cute: the text has the label of CuTe's print.
     """
 
     values: tuple[int, ...]
@@ -105,7 +104,9 @@ def is_cute_print(text: str) -> bool:
 
 
 def bytes_in(text: str) -> bytes | None:
-    """The bytes that a text spells byte by byte without 0x, if it does: plain hex, xxd, hexdump -C, a Python literal.
+    """Return the bytes of a text that spells them one by one without 0x: hex, xxd, hexdump -C, a Python literal.
+
+    None: the text has another form.
 
     >>> bytes_in("00" * 64) == bytes(64)
     True
@@ -127,7 +128,7 @@ def _is_hex(text: str) -> bool:
 
 
 def bare_words(text: str) -> tuple[list[int], int] | None:
-    """The words of a text that consists only of groups of 16 hex digits, or of 8, and the bytes of each.
+    """Return the words in a text that consists only of groups of 16 or of 8 hex digits, and the bytes of each word.
 
     >>> bare_words("0000000000001000 " * 8)
     ([4096, 4096, 4096, 4096, 4096, 4096, 4096, 4096], 8)
@@ -140,7 +141,7 @@ def bare_words(text: str) -> tuple[list[int], int] | None:
 
 
 def _literal(text: str) -> bytes | None:
-    """The bytes of a Python literal, if it has as many as a map."""
+    """Return the bytes of a Python literal, if it has as many bytes as a map."""
     try:
         found = ast.literal_eval(text)
     except (SyntaxError, ValueError):  # a character beyond ASCII
@@ -149,7 +150,7 @@ def _literal(text: str) -> bytes | None:
 
 
 def numbers_in(text: str) -> Numbers:
-    """All numbers of a text.
+    """Return all numbers of a text.
 
     Raises:
         ParseError: the text has no numbers, it has other text between them, or they may be decimal or hexadecimal.
@@ -186,7 +187,7 @@ def _shown(text: str) -> dict[str, str]:
 def _base(bare: list[str], source: bool, text: str) -> int:
     """The base of the numbers without 0x: 16 if one of them can't be decimal, 10 in source code.
 
-    Numbers with zeros in front are hexadecimal, as dumps pad them; so are groups of 16 digits.
+    Numbers with leading zeros are hexadecimal, because dumps pad them. Groups of 16 digits are hexadecimal too.
     """
     if any(re.search("[a-fA-F]", digits) or (digits[0] == "0" and len(digits) > 1) for digits in bare):
         return 16
@@ -202,7 +203,7 @@ def _base(bare: list[str], source: bool, text: str) -> int:
 
 
 def _body(text: str) -> tuple[str, bool]:
-    """The numbers of a text, with what separates them, and whether they are in braces or brackets."""
+    """Return the part of a text with the numbers and their separators, and whether it is in braces or brackets."""
     text = _COMMENT.sub(" ", text[text.find(CUTE_LABEL) :] if CUTE_LABEL in text else text)
     text = _REPEATS.sub(lambda match: ", ".join([match[1]] * min(int(match[2]), MAP_BYTES + 1)), text)
     indices = [int(index, 0) for index in _INDEX.findall(text)]
@@ -234,7 +235,7 @@ def _groups(text: str) -> list[str]:
 
 
 def _unlabelled(segment: str) -> str:
-    """A piece of a text without the address and names in front of it (a name may end in a number: `word 0:`)."""
+    """Remove the address and names before the numbers of a piece of text. A name may end in a number: `word 0:`."""
     segment = _PLACE.sub("", segment, count=1)
     while match := _NAME.match(segment):
         parts = match[0][:-1].split()
@@ -253,7 +254,7 @@ class HoldsWords(Protocol):
 
 
 MapSource: TypeAlias = "Buffer | str | Path | Sequence[int] | HoldsWords"
-"""An object or text that holds a map: see `read_map`."""
+"""An object or a text that holds a map; `read_map` lists the forms."""
 
 Order = Literal["auto", "low_first", "high_first"]
 
@@ -261,15 +262,16 @@ _COUNTS: Final = "8 or 16 words of 64 bits, 16 or 32 words of 32 bits, or 64 or 
 
 
 def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
-    """The 64 or 128 bytes of a map.
+    """Return the 64 or 128 bytes of a map.
 
     Args:
         source: bytes or any buffer (numpy, ctypes, bytearray, memoryview); a sequence of 8 or 16 words, or an object
             with such a sequence as `.opaque` (cuda-python's CUtensorMap); text; a `pathlib.Path` to a file that
             holds the bytes or a text.
-        order: for texts of 64-bit words: word 0 first, word 7 (15) first, or the order in which more fields are valid.
+        order: for texts of 64-bit words: word 0 first, word 7 (or 15) first, or the order in which more fields are
+            valid.
     Raises:
-        InvalidTypeError: the source is none of these.
+        InvalidTypeError: the source is not one of these.
         InvalidValueError: the source has a wrong number of bytes or words.
         ParseError: a text lacks words or bytes, or has other text between them.
         FileFormatError: a file can't be read.
@@ -304,7 +306,7 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
 
 
 def _sized(raw: bytes, count: int | None = None) -> bytes:
-    """The bytes, if their number is that of a map; `count` is their number if they were not read."""
+    """Return the bytes, if a map can have so many; `count` is their number if they were not read."""
     if len(raw) not in _SIZES:
         raise InvalidValueError(
             f"the tensor map has {len(raw) if count is None else count} bytes; must have {PAYLOAD_BYTES} or {MAP_BYTES}"
@@ -328,7 +330,7 @@ def _word(value: Any) -> int:
 
 
 def _from_words(numbers: list[int], unit: int, order: Order) -> bytes:
-    """The words as bytes, `unit` of each, the first word lowest or highest."""
+    """Pack words of `unit` bytes each; the first word is the lowest or the highest."""
     low_first = b"".join(word.to_bytes(unit, "little") for word in numbers)
     high_first = b"".join(word.to_bytes(unit, "little") for word in reversed(numbers))
     if order == "auto":
@@ -337,7 +339,7 @@ def _from_words(numbers: list[int], unit: int, order: Order) -> bytes:
 
 
 def _strangeness(raw: bytes) -> int:
-    """Number of set bits that no map of that kind and rank has."""
+    """Count the set bits that no map of that kind and rank has."""
     bits = int.from_bytes(raw, "little")
     rank = (bits >> 68 & 7) + 1
     if rank > MAX_RANK:
@@ -365,7 +367,7 @@ def _from_file(path: Path, order: Order) -> bytes:
         text = raw.decode()
     except UnicodeDecodeError:
         text = "\0"
-    if "\0" in text:  # a map has zeros in it, a text has none
+    if "\0" in text:  # a map contains zero bytes, a text contains none
         raise FileFormatError(
             f"{path} has {len(raw)} bytes; must be text, or have {PAYLOAD_BYTES} or {MAP_BYTES} bytes"
         )
@@ -373,7 +375,7 @@ def _from_file(path: Path, order: Order) -> bytes:
 
 
 def _is_text(raw: bytes) -> bool:
-    """Whether the bytes can only be hex text (a map of 128 hex digits is a file of 128 bytes)."""
+    """Whether the bytes can only be hex text. 128 hex digits, the text of 64 bytes, are a file of 128 bytes."""
     return all(byte in b"0123456789abcdefABCDEFxX \t\r\n:,{}=<>_" for byte in raw)
 
 
@@ -392,7 +394,7 @@ def _from_text(text: str, order: Order) -> bytes:
 
 
 def _from_numbers(numbers: Numbers, order: Order) -> bytes:
-    """The numbers of a text, as words of 64 or 32 bits or as bytes."""
+    """Pack the numbers of a text as words of 64 or 32 bits, or as bytes."""
     values = list(numbers.values)
     if numbers.cute and len(values) == 4 and max(values) < 1 << 64:
         return _from_words(values, 8, order) + bytes(32)
@@ -420,10 +422,10 @@ def _read(numbers: Numbers) -> dict[str, object]:
 
 
 def _unit(numbers: Numbers, order: Order) -> int:
-    """Bytes of each number, if no type gives them.
+    """Find the bytes of each number, if no type gives them.
 
     Raises:
-        InvalidValueError: 16 numbers that make as much sense in 32 bits as in 64.
+        InvalidValueError: 16 numbers are equally plausible as words of 32 bits and of 64 bits.
     """
     values, digits, count = list(numbers.values), numbers.digits, len(numbers.values)
     most = max(values)

@@ -1,8 +1,8 @@
-"""Change a map as the GPU does: tensormap.replace on bytes, and the order in which a kernel rebinds a map.
+"""Change a map as the GPU does: apply tensormap.replace to bytes, and list the replacements of a rebind.
 
 Ten fields can be written; each row describes how the value is stored. No replacement changes the upper half, so the
-driver's notes there become stale; the hardware does not read them. The values are those of PTX: the rank is rank - 1,
-sizes and boxes are plain.
+driver's notes there become stale. The hardware does not read them. The values are those of PTX: for the rank, PTX takes
+rank - 1; sizes and boxes are unchanged.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class ReplaceField:
 
     name: str
     ordinals: int
-    """The instruction takes ordinals 0..n-1; 0: it takes none."""
+    """The instruction takes ordinals 0..n-1; 0: it takes no ordinal."""
     value_bits: int
     """Width of the value's register; 0: an immediate."""
     values: int
     """Immediates 0..n-1 that were measured; 0 for a register."""
     target: str
-    """Field of `fields.FIELDS` that it writes."""
+    """Field of `fields.FIELDS` that the instruction writes."""
     quirk: str = ""
     source: str = MEASURED
 
@@ -63,7 +63,7 @@ ELEMTYPES: Final[tuple[tuple[str, int, int], ...]] = (
     *(("u8", 0, 0), ("u16", 1, 0), ("u32", 2, 0), ("s32", 3, 0), ("u64", 4, 0), ("s64", 5, 0), ("f16", 6, 0)),
     *(("f32", 7, 0), ("f32.ftz", 8, 0), ("f64", 9, 0), ("bf16", 10, 0), ("tf32", 7, 1), ("tf32.ftz", 8, 1)),
 )
-"""Indexed by PTX's number, which differs from the driver's: PTX's name, the code that is written, whether bit 16 is
+"""Indexed by PTX's number, which differs from the driver's: PTX's name, the code that is written, and whether bit 16 is
 set."""
 
 _BY_NAME: Final = {row.name: row for row in REPLACE_FIELDS}
@@ -76,13 +76,13 @@ IM2COL_HOST_ONLY: Final = "im2col descriptors can only be made on the host: no m
 
 
 def _expect_tiled(raw: bytes) -> None:
-    """Refuse an im2col map, which no kernel may change according to the pages."""
+    """Refuse an im2col map: according to the reference pages, no kernel may change one."""
     if decode(raw).KIND != "tiled":
         raise TmaBuildError(IM2COL_HOST_ONLY, hint="encode() the changed request on the host")
 
 
 def _addition(field: str) -> Addition:
-    """Feature that later GPUs add to a field."""
+    """Find the feature that later GPUs add to a field."""
     return next(addition for addition in ADDITIONS if addition.field == field)
 
 
@@ -117,7 +117,7 @@ def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
     Raises:
         InvalidTypeError: a value is not an integer.
         InvalidValueError: the field or ordinal does not exist, or a value does not fit in its register or immediate.
-            UnknownFactError: only later GPUs have the value, and its bits are unknown.
+        UnknownFactError: only later GPUs have the value, and its bits are unknown.
     Source:
         measured on NVIDIA H200, driver 580.159.04 (2,213 replacements).
 
@@ -137,7 +137,7 @@ def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
 
 
 def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField, int]]:
-    """Bit field -> raw value, for one replacement; the caller cuts the values to their fields."""
+    """List (bit field, raw value) of one replacement; the caller cuts the values to their fields."""
     if row.name == "global_stride":
         units = value >> 4
         low, high = f.field("global_stride_low", index + 1), f.field("global_stride_high", index + 1)
@@ -152,7 +152,7 @@ def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField,
 
 @record
 class RebindStep:
-    """One replacement of a rebind, as arguments of `replace`.
+    """One replacement of a rebind, with the arguments of `replace`.
 
     >>> RebindStep("global_dim", 512, 0)
     RebindStep(field='global_dim', value=512, ordinal=0)
@@ -164,7 +164,7 @@ class RebindStep:
 
 
 def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -> list[RebindStep]:
-    """The replacements of a rebind, in the order of the TMA Atoms reference pages: address, sizes, strides.
+    """List the replacements of a rebind, in the order of the TMA Atoms reference pages: address, sizes, strides.
 
     Args:
         address: bytes.
@@ -172,6 +172,9 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
         strides: (R-1,) bytes, of modes 1 to R-1.
     Returns:
         2R steps.
+    Raises:
+        InvalidTypeError: a value is not an integer.
+        InvalidValueError: a value is negative, or the lengths do not fit a rank of 1 to 5.
 
     >>> [(step.field, step.value) for step in rebind_steps(0x2000, (64, 32), (128,))]
     [('global_address', 8192), ('global_dim', 64), ('global_dim', 32), ('global_stride', 128)]
@@ -194,7 +197,7 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
 def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Sequence[int]) -> bytes:
     """Return the map after a kernel has bound it to another tensor: address, then sizes, then strides.
 
-    A rebind does not write the rank; the rank of the map must be the rank of `extents`.
+    A rebind does not write the rank, so the rank of the map must equal the rank of `extents`.
 
     Args:
         As `rebind_steps`.
@@ -231,7 +234,7 @@ _UPDATES: Final = {
 
 
 def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> bytes:
-    """Apply one of the three updates that the TMA Atoms reference pages allow on a device; any other is refused.
+    """Apply one of the three updates that the TMA Atoms reference pages allow on a device, and refuse any other.
 
     Args:
         kind: UPDATE_BASE_POINTER, UPDATE_DIM or UPDATE_STRIDE (a `TmaUpdateKind` or its name); also base_pointer, dim,
@@ -240,8 +243,8 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
         value: bytes for the pointer and strides, elements for sizes.
     Raises:
         InvalidValueError: the mode does not exist, or the value does not fit in its register.
-        TmaBuildError: "TMA descriptor field is not device-mutable": the field is another one, or the stride of axis 0;
-            or the map is an im2col map, which only the host can make.
+        TmaBuildError: "TMA descriptor field is not device-mutable", if the field is another one, or the stride of axis
+            0; or the map is an im2col map, which only the host can make.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> moved = cute.tma.update_tma_descriptor(cute.tma.encode(request), "UPDATE_BASE_POINTER", 0, 8192)
@@ -273,7 +276,7 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
 
 
 def repaired(data: MapSource, driver: int) -> bytes:
-    """Apply the known remedies to a map that a driver of this version wrote; other bits stay unchanged.
+    """Apply the known remedies to a map that a driver of this version wrote. Other bits stay unchanged.
 
     Args:
         data: 64 or 128 bytes, or any source that `read_map` accepts.

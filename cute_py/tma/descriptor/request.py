@@ -1,13 +1,13 @@
 """The request for a tensor map, as a value: the arguments of cuTensorMapEncodeTiled, -Im2col and -Im2colWide.
 
-Modes are listed innermost first; strides are in bytes, sizes and boxes in elements. Mode 0 has no stride, so
+Modes are listed innermost first. Strides are in bytes, sizes and boxes in elements. Mode 0 has no stride, so
 `global_strides[i]` belongs to mode i + 1. A request may be illegal: `violations(request)` lists why, and
 `encode(request)` refuses it. The constructor refuses only values that are not integers.
 
 If a map has bits beyond the fields, its decoded request carries a `Residue`, so that encoding it returns the same map.
 
-An instruction uses a map; `OpRow` describes the instruction. `TmaCopyTraits` is the common interface of all objects
-that copy through a map: layers below the atom use it, and so do not depend on classes above them.
+`OpRow` describes the instruction that uses a map. `TmaCopyTraits` is the common interface of all objects that copy
+through a map. Layers below the atom use this interface, so they do not depend on classes above them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ENUM_OF: Final[dict[str, type[IntEnum]]] = {
 """Field -> the enum of its values."""
 _MEMBERS: Final = {name: {int(member): member for member in kind} for name, kind in ENUM_OF.items()}
 MAX_NUMBERS: Final = 100
-"""Most numbers of a request in all, five times as many as a map has: a request may break the rule on the number of
-modes."""
+"""Largest number of integers in a request, five times as many as a map has. A request may break the rule on the number
+of modes."""
 
 _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUMBERS + 1))
 
@@ -57,7 +57,7 @@ FieldNumbers: TypeAlias = int | tuple[int, ...] | None
 
 
 def _fit(numbers: list[int]) -> bool:
-    """Whether each number fits in 64 bits with a sign; struct is three times as fast as min and max."""
+    """Whether each number is a signed 64-bit integer; struct is three times as fast as min and max."""
     try:
         _PACK[len(numbers)](*numbers)
     except struct.error:
@@ -69,14 +69,14 @@ _E = TypeVar("_E", bound=IntEnum)
 
 
 def as_member(kind: type[_E], value: object, what: str) -> _E | int:
-    """Return the member of an enum for the member, its number, or its name: 'B128', '128B',
+    """Return the member of an enum, from the member, its number or its name: 'B128', '128B',
     'CU_TENSOR_MAP_SWIZZLE_128B'.
 
-    A number without a member is returned unchanged, and the rules of a map judge it. A format may be given as an
-    element type.
+    A number without a member is returned unchanged; `violations` reports it. A format may be given as an element type.
 
     Raises:
-        InvalidValueError: the name is unknown. InvalidTypeError: the value is neither a number nor a name.
+        InvalidValueError: the name is unknown.
+        InvalidTypeError: the value is neither a number nor a name.
 
     >>> as_member(TensorMapSwizzle, "SWIZZLE_128B", "swizzle"), as_member(L2Promotion, 2, "l2_promotion")
     (TensorMapSwizzle.B128, L2Promotion.B128)
@@ -98,7 +98,7 @@ def as_member(kind: type[_E], value: object, what: str) -> _E | int:
 
 
 def format_bits(data_type: int | None) -> int:
-    """Bits of an element in global memory; 0 if the format is not known.
+    """Return the bits of an element in global memory; 0 if the format is not known.
 
     >>> format_bits(6), format_bits(99), format_bits(None)
     (16, 0, 0)
@@ -112,8 +112,8 @@ class Residue:
 
     `bits` is the XOR of the map with the bits that the fields alone would write (1024 bits; bit 0 is bit 0 of word 0,
     and word 1 starts at bit 64). It is 0 if the map only breaks rules. `fields` are the values that were read. While
-    the request has these values, `encode` returns the original map. After one is changed, the rules apply, and only
-    bits without a field are carried over.
+    the request has these values, `encode` returns the original map. After a value is changed, the rules apply, and
+    `encode` keeps only the bits without a field.
 
     >>> from cute_py.tma.descriptor import decode, encode
     >>> decode(encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))).residue is None
@@ -139,7 +139,7 @@ class Residue:
 
     @property
     def unknown_words(self) -> dict[int, int]:
-        """Maps a word index to the leftover bits, for each word that has some.
+        """Map the index of a word to its leftover bits, for each word that has some.
 
         >>> Residue(1 << 85, ()).unknown_words
         {1: 2097152}
@@ -151,8 +151,8 @@ class Residue:
 class _Request:
     """Base of the three kinds. Not public: `TensorMap` is the union of the three.
 
-    `FIELDS` are the names of the fields without the residue, in order; `TUPLES`, `NUMBERS` and `ENUMS` those of each
-    kind. They are read off the annotations, below the classes.
+    `FIELDS` are the names of the fields without the residue, in order. `TUPLES`, `NUMBERS` and `ENUMS` are the names of
+    the fields of each type. They are computed from the annotations, below the classes.
     """
 
     __slots__ = ()
@@ -178,7 +178,7 @@ class _Request:
             numbers += values
         if len(numbers) > MAX_NUMBERS:
             raise InvalidValueError(f"the request has {len(numbers)} numbers; must have at most {MAX_NUMBERS}")
-        # Check all at once: nearly every request consists of plain integers of at most 64 bits.
+        # Check all numbers at once: nearly every request consists of plain integers of at most 64 bits.
         if not (_INT.issuperset(map(type, numbers)) and _fit(numbers)):
             for name in self.TUPLES:
                 put(self, name, expect_integers(getattr(self, name), name))
@@ -306,10 +306,10 @@ class TensorMapIm2col(_Request):
         self._normalise()
 
     def as_wide(self, mode: Im2ColWideMode | int = Im2ColWideMode.W) -> TensorMapIm2colWide:
-        """The im2col-wide request with the same bits in the descriptor.
+        """Return the im2col-wide request with the same bits in the descriptor.
 
-        A wide map is stored as an im2col map whose corners are 0 in every spatial mode except the first. A decoder
-        can't distinguish the two; the instruction does.
+        A wide map is stored as an im2col map whose corners are 0 in every spatial mode except the first. A
+        decoder can't distinguish the two; only the instruction differs.
 
         Raises:
             InvalidValueError: there is no spatial mode, or a corner other than the first is not 0.
@@ -364,7 +364,7 @@ class TensorMapIm2colWide(_Request):
         self._normalise()
 
     def as_im2col(self) -> TensorMapIm2col:
-        """The im2col request with the same bits in the descriptor (corners are 0 in every spatial mode except W)."""
+        """Return the im2col request with the same bits in the descriptor (corners are 0 in every mode except W)."""
         others = (0,) * max(self.rank - 3, 0)
         values = self.field_values()
         corners = (self.pixel_box_lower_corner_width, *others), (self.pixel_box_upper_corner_width, *others)
@@ -395,7 +395,7 @@ for _kind in KINDS.values():
 
 
 def corners_of(request: TensorMapIm2col | TensorMapIm2colWide) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(lower, upper) corners, W first; a wide request has one of each.
+    """Return the (lower, upper) corners, W first; a wide request has one of each.
 
     >>> corners_of(TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), -1, -2, 64, 128))
     ((-1,), (-2,))
@@ -410,7 +410,7 @@ W128_PIXELS: Final = 128
 
 
 def load_mode_of(request: TensorMap) -> str:
-    """The mode of a load through this map, as PTX writes it; for an im2col-wide map, the instruction carries the mode.
+    """Return the mode of a load through this map, as PTX writes it. For an im2col-wide map, the instruction carries it.
 
     >>> load_mode_of(TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), -1, -2, 64, 128, mode=1))
     'im2col::w::128'
@@ -426,8 +426,9 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 @record
 class OpRow:
-    """Properties of an instruction: direction, load mode, whether it accepts a multicast count above 1, and the CTAs
-    that issue it.
+    """Properties of an instruction.
+
+    They are the direction, the load mode, whether it accepts a multicast count above 1, and the CTAs that issue it.
 
     >>> from cute_py.tma.atom.op import OPS, Op
     >>> OPS[Op.SM90_TMA_LOAD_MULTICAST].multicast, OPS[Op.SM100_TMA_2SM_LOAD].ctas
@@ -468,8 +469,10 @@ def request_of(what: TensorMap | HasRequest) -> TensorMap:
 
 
 class TmaCopyTraits(HasRequest, Protocol):
-    """A copy through a tensor map, in a form that every layer can read, named for CuTe's Copy_Traits of a TMA
-    operation."""
+    """A copy through a tensor map, in a form that every layer can read.
+
+    The name comes from CuTe's Copy_Traits of a TMA operation.
+    """
 
     @property
     def descriptor(self) -> bytes:
@@ -481,7 +484,7 @@ class TmaCopyTraits(HasRequest, Protocol):
 
 
 class HasTraits(Protocol):
-    """An object that holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
+    """An object that holds a copy: an operation of the reference pages, or a descriptor, which stands for one box."""
 
     @property
     def traits(self) -> TmaCopyTraits | None:

@@ -1,6 +1,6 @@
 """The transfer of one instruction with a map: bytes, rows, and the position of a row in shared memory.
 
-These numbers describe a map to a reader. The emulator computes its own, so that the two can be compared.
+These numbers describe a map to a reader. The emulator computes its own numbers, so that a test can compare them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, Tenso
 
 
 def measured_width(request: TensorMap) -> int:
-    """Bytes of one element; 0 if the format is not known, or was not measured.
+    """Return the bytes of one element; 0 if the format is not known or was not measured.
 
     >>> measured_width(TensorMapTiled(9, 0, (8,), (), (8,))), measured_width(TensorMapTiled(99, 0, (8,), (), (8,)))
     (2, 0)
@@ -25,8 +25,10 @@ def measured_width(request: TensorMap) -> int:
 
 
 def is_sound(request: TensorMap) -> bool:
-    """Whether the rank, lengths and steps of a request allow these numbers to be computed. The request may still be
-    illegal."""
+    """Whether these numbers can be computed from the rank, lengths and steps of a request.
+
+    The request may still be illegal.
+    """
     if not isinstance(request, TensorMapTiled):
         return request.rank > 0
     lengths = len(request.box_dim) == len(request.element_strides) == request.rank > 0
@@ -34,7 +36,7 @@ def is_sound(request: TensorMap) -> bool:
 
 
 def element_bytes(request: TensorMap) -> int:
-    """Bytes of one element.
+    """Return the bytes of one element.
 
     Raises:
         UnknownFactError: the format is not known, or its elements are not a multiple of 8 bits.
@@ -48,9 +50,9 @@ def element_bytes(request: TensorMap) -> int:
 
 
 def visited(request: TensorMapTiled) -> tuple[int, ...]:
-    """Coordinates that a tile visits in each mode: ceil(box / element stride).
+    """Count the coordinates that a tile visits in each mode: ceil(box / element stride).
 
-    Mode 0 ignores its element stride without interleave; with interleave, mode R-2 (the channel slice) counts as 1.
+    Without interleave, mode 0 ignores its element stride. With interleave, mode R-2 (the channel slice) counts as 1.
 
     >>> visited(TensorMapTiled(6, 0, (64, 64), (128,), (64, 9), (4, 2)))
     (64, 5)
@@ -64,10 +66,12 @@ def visited(request: TensorMapTiled) -> tuple[int, ...]:
 
 
 def transaction_bytes(request: TensorMap) -> int:
-    """Bytes that one load with this map delivers to the mbarrier of one CTA, elements out of bounds included.
+    """Count the bytes that one load with this map delivers to the mbarrier of one CTA.
 
-    The driver's own note in the map (`note_box_bytes`) differs if an element stride does not divide the box, and with
-    interleave. A barrier must not expect the note's number.
+    Elements out of bounds are included.
+
+    The driver's own note in the map (`note_box_bytes`) differs with interleave, and if an element stride does not
+    divide the box. A barrier must not expect the note's number.
 
     Raises:
         UnknownFactError: the map is im2col-wide, so its bytes also depend on the instruction and were not measured; or
@@ -100,10 +104,10 @@ def transaction_bytes(request: TensorMap) -> int:
 
 
 def shared_row_bytes(request: TensorMap) -> int:
-    """Bytes of one row in shared memory: the inner box, or one channel slice with interleave.
+    """Count the bytes of one row in shared memory: the inner box, or one channel slice with interleave.
 
     Raises:
-        UnknownFactError: a format that was not measured.
+        UnknownFactError: the format was not measured.
     """
     if request.interleave in SLICE_BYTES:
         return SLICE_BYTES[request.interleave]
@@ -112,7 +116,7 @@ def shared_row_bytes(request: TensorMap) -> int:
 
 
 def row_pitch(request: TensorMap) -> int:
-    """Bytes from one row to the next in shared memory: the row, or the swizzle's span if that is more.
+    """Count the bytes from one row to the next in shared memory: the row, or the swizzle's span if that is more.
 
     With interleave, rows follow each other without gaps.
 

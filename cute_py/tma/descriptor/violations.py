@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from cute_py.tma.descriptor.expressions import Value
 
 Violation = Diagnostic
-"""The earlier name."""
+"""Former name of the type of a broken rule."""
 
 
 def broken_rule(
     name: str, argument: str, value: int, mode: int | None = None, detail: str = "", requirement: str = ""
 ) -> Diagnostic:
-    """Make the diagnostic of a value that breaks the rule of this name. The default requirement is the rule's own."""
+    """Make the diagnostic of a value that breaks the rule of this name. `limits.RULES` has the default requirement."""
     rule = BY_NAME[name]
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
@@ -51,13 +51,14 @@ _WHOLE: Final = {arch: Scope((f"{len(RULES)} rules of tensor maps on {arch}",)) 
 
 
 def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Findings:
-    """List the rules that a request breaks on a GPU; empty if the driver accepts it. Its `scope` lists the judged
-    properties.
+    """List the rules that a request breaks on a GPU; empty if the driver accepts it.
+
+    The `scope` of the result lists the judged properties.
 
     Args:
         request: a request, or an object that holds one.
-        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 are measured, those of later GPUs
-            are documented.
+        arch: the GPU whose limits apply (`limits.ARCHITECTURES`). The limits of sm_90 were measured; those of later
+            GPUs come from the documentation.
     Raises:
         InvalidTypeError: the object is not a request.
         InvalidValueError: the architecture is unknown.
@@ -100,7 +101,7 @@ class RuleCheck:
     value: str
     each: tuple[str, ...] = ()
     after: str = ""
-    """A tuple: the first `i` is its length."""
+    """Name of a tuple; the first `i` is its length."""
     kinds: tuple[type[TensorMap], ...] = (TensorMapTiled, *_ANY_IM2COL)
     when: tuple[str, ...] = ()
     """Conditions; the rule applies if all of them hold."""
@@ -110,12 +111,12 @@ class RuleCheck:
     broken: str = ""
     """The condition under which the value breaks the rule, if no bound expresses it."""
     scale: int = 1
-    """Parts of the rule's unit that the value counts: 8 for bits, if the rule counts bytes."""
+    """Units of the value per unit of the rule: 8 if the value counts bits and the rule counts bytes."""
     mode: str = "None"
-    """The mode at fault, if there is one."""
+    """The mode that breaks the rule, if there is one."""
     detail: str = ""
     must: str = ""
-    """The requirement here; empty: that of the rule."""
+    """The requirement for this value; empty: the requirement of the rule."""
     rare: bool = False
     """True if the check passes for every map with a legal number of values, no residue and a format with known bits."""
 
@@ -269,7 +270,7 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
         mode="first + i",
         detail="{spatial[i]} - 1 + {upper[i]} - {lower[i]}",
     ),
-    RuleCheck(  # a wide request bounds W alone
+    RuleCheck(  # a wide request bounds only W
         "wide_size",
         "globalDim[{first + i}] - 1",
         low_32("spatial[i] - 1"),
@@ -323,14 +324,14 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
         for data_type, allowed in ((14, (0, 3, 4)), (15, (0, 3, 4, 6)))
     ),
 )
-"""The values that the rules judge, in the order in which they are listed."""
+"""The values that the rules judge, in the order in which `violations` lists them."""
 
 
 # ---- the table as functions ----------------------------------------------------------------------------------------
 
 
 def _bound(form: RequestForm, text: str | None, number: int | None, scale: int) -> int | str | None:
-    """A bound of a check: a number if the form of the request determines it, else an expression."""
+    """A bound of a check: a number if the form of the request determines it, otherwise an expression."""
     corners = dict(zip(("least corner", "greatest corner"), form.corner_bounds, strict=True))
     if text is None or text in corners:
         number = corners[text] if text is not None else number
@@ -339,7 +340,7 @@ def _bound(form: RequestForm, text: str | None, number: int | None, scale: int) 
 
 
 def _settled(condition: str, known: Mapping[str, int]) -> str:
-    """A condition with the values of the names that are known; "True" or "False" where no other name is left."""
+    """Fill known values into a condition; the result is "True" or "False" if no other name is left."""
     text = re.sub(r"\b[a-z]\w*\b", lambda found: str(known.get(found[0], found[0])), condition)
     return text if re.search(r"\b[A-Za-z_]", text) else str(bool(eval(text)))
 
@@ -347,9 +348,10 @@ def _settled(condition: str, known: Mapping[str, int]) -> str:
 def _breaks(
     form: RequestForm, check: RuleCheck, values: Sequence[str], known: Mapping[str, int], *, strict: bool = False
 ) -> list[str]:
-    """The conditions that break the rule, for one of the values, without those of `when`; numbers with `strict`.
+    """The conditions under which one of the values breaks the rule, without those of `when`; numbers with `strict`.
 
-    A range whose size is a power of two leaves nothing when its bits are shifted out, so all values are judged at once.
+    If the size of a range is a power of two, a legal value is 0 after its low bits are shifted out, so that one
+    expression judges all values.
     """
     if not values:
         return []
@@ -379,7 +381,7 @@ def _counted(form: RequestForm, check: RuleCheck) -> range:
 
 
 def _filled(text: str, i: int) -> str:
-    """The f-string of a text with expressions in braces, over the variables of a lister."""
+    """Make an f-string of a text with expressions in braces, over the variables of a lister."""
     return f"f{re.sub(_BRACES, lambda found: f'{{{instantiated(found[1], i)}}}', text)!r}"
 
 
@@ -388,8 +390,10 @@ _BRACES: Final = re.compile(r"\{([^{}]*)\}")
 
 @functools.lru_cache(maxsize=256)
 def _lister(kind: type[TensorMap], lengths: tuple[int, ...]) -> Callable[..., None]:
-    """For requests of a form: the function that calls `add` for each broken rule, with its name, argument, value, mode,
-    detail and requirement."""
+    """Compile the function that lists the broken rules of requests of a form.
+
+    For each broken rule, it calls `add` with name, argument, value, mode, detail and requirement.
+    """
     form = RequestForm(kind, lengths)
     body = [f"least_corner, greatest_corner = {form.corner_bounds}"]
     checks = [check for check in CHECKS if form.kind in check.kinds]
@@ -411,15 +415,15 @@ def _lister(kind: type[TensorMap], lengths: tuple[int, ...]) -> Callable[..., No
 
 
 JUDGED: Final = "data_type, shared_memory_bytes"
-"""The arguments, after the source, of a function whose body has `is_broken`."""
+"""The arguments after the source, for a function whose body contains `is_broken`."""
 
 
 def is_broken(form: RequestForm, *, strict: bool) -> str:
-    """For a legal form: the condition that a request breaks a rule, or has bits that are not known."""
+    """Return the condition that a request of a legal form breaks a rule or has unknown bits."""
     known = {"has_format": 1, "last_format": bounds("data_type")[1], "last_swizzle": bounds("swizzle")[1]}
     known |= {"rank": form.length["rank"]} | ({} if strict else {"strided": 1})
     either, both = (" or ", " and ") if strict else (" | ", " & ")
-    judged: dict[str, list[str]] = {}  # conditions of a rule -> what breaks the rules that have them
+    judged: dict[str, list[str]] = {}  # conditions of a rule -> the conditions that break these rules
     for check in CHECKS:
         if form.kind in check.kinds and not check.rare:
             values = [instantiated(check.value, i) for i in _counted(form, check)]
@@ -433,8 +437,10 @@ def is_broken(form: RequestForm, *, strict: bool) -> str:
 
 @functools.lru_cache(maxsize=64)
 def map_judge(form: RequestForm, *, strict: bool) -> Callable[..., Value]:
-    """(source, data type, bytes of shared memory) -> whether `is_broken`. Over columns, an array with the answer of
-    each map."""
+    """Compile (source, data type, bytes of shared memory) -> whether `is_broken`.
+
+    Over columns, the result is an array with one answer per map.
+    """
     return form.function(JUDGED, [f"return {is_broken(form, strict=strict)}"], strict=strict)
 
 
@@ -446,8 +452,10 @@ NO_LEGAL_VALUE: Final = (IndexError, ValueError, TypeError, ZeroDivisionError)
 
 
 def keeps_rules(request: TensorMap, gpu: Architecture) -> bool:
-    """Whether a request breaks no rule, has only known bits and no residue. This fast path answers for nearly every
-    request, in a fraction of the time of `broken_rules`."""
+    """Whether a request breaks no rule, has only known bits, and has no residue.
+
+    This fast path answers for nearly every request, in a fraction of the time of `broken_rules`.
+    """
     if request.residue is not None:
         return False
     key = type(request), len(request.global_dim)
@@ -472,12 +480,12 @@ def _refused(request: TensorMap, data_type: int | None, shared_memory_bytes: int
 
 @functools.cache
 def _last(rule: str, more: Collection[int]) -> int:
-    """The largest value of an enum on a GPU that has more values than the rule."""
+    """Return the largest value of an enum on a GPU that has more values than the rule."""
     return max((bounds(rule)[1], *more))
 
 
 def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
-    """The rules that a request breaks on a GPU, in the order in which they are listed."""
+    """List the rules that a request breaks on a GPU, in the order of `CHECKS`."""
     found: list[Diagnostic] = []
 
     residue, data_type = request.residue, request.data_type

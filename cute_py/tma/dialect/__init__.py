@@ -1,4 +1,4 @@
-"""The surface of the TMA reference pages: operations, verifier, record, stages. Each module lists its public names."""
+"""The operations, verifier, record and stages of the TMA reference pages. Each module lists its public names."""
 
 from cute_py.deprecations import export_public
 from cute_py.tma.dialect.atoms import *

@@ -1,9 +1,9 @@
 """The atom of the reference pages, before and after it is bound to run-time state, and the lowering of its copies.
 
-A verified partition makes the non-exec atom: everything about one TMA copy of a tile that is known before a barrier and
-a cache policy are. It has the box of one instruction, the number of instructions that one CTA issues for a tile, and
-the place in shared memory and the start coordinates of each. The executable atom adds the run-time state; prefetch,
-expectation and bulk tensor copies are derived from it, as PTX and on the emulator.
+The partition verifier makes the non-exec atom. It holds all data of one TMA copy of a tile that do not depend on a
+barrier or a cache policy: the box of one instruction, the number of instructions that one CTA issues for a tile, and
+the position in shared memory and the start coordinates of each. The executable atom adds the run-time state. The
+prefetch, the byte expectation and the bulk tensor copies are derived from it, as PTX and on the emulator.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ else:
 class TmaTensorType:
     """The type of the coordinate tensor: the global shape with strides along the descriptor's modes.
 
-    `kind` is 'load', 'store' or 'reduce'; `rank` the descriptor's.
+    `kind` is 'load', 'store' or 'reduce'; `rank` is the rank of the descriptor.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -100,8 +100,11 @@ class TmaTensorType:
 
 @dataclass(frozen=True, slots=True)
 class TileInstruction:
-    """One TMA instruction of a tile: where it lands (elements from the tile's start), and its coordinates relative to
-    the tile's, innermost first; numbers, or expressions where a stride is not known."""
+    """One TMA instruction of a tile: its position in shared memory and its coordinates relative to the tile.
+
+    The position is in elements from the tile's start. Coordinates are innermost first; they are numbers, or expressions
+    where a stride is not known.
+    """
 
     smem_offset: int
     coord: tuple[Number, ...]
@@ -112,13 +115,19 @@ class NonExecTmaAtom:
     """A TMA copy without its run-time state.
 
     Attributes:
-        kind: 'load', 'store' or 'reduce'; load_mode, store_mode, reduce_kind: the mode of each, None where it has none.
-        smem_layout: the tile in shared memory, with its swizzle; gmem_layout: the global tensor's, in elements.
-        gbasis: box : global modes, before a multicast cuts it; box: of one CTA, elements, innermost first.
-        cu_swizzle: the driver's swizzle code. verified: has the partition verifier accepted it?
-        descriptor: the one that the operation carries, or that of its tensor map; None of numbers that are not known.
-        traits: CuTe's atom of the same copy, which has the request, the bytes and the instruction; None likewise.
-        s2t: the descriptor view of the tile's copy on to tensor memory, if there is one.
+        kind: 'load', 'store' or 'reduce'.
+        load_mode, store_mode, reduce_kind: the mode of each; None for other kinds.
+        smem_layout: the tile in shared memory, with its swizzle.
+        gmem_layout: the layout of the global tensor, in elements.
+        gbasis: box : global modes, before a multicast divides it.
+        box: the box of one CTA, elements, innermost first.
+        cu_swizzle: the driver's swizzle code.
+        verified: whether the partition verifier accepted the atom.
+        descriptor: the descriptor that the operation carries, or the one of its tensor map; None if numbers are
+            unknown.
+        traits: CuTe's atom of the same copy, which has the request, the bytes and the instruction; None if numbers are
+            unknown.
+        s2t: the descriptor view for the copy of the tile from shared to tensor memory, if there is one.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -159,10 +168,10 @@ class NonExecTmaAtom:
 
     @property
     def known_traits(self) -> TmaAtom | Im2colAtom:
-        """CuTe's atom.
+        """Return CuTe's atom of this copy.
 
         Raises:
-            TmaBuildError: numbers of the tensor are not known.
+            TmaBuildError: numbers of the tensor are unknown.
         """
         if self.traits is None:
             raise TmaBuildError("a tensor map needs known numbers", {"atom": self}, "use .subs() first")
@@ -190,7 +199,7 @@ class NonExecTmaAtom:
 
     @property
     def slot_elements(self) -> int:
-        """Elements of one instruction slot: what all CTAs of a multicast deliver together with one instruction each."""
+        """Elements of one instruction slot. All CTAs of a multicast deliver them with one instruction each."""
         if self.traits is not None:
             return self.traits.num_val_src
         return math.prod(expect_integer(s, "a size of the G-basis") for s in leaves(self.gbasis.shape))
@@ -202,21 +211,24 @@ class NonExecTmaAtom:
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes of the box that one CTA issues; out-of-bounds elements are filled, and count."""
+        """Bytes of the box that one CTA issues. Out-of-bounds elements are filled and counted."""
         return math.prod(self.box) * self.element_bits // 8
 
     @property
     def transaction_bytes(self) -> int:
-        """Bytes that a receiving CTA's barrier must expect for one tile: the full slot of each instruction, whichever
-        CTA issues its part; of a load without multicast that is divided among CTAs, the CTA's own slice."""
+        """Bytes that a receiving CTA's barrier must expect for one tile.
+
+        This is the full slot of each instruction, whichever CTA issues its part. For a load without multicast that is
+        divided among CTAs, it is the CTA's own slice.
+        """
         alone = self.kind == "load" and self.load_mode is TmaLoadMode.NO_MULTICAST
         return self.instructions * self.slot_elements * self.element_bits // 8 // (self.num_multicast if alone else 1)
 
     def instruction(self, index: int, cta: int = 0) -> TileInstruction:
-        """Instruction `index` of CTA number `cta` of a multicast.
+        """Return instruction `index` of CTA number `cta` of a multicast.
 
         Raises:
-            InvalidValueError: no such instruction, or no such CTA.
+            InvalidValueError: the instruction or the CTA does not exist.
         """
         for name, value, count in (("instruction", index, self.instructions), ("CTA", cta, self.num_multicast)):
             expect_integer(value, f"the number of the {name}", 0, count - 1)
@@ -226,13 +238,14 @@ class NonExecTmaAtom:
         return TileInstruction(int(smem(element)), self.tma_coord(self.cta_v_map(element)))
 
     def place(self, start: Sequence[Number], index: int, cta: int = 0) -> tuple[Number, ...]:
-        """The coordinates of instruction `index` of CTA `cta` for a tile that starts at `start`, innermost first.
+        """Return the coordinates of instruction `index` of CTA `cta` for a tile at `start`, innermost first.
 
-        For an im2col tile, `start` is its first pixel, and pixels follow each other in the bounding box, W first.
+        For an im2col tile, `start` is its first pixel. Pixels follow each other in the bounding box, along W first.
 
         Raises:
-            InvalidValueError: an im2col instruction starts at another pixel than the tile, whose place is not known;
-            not one coordinate for each mode. InvalidTypeError: not a number.
+            InvalidValueError: an im2col instruction starts at another pixel than its tile, and the position of that
+                pixel is unknown; or `start` does not have one coordinate for each mode.
+            InvalidTypeError: a coordinate is not a number.
         """
         part = self.instruction(index, cta).coord
         start = expect_items(start, "the start of a tile", "a sequence of coordinates")
@@ -253,14 +266,14 @@ class NonExecTmaAtom:
         return tuple(int(c) + d if is_integer(c) else c + d for c, d in zip(first, part, strict=True))
 
     def explain(self) -> str:
-        """The atom below, and the mode."""
+        """Describe the mode, then CuTe's atom of this copy."""
         return str(self) if self.traits is None else f"{self}\n\n{self.traits.explain()}"
 
     def tma_coord(self, coord: Tree) -> tuple[Number, ...]:
-        """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
+        """Map a coordinate of the global tensor to the coordinates of the instruction, innermost first."""
         tensor = self.tensor_type.tensor
         given: Any = as_arith_tuple(coord)  # type: ignore[arg-type]
-        given = given if isinstance(given, ArithTuple) else ArithTuple(given)  # an integer is that of mode 0
+        given = given if isinstance(given, ArithTuple) else ArithTuple(given)  # an integer is a coordinate of mode 0
         every = _filled(given.as_tuple(), tensor.shape if type(tensor.shape) is tuple else (tensor.shape,))
         found: Any = tensor(every if type(tensor.shape) is tuple else every[0])
         return tuple([int(c) if isinstance(c, int) else c for c in leaves(found.as_tuple())])
@@ -275,7 +288,7 @@ class NonExecTmaAtom:
 
 
 def _filled(coord: Tree, shape: Tree) -> Any:
-    """A coordinate with zeros for the modes that it leaves out, at every depth that it names."""
+    """Fill a coordinate with zeros for the modes that it omits, at every depth that it names."""
     if type(coord) is not tuple or type(shape) is not tuple or len(coord) > len(shape):
         return coord
     named = [*coord, *[Int(0)] * (len(shape) - len(coord))]
@@ -283,7 +296,7 @@ def _filled(coord: Tree, shape: Tree) -> Any:
 
 
 def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int], count: int) -> list[int]:
-    """The pixel `count` places on in the walk of the bounding box.
+    """Return the pixel that is `count` pixels further in the walk of the bounding box.
 
     >>> image = TensorMapIm2col(6, 4096, (64, 4, 3, 2), (128, 512, 1536), (-1, 0), (0, 0), 64, 16)
     >>> _next_pixel(image, [0, 2, 0, 0], 3)
@@ -317,7 +330,7 @@ class TransactionBarrier(Protocol):
 
 @runtime_checkable
 class HasSpace(Protocol):
-    """A pointer, or what else names its memory space so."""
+    """A pointer, or another object that names its memory space as `space`."""
 
     @property
     def space(self) -> str | Enum: ...
@@ -325,7 +338,7 @@ class HasSpace(Protocol):
 
 @runtime_checkable
 class HasMemorySpace(Protocol):
-    """An object that names its memory space as CuTe DSL does."""
+    """An object that names its memory space as `memory_space`, like CuTe DSL."""
 
     @property
     def memory_space(self) -> str | Enum: ...
@@ -368,7 +381,7 @@ class ExecTmaAtom:
         return self.atom.request
 
     def explain(self) -> str:
-        """The atom, and the state that it is bound to."""
+        """Describe the atom and the state that it is bound to."""
         mask = "" if self.multicast is None else f", multicast mask {self.multicast:#06x}"
         return f"{self.atom.explain()}\n\nbound to\n  cache mode {self.cache_mode.value}{mask}"
 
@@ -380,7 +393,7 @@ class ExecTmaAtom:
 
 @dataclass(frozen=True, slots=True)
 class PrefetchDescriptor:
-    """Bring a descriptor into the descriptor cache before it is used.
+    """Prefetch of a descriptor into the descriptor cache before it is used.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -392,7 +405,7 @@ class PrefetchDescriptor:
     descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None
 
     def ptx(self, arch: str | None = None) -> str:
-        """The instruction; %rd_desc holds the address of the map."""
+        """Return the instruction; %rd_desc holds the address of the map."""
         return ptx("prefetch.tensormap", operands={"map": "[%rd_desc]"}, arch=arch)
 
     def __str__(self) -> str:
@@ -402,8 +415,11 @@ class PrefetchDescriptor:
 
 
 def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
-    """Lines before and after the copies of a store or a reduction. Before: the fence that makes the tile visible to the
-    asynchronous proxy. After: the end of the bulk group, and the wait until the group has read the tile."""
+    """Return the lines before and after the copies of a store or a reduction.
+
+    Before the copies, a fence makes the tile visible to the asynchronous proxy. After them, the bulk group is
+    committed, and a wait lasts until the engine has read the tile.
+    """
     waits = ptx("bulk.wait_group", read=True, operands={"groups": 0}, arch=arch)
     fence = ptx("fence.proxy.async", spaces="shared::cta", arch=arch)
     return [fence], [ptx("bulk.commit_group", arch=arch), waits]
@@ -411,7 +427,7 @@ def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
 
 @record
 class ExpectTx:
-    """Arrive at a barrier, and raise its transaction count.
+    """Arrival at a barrier that also raises its transaction count.
 
     >>> ExpectTx(16384).nbytes
     16384
@@ -420,7 +436,7 @@ class ExpectTx:
     nbytes: int
 
     def ptx(self, arch: str | None = None) -> str:
-        """The instruction; %r_mbar holds the address of the barrier."""
+        """Return the instruction; %r_mbar holds the address of the barrier."""
         operands: dict[str, Value] = {"state": "_", "barrier": "[%r_mbar]", "bytes": self.nbytes}
         return ptx("mbarrier.arrive.expect_tx", spaces="shared", operands=operands, arch=arch)
 
@@ -430,12 +446,14 @@ class ExpectTx:
 
 @dataclass(frozen=True, slots=True)
 class BulkTensorCopy:
-    """One cp.async.bulk.tensor, or its reduction, with what it takes.
+    """One cp.async.bulk.tensor, or its reduction, with its operands.
 
     Attributes:
-        exec_atom: the bound atom, which has descriptor, barrier, cache policy and multicast mask.
-        coord: innermost first; smem_offset: elements from the tile's start. smem: address in shared memory, bytes;
-            None: not known. im2col_offsets: of an im2col load, W first.
+        exec_atom: the bound atom, which has the descriptor, the barrier, the cache policy and the multicast mask.
+        coord: coordinates, innermost first.
+        smem_offset: elements from the tile's start.
+        smem: address in shared memory, bytes; None if it is unknown.
+        im2col_offsets: offsets of an im2col load, W first.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -488,7 +506,7 @@ class BulkTensorCopy:
 
     @property
     def reduce_kind(self) -> TmaReduceKind | None:
-        """Kind of the reduction; None of other operations."""
+        """Kind of the reduction; None for other operations."""
         return self.atom.reduce_kind
 
     @property
@@ -498,7 +516,7 @@ class BulkTensorCopy:
 
     @property
     def descriptor(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
-        """The descriptor that the copy goes through."""
+        """The descriptor that the copy uses."""
         return self.atom.descriptor
 
     @property
@@ -512,17 +530,18 @@ class BulkTensorCopy:
         return self.smem_offset * self.atom.element_bits // 8
 
     def ptx(self, arch: str | None = None) -> str:
-        """The instruction; %rd_desc, %r_smem and %r_mbar hold the addresses of map, tile and barrier.
+        """Return the instruction; %rd_desc, %r_smem and %r_mbar hold the addresses of map, tile and barrier.
 
         Raises:
-            EmissionError: `arch` does not have it. TmaBuildError: numbers of the tensor are not known.
+            EmissionError: `arch` does not have the instruction.
+            TmaBuildError: numbers of the tensor are unknown.
         """
         offset, is_load = self.smem_bytes, self.kind == "load"
         operands: dict[str, Value] = {"tensor": "%rd_desc", "coords": [*map(_shown, self.coord)]}
         operands["destination" if is_load else "source"] = f"%r_smem+{offset}" if offset else "%r_smem"
         operands |= {"barrier": "%r_mbar"} if is_load else {}
         modifiers: dict[str, Any] = traits_modifiers(self.atom.known_traits)[1]
-        # The mode gates the multicast, and a mask makes it one.
+        # Only a multicast mode may have a mask, and a mask makes the load a multicast.
         if is_load:
             modifiers["multicast"] = self.multicast is not None
         if self.multicast is not None:
@@ -536,13 +555,14 @@ class BulkTensorCopy:
         return ptx(self.kind, operands=operands, arch=arch, **modifiers)
 
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
-        """Run it on the emulator with the bytes of its tensor map; the transaction bytes.
+        """Run the copy on the emulator with the bytes of its tensor map, and return the transaction bytes.
 
         Args:
-            gmem, smem, gmem_base: as `Emulator.load` takes them. The place in shared memory is that of this copy, from
-                the start of `smem` where its address is not known.
+            gmem, smem, gmem_base: as `Emulator.load` takes them. The copy uses its own position in shared memory. If
+                its address is unknown, the position counts from the start of `smem`.
         Raises:
-            TmaTrap: as the emulator. InvalidTypeError: a coordinate that is not a number.
+            TmaTrap: as the emulator.
+            InvalidTypeError: a coordinate is not a number.
         """
         expect(emulator, Emulator, "an emulator")
         raw, coords = encode(self, arch=emulator.arch), [expect_integer(c, "a coordinate") for c in self.coord]
@@ -576,13 +596,15 @@ def _shown(number: Number) -> str:
 
 
 def address_of(place: Place | TransactionBarrier | None) -> int | None:
-    """The address of a place in shared memory, bytes; None where it is not known."""
+    """Return the address of a place in shared memory, bytes; None if it is unknown."""
     found = getattr(place.engine if isinstance(place, Tensor) else place, "address", None)
     return None if found is None or not is_integer(found) else int(found)
 
 
 def memory_space_of(value: object) -> str | None:
-    """'smem', 'gmem', ... of a pointer, a tensor, or an object with `memory_space` or `space`; None without either.
+    """Return the memory space ('smem', 'gmem', ...) of a pointer, a tensor, or an object that names its space.
+
+    The object has an attribute `memory_space` or `space`. The result is None without either.
 
     >>> from cute_py.tensor.pointers import make_smem_ptr
     >>> memory_space_of(make_smem_ptr(0, "float16"))

@@ -1,7 +1,7 @@
-"""Changes of a descriptor of the dialect on a device.
+"""Changes that a device may make to a descriptor of the dialect.
 
-Three fields may change: the base pointer, the extents and the strides of axes 1 and up. Everything else is fixed when
-the descriptor is built. Axes are innermost first.
+Three fields may change: the base pointer, the extents, and the strides of axes 1 and up. All others are fixed when the
+descriptor is built. Axes are innermost first.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTi
 __all__ = ["TmaUpdate", "TmaUpdateKind", "apply_update"]
 
 _GRAIN = BY_NAME["stride_alignment"].multiple
-"""Bytes that addresses and strides are multiples of."""
+"""Addresses and strides are multiples of this number of bytes."""
 
 
 class TmaUpdateKind(NamedEnum):
-    """The changes of a descriptor that a device may make, with the field of tensormap.replace that each is.
+    """The changes that a device may make to a descriptor, each with its field of tensormap.replace.
 
     >>> [kind.name for kind in TmaUpdateKind]
     ['UPDATE_BASE_POINTER', 'UPDATE_DIM', 'UPDATE_STRIDE']
@@ -42,10 +42,10 @@ class TmaUpdateKind(NamedEnum):
 
 
 def as_update_kind(value: TmaUpdateKind | str) -> TmaUpdateKind:
-    """A kind of update, from its name.
+    """Return a kind of update from its name.
 
     Raises:
-        TmaBuildError: no field that a device may change.
+        TmaBuildError: the name is not a field that a device may change.
     """
     if isinstance(value, TmaUpdateKind):
         return value
@@ -58,12 +58,14 @@ def as_update_kind(value: TmaUpdateKind | str) -> TmaUpdateKind:
 
 @dataclass(frozen=True, slots=True)
 class TmaUpdate:
-    """One change: `value` in bytes for the base pointer and strides, in elements for an extent. `axis` is innermost
-    first and of no meaning for the base pointer.
+    """One change of a descriptor.
+
+    `value` is in bytes for the base pointer and strides, and in elements for an extent. `axis` counts innermost first;
+    the base pointer ignores it.
 
     Raises:
-        TmaBuildError: 'TMA descriptor field is not device-mutable': another kind, or the stride of axis 0, which is
-            the element's own size and is never written.
+        TmaBuildError: 'TMA descriptor field is not device-mutable', for another kind, or for the stride of axis 0. That
+            stride is the size of an element and is never written.
 
     >>> TmaUpdate("UPDATE_DIM", 1, 700).kind.value
     'global_dim'
@@ -86,12 +88,15 @@ Descriptor = TypeVar("Descriptor", TmaDescriptorTiled, TmaDescriptorIm2col)
 
 
 def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
-    """The descriptor after one update; rank, type, swizzle, box and mode stay.
+    """Return the descriptor after one update. Rank, type, swizzle, box and mode stay the same.
 
+    Args:
+        descriptor: a descriptor of tiled movement. update: the change.
     Raises:
-        TmaBuildError: an im2col descriptor, which only the host makes; or an axis that is several modes of the
-            tensor, whose shape alone does not decide which of them changes.
-        InvalidValueError: no such axis, a value out of range, or an address or stride that is not a multiple of 16.
+        TmaBuildError: the descriptor is an im2col descriptor, which only the host makes; or the axis is made of several
+            modes of the tensor, and its extent alone does not decide which of them changes.
+        InvalidValueError: the axis does not exist, a value is out of range, or an address or stride is not a multiple
+            of 16.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -122,13 +127,13 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     axis: int = update.axis
     if not 0 <= axis < descriptor.rank:
         raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
-    # The tensor changes with its map, if the axis is one mode of the tensor.
+    # If the axis is one mode of the tensor, the tensor changes with its map.
     owners = leaves(tree_modes(tiled.layout.stride)[axis])
     if len(owners) != 1:
         named = ", ".join(map(str, owners))
         hint = "build the descriptor of a tensor in which this axis is one mode, with one size and one stride"
         raise TmaBuildError(
-            f"{update.kind.name} of axis {axis}, which is {len(owners)} modes of the tensor ({named})",
+            f"{update.kind.name} needs an axis that is one mode of the tensor; axis {axis} is {len(owners)} ({named})",
             {"tensor": layout, "box": tiled.layout},
             hint,
         )
@@ -137,7 +142,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     trees = [layout.shape, layout.stride]
     number = update.value if of_dim else update.value * 8 // descriptor.element_bits
     before = at(trees[not of_dim], path)
-    # A number that was static stays static: the V-map of a static mode is static too.
+    # A static number stays static, because the V-map of a static mode is static too.
     trees[not of_dim] = _with_leaf(trees[not of_dim], path, Int(number) if isinstance(before, Int) else number)
     field, place = ("global_dim", axis) if of_dim else ("global_strides", axis - 1)
     changed: dict[str, Any] = {field: _with_leaf(getattr(request, field), (place,), update.value)}
@@ -146,7 +151,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
 
 
 def _with_leaf(tree: Tree, path: tuple[int, ...], value: int) -> Tree:
-    """A tree with another number at a path."""
+    """Return a tree with another number at a path."""
     if not path or type(tree) is not tuple:
         return value
     return tuple([_with_leaf(part, path[1:], value) if i == path[0] else part for i, part in enumerate(tree)])

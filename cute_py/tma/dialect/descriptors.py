@@ -2,9 +2,10 @@
 
 A descriptor holds the arguments from which its 128 bytes are encoded. Axes are innermost first.
 
-The builder makes a descriptor from a tensor and a plain static layout, or lists all reasons against it, in the order of
-the TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout; then stage 3b of the
-TMA load walkthrough: the pointer, the box, the shared layout and padding; then the limits of a tensor map.
+The builder makes a descriptor from a tensor and a plain static layout, or lists all reasons against it. It first checks
+the rules of the TMA Atoms reference page: global memory, rank 1 to 5, no composed layout, a static layout. Then it
+checks the rules of stage 3b of the TMA load walkthrough: the pointer, the box, the shared layout and padding. Last, it
+checks the limits of a tensor map.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ __all__ = [
 ]
 
 SharedLayout: TypeAlias = Layout | ComposedLayout
-"""Layout of a tile in shared memory, with its swizzle or without."""
+"""Layout of a tile in shared memory, with or without a swizzle."""
 
 
 class SupportsDLPack(Protocol):
@@ -79,13 +80,13 @@ class SupportsDLPack(Protocol):
 
 
 def in_global_memory(tensor: Tensor) -> bool:
-    """Is it a tensor of a global pointer or an array, and not of coordinates?"""
+    """Whether it is a tensor of a global pointer or an array, not of coordinates."""
     engine = tensor.engine
     return isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
 
 
 def is_static_layout(layout: Layout | None) -> bool:
-    """Are shape and strides static?
+    """Whether shape and strides are static.
 
     >>> is_static_layout(Layout((Int(8), Int(4)))), is_static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
     (True, False)
@@ -95,7 +96,7 @@ def is_static_layout(layout: Layout | None) -> bool:
 
 
 def mode_sizes(layout: Layout) -> tuple[Tree, ...]:
-    """Sizes of the top-level modes; a layout of an integer shape has one.
+    """Return the sizes of the top-level modes; a layout of an integer shape has one.
 
     >>> mode_sizes(Layout((Int(4), (Int(2), Int(3)))))
     (Int(4), Int(6))
@@ -105,7 +106,7 @@ def mode_sizes(layout: Layout) -> tuple[Tree, ...]:
 
 
 def names_leaves(shape: Tree, basis: Tree) -> bool:
-    """Is every basis element at a leaf of this shape?
+    """Whether every basis element names a leaf of this shape.
 
     >>> from cute_py.arith_tuple.arith_tuple import E
     >>> names_leaves(((4, 2), 8), (E(0, 1), E(1))), names_leaves(((4, 2), 8), (E(0),)), names_leaves((8,), (E(0, 0),))
@@ -122,8 +123,9 @@ def names_leaves(shape: Tree, basis: Tree) -> bool:
 
 
 def half_of_pair(layout: SharedLayout) -> SharedLayout | None:
-    """Part of a tile that the first of two CTAs holds: half of mode 0, where CuTe's MMAs of two CTAs split A and B;
-    None for an odd mode.
+    """Return the half of a tile that the first of two CTAs holds, or None if mode 0 is odd.
+
+    CuTe's MMAs of two CTAs split A and B along mode 0.
 
     >>> print(half_of_pair(Layout((Int(128), Int(64)), (Int(64), Int(1)))))
     (_64,_64):(_64,_1)
@@ -136,8 +138,9 @@ def half_of_pair(layout: SharedLayout) -> SharedLayout | None:
 
 
 def image_of(layout: Layout) -> Layout | None:
-    """The layout of the tensor of an im2col transfer, ((w,h,d,n), c) or (c, (w,h,d,n)): as given, or from flat modes C,
-    W, (H, (D,)) N; None of another one.
+    """Return the layout of the tensor of an im2col transfer, ((w,h,d,n), c) or (c, (w,h,d,n)).
+
+    The given layout may have this form, or flat modes C, W, (H, (D,)) N. The result is None for other layouts.
 
     >>> print(image_of(Layout((64, 16, 8, 2))))
     ((16,8,2),64):((64,1024,8192),_1)
@@ -152,7 +155,7 @@ def image_of(layout: Layout) -> Layout | None:
 
 
 def swizzled_layout(plain: Layout, code: int, dtype: DType) -> SharedLayout:
-    """A layout in shared memory with the driver's swizzle of this number."""
+    """Compose a layout in shared memory with the driver's swizzle of this number."""
     if not code:
         return plain
     row = next(row for row in SWIZZLE_MODES if row.code == code)
@@ -160,7 +163,7 @@ def swizzled_layout(plain: Layout, code: int, dtype: DType) -> SharedLayout:
 
 
 def movable_format(dtype: DType) -> TensorMapDataType | None:
-    """Format in which elements move: their own, or that of integers of the same width; None: TMA has none.
+    """Return the format in which elements move: their own, or that of integers of the same width. None: TMA has none.
 
     >>> movable_format(as_dtype("int16")), movable_format(as_dtype("complex64"))
     (TensorMapDataType.UINT16, None)
@@ -172,7 +175,7 @@ def movable_format(dtype: DType) -> TensorMapDataType | None:
 
 
 class _Descriptor:
-    """Base of both descriptors: values read off the tensor and the request of their tensor map."""
+    """Base of both descriptors. It reads values from the tensor and from the request of the tensor map."""
 
     __slots__ = ()
     mnemonic: ClassVar[str]
@@ -186,7 +189,7 @@ class _Descriptor:
 
     @property
     def element_bits(self) -> int:
-        """Width of an element, bits."""
+        """Width of an element in bits."""
         return as_dtype(self.tensor.element_type).bits
 
     @property
@@ -196,7 +199,7 @@ class _Descriptor:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes of axes 1 and up."""
+        """Strides of axes 1 and up, in bytes."""
         return self.request.global_strides
 
     @property
@@ -206,7 +209,7 @@ class _Descriptor:
 
     @property
     def swizzle(self) -> int:
-        """The driver's code."""
+        """The driver's swizzle code."""
         return self.request.swizzle
 
     @property
@@ -215,7 +218,7 @@ class _Descriptor:
         return self.request.rank
 
     def explain(self) -> str:
-        """The map, field by field."""
+        """Describe the map, field by field."""
         return f"{self}\n{describe(self.request)}"
 
     def __str__(self) -> str:
@@ -229,8 +232,9 @@ def repr_of_descriptor(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> 
 
 
 def check_segments(sizes: tuple[int, ...], rank: int, paddings: int) -> list[Diagnostic]:
-    """Are these the numbers of operands (tensor, layout, shapes, strides, paddings) of an operation that builds a
-    descriptor of a tensor of this rank?
+    """Check the numbers of operands of an operation that builds a descriptor of a tensor of this rank.
+
+    The operands are tensor, layout, shapes, strides and paddings.
 
     >>> print(*check_segments((1, 1, 2, 1, 0), 2, 0), *check_segments((9, 9, 9, 9, 9), 2, 0))
     operand_segment_sizes = (9, 9, 9, 9, 9); must be 1, 1, 0 or 2, 0 or 1 or 2, 0
@@ -248,14 +252,15 @@ class TmaDescriptorTiled(_Descriptor):
 
     Attributes:
         tensor: the global tensor; layout: the box over global modes (the G-basis).
-        request: the arguments of cuTensorMapEncodeTiled, of which address, shape, strides, box and swizzle are read.
-        num_multicast: CTAs that the box is cut for. paddings: fill values, as given; cache_policy: the default one.
-        alignment: of the descriptor itself, in bytes.
-        operand_segment_sizes: operands of the building operation: tensor, layout, shapes, strides, paddings; None:
-            those of an operation that takes shape and strides from the tensor.
+        request: the arguments of cuTensorMapEncodeTiled. Address, shape, strides, box and swizzle come from it.
+        num_multicast: CTAs that the box is divided for.
+        paddings: fill values, as given; cache_policy: the default policy.
+        alignment: alignment of the descriptor itself, in bytes.
+        operand_segment_sizes: numbers of operands of the building operation: tensor, layout, shapes, strides, paddings.
+            None: the numbers of an operation that takes shape and strides from the tensor.
 
     Raises:
-        TmaBuildError: segment sizes that no building operation of this tensor has.
+        TmaBuildError: no building operation of this tensor has these segment sizes.
 
     >>> import cute_py as cute
     >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -285,12 +290,12 @@ class TmaDescriptorTiled(_Descriptor):
 
     @property
     def box(self) -> tuple[int, ...]:
-        """Elements per axis, of one CTA."""
+        """Elements per axis, for one CTA."""
         return self.request.box_dim
 
     @property
     def traits(self) -> TmaAtom:
-        """CuTe's atom of a copy of one box, which lies compact in shared memory.
+        """CuTe's atom for a copy of one box. The box is compact in shared memory.
 
         Raises:
             CuteError: as `make_tma_atom`, which refuses a box that is not a tile of the tensor's modes.
@@ -309,7 +314,7 @@ class TmaDescriptorTiled(_Descriptor):
 
     @property
     def attributes(self) -> dict[str, TmaLoadMode | TmaStoreMode | int | None]:
-        """As the building operation prints them."""
+        """The attributes, as the building operation prints them."""
         mode = self.mode if self.store_mode is None else self.store_mode
         return {"mode": mode, "elementBitWidth": self.element_bits, "num_multicast": self.num_multicast}
 
@@ -321,8 +326,8 @@ class TmaDescriptorIm2col(_Descriptor):
     """A descriptor of im2col movement over axes C, W, (H, (D,)) N.
 
     Attributes:
-        request: the arguments of cuTensorMapEncodeIm2col, or of cuTensorMapEncodeIm2colWide of a store along W. The
-            rest is as in `TmaDescriptorTiled`.
+        request: the arguments of cuTensorMapEncodeIm2col; for a store along W, of cuTensorMapEncodeIm2colWide.
+        The other attributes are those of `TmaDescriptorTiled`.
 
     >>> import cute_py as cute
     >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((64, 8, 8, 2), (Int(1), 64, 512, 4096)))
@@ -341,13 +346,13 @@ class TmaDescriptorIm2col(_Descriptor):
 
     @property
     def corners(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The lower and the upper corner of the pixel box: elements of W, H, D."""
+        """The lower and the upper corner of the pixel box, in elements along W, H, D."""
         wide = isinstance(self.request, TensorMapIm2colWide)
         return corners_of(self.request.as_im2col() if wide else self.request)  # type: ignore[union-attr]
 
     @property
     def box(self) -> tuple[int, int]:
-        """(channels, pixels): the two modes that an im2col box keeps."""
+        """(channels, pixels): the two modes of an im2col box."""
         return (self.request.channels_per_pixel, self.request.pixels_per_column)
 
     @property
@@ -362,7 +367,7 @@ class TmaDescriptorIm2col(_Descriptor):
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """As the building operation prints them."""
+        """The attributes, as the building operation prints them."""
         return {"mode": "im2col", "elementBitWidth": self.element_bits}
 
     __repr__ = repr_of_descriptor
@@ -379,7 +384,7 @@ def check_source(source: Tensor) -> list[Diagnostic]:
 
 
 def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
-    """The tensor with the shape and stride operands of the operation in place of its own numbers."""
+    """Replace the tensor's own sizes and strides by the shape and stride operands of the operation."""
     layout = tensor.layout
     rank = rank_of(layout.shape)
     if not shapes and not strides:
@@ -401,7 +406,7 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
 
 
 def _check_form(op: Op, count: int, arch: str, alignment: int, bits: int | None, dtype: DType) -> list[Diagnostic]:
-    """Checks of both builders before the box: the architecture, the descriptor's place, the width of an element."""
+    """Check architecture, alignment of the descriptor, and element width: both builders do this before the box."""
     found = check_op(op, arch, count) + diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
     wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
     text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
@@ -409,11 +414,13 @@ def _check_form(op: Op, count: int, arch: str, alignment: int, bits: int | None,
 
 
 def box_basis(gmem: Layout, layout: Layout, pair: bool = False) -> Layout:
-    """The box over global modes: the layout itself if it has basis strides, else the G-basis of a tile in shared
-    memory that has this layout, of one CTA if it is a `pair`'s.
+    """Return the box over global modes.
+
+    A layout with basis strides is the box itself. Any other layout is a tile in shared memory, and the box is its
+    G-basis, for one CTA if it is the tile of a `pair`.
 
     Raises:
-        CuteError: there is no such box.
+        CuteError: no box exists for this tile.
     """
     if any(isinstance(d, ScaledBasis) for d in leaves(layout.stride)):
         if not names_leaves(gmem.shape, layout.stride):
@@ -425,23 +432,23 @@ def box_basis(gmem: Layout, layout: Layout, pair: bool = False) -> Layout:
 
 
 _TEXT_OF = {"inner_bytes": "box_granularity", "inner_span": "smem_not_compatible"}
-"""Rule of a tensor map -> the text that the pages have for it."""
+"""Rule of a tensor map -> the page's text for it."""
 
 
 def check_request(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The rules that a map breaks: first those of the pages, in their texts."""
+    """Sort the rules that a map breaks: first those of the pages, in the texts of the pages."""
     rows = [(_TEXT_OF.get(rule.rule, ""), rule) for rule in found]
     named = [d for text, rule in rows for d in diagnostics.broken((bool(text), text, rule.message))]
     return [*named, *[rule for text, rule in rows if not text]]
 
 
 def rules_of(arch: str) -> str:
-    """The GPU whose rules hold for a map: this one, or sm_90a if this one has no TMA."""
+    """Return the GPU whose rules apply to a map: this one, or sm_90a if this one has no TMA."""
     return arch if arch in GPUS else "sm_90a"
 
 
 def map_swizzle(swizzle: Swizzle | None) -> tuple[int, list[Diagnostic]]:
-    """The driver's number of a swizzle on bytes, and what keeps TMA from it."""
+    """Return the driver's number of a swizzle on bytes, and the reasons why TMA does not support the swizzle."""
     swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
     reason = why_not_swizzle(swizzle)
     if reason is not None:
@@ -464,19 +471,22 @@ def build_tma_descriptor(
     alignment: int = diagnostics.DESCRIPTOR_BYTES,
     arch: str = "sm_90a",
 ) -> TmaDescriptorTiled:
-    """A descriptor of tiled movement.
+    """Build a descriptor of tiled movement.
 
     Args:
-        tensor: in global memory, rank 1 to 5.
-        layout: plain and static: the layout of the tile in shared memory, in elements and in the tensor's mode order,
-            or the box over global modes (a G-basis).
-        shapes: elements, one per mode of the tensor; overrides its own shape. strides: elements, one for each mode
-            except the contiguous one (or all).
-        paddings: fill value of out-of-bounds elements; zeros.
-        mode: a load mode; 'tiled' is NO_MULTICAST. store_mode: the descriptor is for a store or a reduction.
-        elementBitWidth: bits; the tensor's own if not given. swizzle: on bytes. alignment: of the descriptor, bytes.
+        tensor: a tensor in global memory, rank 1 to 5.
+        layout: a plain static layout. It is the layout of the tile in shared memory, in elements and in the tensor's
+            mode order, or the box over global modes (a G-basis).
+        shapes: elements, one per mode of the tensor; overrides its own shape.
+        strides: elements, one for each mode except the contiguous one (or one for each mode).
+        paddings: fill value of out-of-bounds elements; only zeros are allowed.
+        mode: a load mode; 'tiled' is NO_MULTICAST.
+        store_mode: a store mode, if the descriptor is for a store or a reduction.
+        elementBitWidth: bits; default: the width of the tensor's elements.
+        swizzle: the swizzle, on bytes.
+        alignment: alignment of the descriptor, bytes.
     Raises:
-        TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
+        TmaBuildError: a rule is broken. The headline is the text of the first one; the facts list the others.
 
     >>> import cute_py as cute
     >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
@@ -541,15 +551,15 @@ def build_tma_descriptor_im2col(
     alignment: int = diagnostics.DESCRIPTOR_BYTES,
     arch: str = "sm_90a",
 ) -> TmaDescriptorIm2col:
-    """A descriptor of im2col movement.
+    """Build a descriptor of im2col movement.
 
     Args:
-        tensor: in global memory, modes C, W, (H, (D,)) N with C contiguous; rank 3 to 5.
+        tensor: a tensor in global memory, modes C, W, (H, (D,)) N with C contiguous; rank 3 to 5.
         lower_corner, upper_corner: offsets of the pixel box's corners along W, H, D.
         channels_per_pixel, pixels_per_column: the box, 1 to 256 and 1 to 1024.
         element_strides: one per mode, 1 to 8; default 1.
     Raises:
-        TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
+        TmaBuildError: a rule is broken. The headline is the text of the first one; the facts list the others.
 
     >>> import cute_py as cute
     >>> x = make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((64, 8, 8, 2), (Int(1), 64, 512, 4096)))
@@ -585,7 +595,7 @@ def build_tma_descriptor_im2col(
 
 
 def _flat_numbers(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Sizes and strides of flat modes as known numbers."""
+    """Return sizes and strides of flat modes as known numbers."""
     numbers = [*leaves(layout.shape), *leaves(layout.stride)]
     if not all(isinstance(n, int) for n in numbers):
         raise InvalidTypeError("a descriptor needs known numbers", {"layout": layout}, "use .subs() first")

@@ -1,13 +1,13 @@
 """The texts of the dialect's verifiers, byte for byte, and the checks that produce them.
 
-A check lists every rule that is broken as a `Diagnostic`, whose `text` is the page's own; where a page prints `…`, the
-actual value follows; elsewhere it is the diagnostic's `detail`. Stages are those of the TMA load walkthrough:
+A check lists every broken rule as a `Diagnostic`. Its `text` is the page's text. Where a page prints `…`, the text has
+the actual value; elsewhere the value is the diagnostic's `detail`. Stages are those of the TMA load walkthrough:
 
     1    the tile                3a  the copy before the rewrite     3c  the atom of the asynchronous copy
     2    the copy's operands     3b  the descriptor
 
-The descriptor builder and the executable atom make the checks of 3b and 3c on their own operands, and have requirements
-that the TMA Atoms reference page states as code; this library wrote their texts.
+The descriptor builder and the executable atom make the checks of 3b and 3c on their own operands. The TMA Atoms
+reference page states some of their requirements only as code; this library wrote the texts of these.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ TEXTS: Final[dict[str, str]] = {
     "counters.host": "tmaIdx exceed tmaHostNum.",
     "counters.device": "tmaIdx exceed tmaDeviceNum.",
 }
-"""Rule -> text. The first eight and the counters are quoted from the pages."""
+"""Rule -> text. The pages have the first eight texts and those of the counters."""
 
 DESCRIPTOR_BYTES: Final = 128
 """Bytes and alignment of a descriptor."""
 ROW_BITS: Final = 8 * BY_NAME["inner_bytes"].multiple
 """Granularity of the innermost row of a box, in bits."""
 SMALLEST_MULTICAST_BYTES: Final = 128
-"""Bytes of one CTA's box below which the walkthrough refuses a multicast. A rule of the dialect."""
+"""The walkthrough refuses a multicast if the box of one CTA has fewer bytes. A rule of the dialect."""
 MAX_TILE_ELEMENTS: Final = 16_777_216
-"""Elements of one tile: the ceiling of the tile dialect (16 million)."""
+"""Largest number of elements in a tile of the tile dialect (16 million)."""
 
 
 def mlir_type(dtype: DType) -> str:
-    """The element type's spelling in the traces: bf16, f32, i8.
+    """Return the spelling of an element type in the traces: bf16, f32, i8.
 
     >>> from cute_py.dtypes import as_dtype
     >>> [mlir_type(as_dtype(name)) for name in ("bfloat16", "float8_e4m3fn", "uint8", "bool")]
@@ -70,13 +70,14 @@ def mlir_type(dtype: DType) -> str:
 
 
 def short_repr(thing: object) -> str:
-    """The class and the first line of the text: `<Lowering: sm90_tma_load_2d_bf16 on sm_90a>`."""
+    """Return the class and the first line of the text: `<Lowering: sm90_tma_load_2d_bf16 on sm_90a>`."""
     return shortened(f"<{type(thing).__name__}: {str(thing).partition(chr(10))[0]}>", 300)
 
 
 def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
-    """The diagnostics of the rows that hold: (is the rule broken?, rule, what was found). A rule that has no fixed text
-    is its third entry.
+    """Make the diagnostics of the rows whose first entry is true.
+
+    A row is (whether the rule is broken, rule, finding). If a rule has no fixed text, the finding is its text.
 
     >>> found = broken((True, "rank", "rank = 6; must be 1 to 5"), (False, "no_tma", ""), (True, "no_barrier", ""))
     >>> [d.text for d in found]
@@ -90,7 +91,7 @@ def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
 
 
 def refuse_operation(found: Sequence[Diagnostic]) -> None:
-    """Raise all diagnostics as one error with the first text as headline; return if there are none.
+    """Raise all diagnostics as one error with the first text as headline; do nothing if there are none.
 
     Raises:
         TmaBuildError: there is a diagnostic.
@@ -104,7 +105,7 @@ def refuse_operation(found: Sequence[Diagnostic]) -> None:
 
 
 def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
-    """Stage 1: extents are positive constants and powers of two, the tile has at most 16 million elements.
+    """Stage 1: extents are positive constants and powers of two, and the tile has at most 16 million elements.
 
     >>> [d.text for d in check_tile((96, 128))]
     ['all dimensions must be powers of two, got [96, 128]']
@@ -123,8 +124,11 @@ def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
 def check_operands(
     rank: int, coordinates: int, dtypes: tuple[DType, DType], coordinate_type: str = "index"
 ) -> list[Diagnostic]:
-    """Stage 2: as many coordinates as modes, of the memref's index type; one element type in view and tensor. There,
-    all integers of one width are one type without a sign, and a bool moves as its byte."""
+    """Stage 2: check the coordinates, their type, and the element types of view and tensor.
+
+    There is one coordinate per mode, of the memref's index type. View and tensor have the same element type. Here, all
+    integers of one width are the same type without a sign, and a bool moves as its byte.
+    """
     view, tensor = dtypes
     integers = all(dtype.kind in ("int", "uint", "bool") for dtype in dtypes) and view.bits == tensor.bits
     names = " vs ".join(mlir_type(dtype) for dtype in dtypes)
@@ -136,9 +140,9 @@ def check_operands(
 
 
 def check_memory_order(direction: str, mem_semantic: str, in_bounds: int, rank: int) -> list[Diagnostic]:
-    """Stage 3a: a load forbids acquire (a store forbids release); one in_bounds element per mode.
+    """Stage 3a: a load forbids acquire and a store forbids release; there is one in_bounds element per mode.
 
-    The walkthrough has the load's half; the store's is by analogy.
+    The walkthrough has the rule for loads; the rule for stores is by analogy.
     """
     forbidden = "acquire" if direction == "load" else "release"
     return broken(
@@ -148,25 +152,25 @@ def check_memory_order(direction: str, mem_semantic: str, in_bounds: int, rank: 
 
 
 def check_pointer(alignment: int) -> list[Diagnostic]:
-    """Stage 3b: the alignment of the descriptor itself, bytes."""
+    """Stage 3b: check the alignment of the descriptor itself, in bytes."""
     wrong = alignment < DESCRIPTOR_BYTES or alignment % DESCRIPTOR_BYTES
     return broken((wrong, "descriptor_alignment", f"{alignment} bytes"))
 
 
 def check_box_row(elements: int, bits: int) -> list[Diagnostic]:
-    """Stage 3b: the innermost row of the box, in bytes."""
+    """Stage 3b: check the innermost row of the box, in bytes."""
     size = f"{elements} elements x {bits} bits = {elements * bits / 8:g} bytes"
     return broken((elements * bits % ROW_BITS, "box_granularity", size))
 
 
 def check_row(row_bits: int, span: int, swizzle: str) -> list[Diagnostic]:
-    """Stage 3b: a row of the box is at most the span of its swizzle, in bytes; 0: no swizzle."""
+    """Stage 3b: a row of the box has at most as many bytes as the span of its swizzle; 0 means no swizzle."""
     text = f"box rows of {row_bits // 8} bytes; at most {span} with {swizzle}"
     return broken((0 < 8 * span < row_bits, "smem_not_compatible", text))
 
 
 def check_padding(paddings: Sequence[int | float], is_store: bool) -> list[Diagnostic]:
-    """Stage 3b: only zeros; no mode of this dialect supports another fill."""
+    """Stage 3b: padding must be zeros; no mode of this dialect supports another fill."""
     bad = [p for p in paddings if not (is_integer(p) or isinstance(p, float)) or p != 0]
     rule = "store_padding" if is_store else "zero_padding_only"
     return broken((True, rule, f"paddings({given(bad[0])})")) if bad else []
@@ -175,11 +179,11 @@ def check_padding(paddings: Sequence[int | float], is_store: bool) -> list[Diagn
 def check_atom(
     kind: str, tma_box_rank: int, atom_box_rank: int, bytes_per_atom: int, multicast: int = 1
 ) -> list[Diagnostic]:
-    """Stage 3c, loads: the atom's kind, equal box ranks, and at least 128 bytes per atom with multicast.
+    """Stage 3c of loads: check the kind of the atom, the ranks of the boxes, and the bytes per atom with multicast.
 
     Args:
-        kind: 'load', 'store' or 'reduce'. bytes_per_atom: of the box of one instruction (a CTA of a multicast issues
-            its slice).
+        kind: 'load', 'store' or 'reduce'.
+        bytes_per_atom: bytes of the box of one instruction; a CTA of a multicast issues its slice.
     """
     small = multicast > 1 and bytes_per_atom < SMALLEST_MULTICAST_BYTES
     return broken(

@@ -6,13 +6,13 @@
     op   = tma_load(exec, smem_tile, coord, allow_tma=True, inBounds=True)
 
 `make_exec_tma` binds a verified atom to its run-time state: a barrier in shared memory, a cache mode, a multicast mask.
-Lowering checks the operands of one copy, raises the barrier by the bytes that the copy will deliver, and gives the
-operations in order: prefetch of the descriptor if requested, the expectation, one copy per instruction. A load
-completes through the barrier, so a reader of the tile waits on it first. Stores and reductions complete by bulk groups,
-and raise no barrier.
+Lowering checks the operands of one copy, and raises the barrier's count by the bytes that the copy will deliver. It
+returns the operations in order: the prefetch of the descriptor if requested, the expectation, one copy per instruction.
+A load completes through the barrier, so a reader of the tile first waits on it. Stores and reductions complete by bulk
+groups, and use no barrier.
 
-The ten operations and types of the family are frozen values, checked when they are made; attributes have the dialect's
-own names. Source: the TMA Atoms reference page, Atom Family and Worked Example.
+The ten operations and types of the family are frozen values that are checked when they are made. Their attributes have
+the names of the dialect. Source: the TMA Atoms reference page, Atom Family and Worked Example.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MASKS: Final = (1 << MAX_CLUSTER) - 1
 
 @dataclass(frozen=True, slots=True)
 class FamilyRow:
-    """One member of the family: its name in the dialect, the function of this package, its role."""
+    """One member of the family: its name in the dialect, its function in this package, its role."""
 
     name: str
     function: str
@@ -106,9 +106,10 @@ ATOM_FAMILY: Final[tuple[FamilyRow, ...]] = (
 
 
 def check_barrier(barrier: Place | TransactionBarrier | None) -> list[Diagnostic]:
-    """Can an atom be bound to this barrier? The reference page asks every atom for one, although only a load raises it.
+    """Check that an atom can be bound to this barrier.
 
-    An object with `expect_tx` that names no memory space is a barrier, and barriers live in shared memory.
+    The reference page requires a barrier for every atom, although only a load uses it. An object with `expect_tx` that
+    names no memory space counts as a barrier in shared memory.
     """
     if barrier is None:
         return broken((True, "no_barrier", ""))
@@ -118,7 +119,7 @@ def check_barrier(barrier: Place | TransactionBarrier | None) -> list[Diagnostic
 
 
 def check_mask(atom: NonExecTmaAtom, mask: int | None) -> list[Diagnostic]:
-    """Does this multicast mask fit the atom?"""
+    """Check that a multicast mask fits the atom."""
     count, text = atom.num_multicast, ""
     if mask is None:
         text = f"a load shared by {count} CTAs needs a multicast mask" if count > 1 else ""
@@ -128,7 +129,8 @@ def check_mask(atom: NonExecTmaAtom, mask: int | None) -> list[Diagnostic]:
         mode = atom.kind if atom.load_mode is None else f"load of mode {atom.load_mode.name}"
         text = f"multicast mask {operator.index(mask):#06x}; a {mode} takes none"
     elif (named := operator.index(mask).bit_count()) != count:
-        text = f"multicast mask {operator.index(mask):#06x} of {named} CTAs; must name the {count} that share"
+        must = f"must name the {count} CTAs that share the load"
+        text = f"multicast mask {operator.index(mask):#06x} of {named} CTAs; {must}"
     return broken((text, "multicast_mask", text))
 
 
@@ -142,11 +144,12 @@ def make_exec_tma(
 
     Args:
         atom: a verified `NonExecTmaAtom`, or the record that holds one.
-        barrier: in shared memory: an object with `expect_tx`, or a shared pointer. Only a load raises it.
-        cache_mode: a `CacheMode`, its name, or `load_cache_mode<cg>`; by default the cache policy of the descriptor.
-        multicast: the mask of the CTAs that receive; bit i is CTA i of the cluster.
+        barrier: a barrier in shared memory: an object with `expect_tx`, or a shared pointer. Only a load uses it.
+        cache_mode: a `CacheMode`, its name, or `load_cache_mode<cg>`; default: the cache policy of the descriptor.
+        multicast: the mask of the receiving CTAs; bit i is CTA i of the cluster.
     Raises:
-        TmaBuildError: the atom is not verified, the barrier is not in shared memory, or mask or cache mode do not fit.
+        TmaBuildError: the atom is not verified, the barrier is not in shared memory, or the mask or the cache mode does
+            not fit.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -167,10 +170,13 @@ def make_exec_tma(
 
 
 def check_exec_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
-    """Check the operands of one copy: a tile in shared memory, at a place that the atom allows, and a coordinate of the
-    descriptor's rank."""
+    """Check the operands of one copy.
+
+    The tile must lie in shared memory at a place that the atom allows. The coordinate must have the rank of the
+    descriptor.
+    """
     if not isinstance(coord, (tuple, list)):
-        raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
+        raise InvalidTypeError(f"the coordinate of a copy must be a tuple, got {type(coord).__name__} {given(coord)}")
     atom, space, address = exec_atom.atom, memory_space_of(tile), address_of(tile)
     rank = f"the coordinate has {len(coord)} numbers; must have {atom.rank}, the descriptor's rank"
     return [
@@ -182,7 +188,7 @@ def check_exec_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]
 
 
 def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
-    """Stage 3c of a load, on the atom and the descriptor that it was made with."""
+    """Check stage 3c of a load, on the atom and the descriptor that it was made with."""
     tma_box = atom.box if atom.descriptor is None else atom.descriptor.box
     return check_atom(atom.kind, len(tma_box), len(atom.box), atom.bytes_per_instruction, atom.num_multicast)
 
@@ -214,15 +220,17 @@ def lower_tma_load(
     cta: int = 0,
     im2col_offsets: Sequence[int] = (),
 ) -> tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]:
-    """Return the operations of one tile's load, in order; a barrier that counts expects the tile's bytes.
+    """Return the operations of one tile's load, in order. A barrier with a count then expects the bytes of the tile.
 
     Args:
         dst: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
-        coord: of the tile's first element, innermost first, as many as the descriptor has modes.
-        prefetch: prefetch the descriptor first. cta: the CTA of a multicast that issues the copy.
-        im2col_offsets: offsets of an im2col load, W first; by default zeros.
+        coord: the coordinate of the tile's first element, innermost first, one number per mode of the descriptor.
+        prefetch: prefetch the descriptor first.
+        cta: the CTA of a multicast that issues the copy.
+        im2col_offsets: offsets of an im2col load, W first; zeros by default.
     Raises:
-        TmaBuildError: 'expect a tma_load atom type', a tile outside shared memory, a coordinate of another rank.
+        TmaBuildError: 'expect a tma_load atom type' for another atom, the tile is outside shared memory, or the
+            coordinate has another rank.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -250,9 +258,13 @@ def lower_tma_store(
 ) -> tuple[PrefetchDescriptor | BulkTensorCopy, ...]:
     """Return the operations of one tile's store or reduction, in order.
 
+    Args:
+        src: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
+        coord: the coordinate of the tile's first element, innermost first, one number per mode of the descriptor.
+        prefetch: prefetch the descriptor first.
     Raises:
-        TmaBuildError: a load atom, a tile outside shared memory, a coordinate of another rank, or a reduction that the
-            hardware does not have for this element type.
+        TmaBuildError: the atom is a load atom, the tile is outside shared memory, the coordinate has another rank, or
+            the hardware does not support the reduction for this element type.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -277,10 +289,13 @@ class TmaOperation:
     """One copy: atom.tma_load, atom.tma_store or atom.tma_reduce.
 
     Attributes:
-        exec_atom: the bound atom; tile: in shared memory; coord: of the tile's first element, innermost first.
+        exec_atom: the bound atom.
+        tile: the tile in shared memory.
+        coord: the coordinate of the tile's first element, innermost first.
         operations: the lowering of the copy, in order.
-        allow_tma: may the copy be a TMA copy? inBounds: does the producer promise that the tile is inside the tensor?
-        cta: which of the CTAs of a multicast issues.
+        allow_tma: whether the copy may be a TMA copy.
+        inBounds: whether the producer promises that the tile lies inside the tensor.
+        cta: the CTA of a multicast that issues the copy.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -302,7 +317,7 @@ class TmaOperation:
 
     @property
     def prefetch(self) -> bool:
-        """Does a prefetch of the descriptor come first?"""
+        """Whether a prefetch of the descriptor comes first."""
         return any(isinstance(one, PrefetchDescriptor) for one in self.operations)
 
     @property
@@ -325,8 +340,10 @@ class TmaOperation:
         return tuple([one for one in self.operations if isinstance(one, BulkTensorCopy)])
 
     def ptx(self, arch: str | None = None) -> str:
-        """The text of the operations, a line each. Stores and reductions first make the tile visible to the
-        asynchronous proxy; last they commit their bulk group and wait until it has read the tile.
+        """Return the text of the operations, one line each.
+
+        Stores and reductions first make the tile visible to the asynchronous proxy. Last, they commit their bulk group
+        and wait until the engine has read the tile.
 
         Raises:
             EmissionError: `arch` does not have an instruction.
@@ -336,11 +353,11 @@ class TmaOperation:
         return "\n".join([*before, *lines, *after])
 
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
-        """Run the operations on the emulator, and return the bytes of all copies. Arguments and errors as
-        `BulkTensorCopy.run`.
+        """Run the operations on the emulator, and return the bytes of all copies.
 
-        A load arrives at its barrier once, before its copies, as its `mbarrier.arrive.expect_tx` does. An `Mbarrier`
-        expects the bytes from the moment the operation is made, a barrier at an address of `smem` from here on.
+        Arguments and errors are those of `BulkTensorCopy.run`. A load arrives at its barrier once, before its copies,
+        as its `mbarrier.arrive.expect_tx` does. An `Mbarrier` expects the bytes as soon as the operation is made. A
+        barrier at an address of `smem` expects them only from this call on.
 
         Raises:
             InvalidValueError: no arrival is pending at the barrier.
@@ -349,7 +366,7 @@ class TmaOperation:
         return sum([copy.run(emulator, gmem, smem, gmem_base=gmem_base) for copy in self.copies])
 
     def explain(self) -> str:
-        """The operation, its instructions and its atom."""
+        """Describe the operation, its instructions and its atom."""
         return "\n".join([str(self), *(f"  {one}" for one in self.operations), "", self.exec_atom.explain()])
 
     def __str__(self) -> str:
@@ -360,7 +377,7 @@ class TmaOperation:
 
 
 def arrive(exec_atom: ExecTmaAtom, smem: Window) -> None:
-    """Arrive at the barrier of a load; a barrier at an address also expects the bytes of the load from here."""
+    """Arrive at the barrier of a load. A barrier at an address also expects the bytes of the load from here on."""
     barrier, place = exec_atom.barrier, address_of(exec_atom.barrier)
     if exec_atom.atom.kind != "load":
         return
@@ -371,7 +388,7 @@ def arrive(exec_atom: ExecTmaAtom, smem: Window) -> None:
 
 
 def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Number, ...]) -> list[Diagnostic]:
-    """Coordinates that break an inBounds promise, as far as they are known: of the first instruction that does."""
+    """Find the known coordinates of the first instruction that breaks an inBounds promise."""
     atom, descriptor = exec_atom.atom, exec_atom.atom.descriptor
     if not isinstance(descriptor, TmaDescriptorTiled) or len(coord) != descriptor.rank:
         return []
@@ -398,7 +415,7 @@ def _operation(
     cta: int = 0,
     offsets: Sequence[int] = (),
 ) -> TmaOperation:
-    """One copy, once atom and attributes (allow_tma, inBounds) fit the operation."""
+    """Make one copy, after a check that atom and attributes (allow_tma, inBounds) fit the operation."""
     name = f"atom.tma_{kind}"
     if not isinstance(exec_atom, ExecTmaAtom):
         raise InvalidTypeError(f"{name} takes the result of make_exec_tma, got {type(exec_atom).__name__}")
@@ -432,16 +449,18 @@ def tma_load(
     cta: int = 0,
     im2col_offsets: Sequence[int] = (),
 ) -> TmaOperation:
-    """atom.tma_load: load one tile. A barrier that counts then expects the tile's bytes.
+    """atom.tma_load: load one tile. A barrier with a count then expects the bytes of the tile.
 
     Args:
-        dst: in shared memory. coord: of the tile's first element, innermost first.
+        dst: the tile in shared memory.
+        coord: the coordinate of the tile's first element, innermost first.
         allow_tma, inBounds: the operation's attributes; see `TmaOperation`.
-        prefetch: prefetch the descriptor first. cta: the CTA of a multicast that issues the copy.
-        im2col_offsets: offsets of an im2col load, W first; by default zeros.
+        prefetch: prefetch the descriptor first.
+        cta: the CTA of a multicast that issues the copy.
+        im2col_offsets: offsets of an im2col load, W first; zeros by default.
     Raises:
-        TmaBuildError: 'expect a tma_load atom type' and the other texts of the atom verifier, a tile outside shared
-            memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is unchanged.
+        TmaBuildError: 'expect a tma_load atom type' or another text of the atom verifier, the tile is outside shared
+            memory, or the coordinate has another rank or breaks the inBounds promise. The barrier is unchanged.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -463,7 +482,13 @@ def tma_store(
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
-    """atom.tma_store: store one tile. Arguments and errors as `tma_load`; a store uses no barrier.
+    """atom.tma_store: store one tile. A store uses no barrier.
+
+    Args:
+        src: the tile in shared memory.
+        coord, allow_tma, inBounds, prefetch: as in `tma_load`.
+    Raises:
+        TmaBuildError: as `tma_load`, but for an atom that is not a store.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -485,7 +510,14 @@ def tma_reduce(
     inBounds: bool = False,
     prefetch: bool = False,
 ) -> TmaOperation:
-    """atom.tma_reduce: reduce one tile into global memory. Arguments and errors as `tma_store`.
+    """atom.tma_reduce: reduce one tile into global memory. A reduction uses no barrier.
+
+    Args:
+        src: the tile in shared memory.
+        coord, allow_tma, inBounds, prefetch: as in `tma_load`.
+    Raises:
+        TmaBuildError: as `tma_load`, but for an atom that is not a reduction; also if the hardware does not support the
+            reduction for the element type.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -499,10 +531,10 @@ def tma_reduce(
 
 
 def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> PrefetchDescriptor:
-    """prefetch_tma_desc: load a descriptor into the descriptor cache.
+    """prefetch_tma_desc: prefetch a descriptor into the descriptor cache.
 
     Raises:
-        InvalidTypeError: not a descriptor.
+        InvalidTypeError: the argument is not a descriptor.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -522,7 +554,7 @@ Source: TypeAlias = TmaDescriptorTiled | TmaDescriptorIm2col | Tensor | Supports
 def _partitioned(
     source: Source, tile: SharedLayout | Tensor, cta_map: Layout | Tree | None, arch: str, **transfer: Any
 ) -> NonExecTmaAtom:
-    """The verified atom. The map of a CTA is a V-map if its strides are basis elements, else a tile."""
+    """Make the verified atom. `cta_map` is a V-map if its strides are basis elements, otherwise a tile."""
     descriptor = source if isinstance(source, (TmaDescriptorTiled, TmaDescriptorIm2col)) else None
     tensor = source if descriptor is None else descriptor.tensor
     is_map = isinstance(cta_map, Layout) and any(isinstance(d, ScaledBasis) for d in leaves(cta_map.stride))
@@ -540,15 +572,16 @@ def non_exec_tiled_tma_load(
     load_mode: TmaLoadMode | int | str | None = None,
     arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
-    """atom.non_exec_tiled_tma_load: a verified load.
+    """atom.non_exec_tiled_tma_load: make a verified load.
 
     Args:
-        descriptor: a tiled or an im2col descriptor, or the global tensor itself. A descriptor must be the one of the
-            tile and of this operation: its box, swizzle, element type, mode and multicast count.
-        tile: the shared layout. cta_map: the CTA's value map (basis strides), or the tile by mode.
-        num_multicast, load_mode: as in `partition`; the mode is the descriptor's by default.
+        descriptor: a tiled or an im2col descriptor, or the global tensor itself. A descriptor must fit the tile and
+            this operation in box, swizzle, element type, mode and multicast count.
+        tile: the shared layout.
+        cta_map: the CTA's value map (basis strides), or the tile by mode.
+        num_multicast, load_mode: as in `partition`; the default mode is that of the descriptor.
     Raises:
-        TmaVerifyError: a step of the partition verifier refuses.
+        TmaVerifyError: a step of the partition verifier refuses the atom.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -562,7 +595,7 @@ def non_exec_tiled_tma_load(
 
 
 def _store_mode(source: Source, mode: TmaStoreMode | int | str | None = None) -> TmaStoreMode | int | str:
-    """The mode of a store: as given, or the descriptor's."""
+    """Return the mode of a store: the given one, or that of the descriptor."""
     found = getattr(source, "store_mode", None) if mode is None else mode
     return TmaStoreMode.TILED if found is None else found
 
@@ -575,7 +608,13 @@ def non_exec_tiled_tma_store(
     store_mode: TmaStoreMode | int | str | None = None,
     arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
-    """atom.non_exec_tiled_tma_store: a verified store. Arguments and errors as `non_exec_tiled_tma_load`.
+    """atom.non_exec_tiled_tma_store: make a verified store.
+
+    Args:
+        descriptor, tile, cta_map, arch: as in `non_exec_tiled_tma_load`.
+        store_mode: a `TmaStoreMode`, its name or number; default: the mode of the descriptor, or TILED.
+    Raises:
+        TmaVerifyError: a step of the partition verifier refuses the atom.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -595,8 +634,13 @@ def non_exec_tiled_tma_reduce(
     kind: TmaReduceKind | int | str = TmaReduceKind.ADD,
     arch: str = "sm_90a",
 ) -> NonExecTmaAtom:
-    """atom.non_exec_tiled_tma_reduce: a verified reduction of one of the eight kinds. Arguments and errors as
-    `non_exec_tiled_tma_load`.
+    """atom.non_exec_tiled_tma_reduce: make a verified reduction of one of the eight kinds.
+
+    Args:
+        descriptor, tile, cta_map, arch: as in `non_exec_tiled_tma_load`.
+        kind: a `TmaReduceKind`, its name or number.
+    Raises:
+        TmaVerifyError: a step of the partition verifier refuses the atom.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

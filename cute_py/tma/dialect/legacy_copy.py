@@ -1,12 +1,12 @@
 """Tile copy for GPUs without TMA: a complete PTX module with cp.async (sm_80..89) or ld.global.nc (sm_70/75).
 
-Shared memory gets the very bytes that the TMA copy leaves: boxes one after the other, rows of a box, the swizzle,
-zeros outside the tensor. Threads compute the addresses: thread t takes granules t, t + 128, ... of 4 bytes (cp.async)
-or 16 (loads through registers).
+Shared memory receives the same bytes as from the TMA copy: boxes one after the other, the rows of each box, the
+swizzle, and zeros outside the tensor. Threads compute the addresses. Thread t moves granules t, t + 128, ... of 4 bytes
+(cp.async) or 16 bytes (loads through registers).
 
 Parameters of the kernel, innermost mode first: p_base u64 (address of element 0), p_stride1.. u64 (bytes),
-p_size0.. u32 (elements), p_coord0.. s32 (elements; the innermost a multiple of the granule), p_image u64: a load writes
-the image of shared memory there if it is not 0, a store reads its tile from there.
+p_size0.. u32 (elements), p_coord0.. s32 (elements; the innermost a multiple of the granule), p_image u64. If p_image is
+not 0, a load writes the image of shared memory to it; a store reads its tile from it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ _SWIZZLE_MASK = {TensorMapSwizzle.NONE: 0, TensorMapSwizzle.B32: 1, TensorMapSwi
 
 
 def granule_bytes(copy: TracedCopy, kind: str) -> int:
-    """Bytes that one instruction of a thread moves: 4 with cp.async, else 16 (4 if a row is not a multiple of 16)."""
+    """Bytes that one thread instruction moves: 4 with cp.async, else 16 (4 if rows are not multiples of 16 bytes)."""
     return 4 if kind == "cp.async" or copy.row_bytes % 16 else 16
 
 
 def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
-    """The reason why no code is emitted for this copy: a reduction, a mode other than tile, sub-byte elements, or odd
-    rows."""
+    """Check that code can be emitted for this copy.
+
+    No code is emitted for a reduction, a mode other than tile, sub-byte elements, or rows that are not multiples of 4
+    bytes.
+    """
     box, bits = copy.box, copy.dtype.bits
     no_bulk = "a reduction in global memory has no bulk form before sm_90, so no code is emitted"
     beside = "not emitted for architectures without TMA"
@@ -51,8 +54,11 @@ def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
 
 
 def _locate(copy: TracedCopy, granule: int) -> list[str]:
-    """From the granule's number: its element coordinates, its offset in shared memory (%r_at), its valid bytes (%r_n, 0
-    outside the tensor) and its global address (%rd_g)."""
+    """Compute the position of a granule from its number.
+
+    The results are its element coordinates, its offset in shared memory (%r_at), its valid bytes (%r_n, 0 outside the
+    tensor) and its global address (%rd_g).
+    """
     box = tuple(reversed(copy.box))
     counts = tuple(t // b for t, b in zip(reversed(copy.tile), box, strict=True))
     element = copy.dtype.bits // 8
@@ -75,7 +81,7 @@ def _locate(copy: TracedCopy, granule: int) -> list[str]:
             "xor.b32 %r_at, %r_at, %r_x;",
         ]
     lines += ["mov.u32 %r_b, %r_box;"]
-    # The innermost mode varies slowest over the boxes.
+    # The boxes are numbered with the innermost mode slowest.
     for mode in range(copy.rank - 1, -1, -1):
         lines += [
             f"rem.u32 %r_o, %r_b, {counts[mode]};",
@@ -98,7 +104,7 @@ def _locate(copy: TracedCopy, granule: int) -> list[str]:
         "@%p_out mov.u32 %r_n, 0;",
     ]
     for mode in range(1, copy.rank):
-        # Unsigned: a negative coordinate is beyond every size.
+        # The comparison is unsigned, so a negative coordinate is beyond every size.
         lines += [f"setp.ge.u32 %p_out, %r_e{mode}, %r_s{mode};", "@%p_out mov.u32 %r_n, 0;"]
     lines += [f"mul.wide.s32 %rd_g, %r_e0, {element};", "add.s64 %rd_g, %rd_g, %rd_base;"]
     for mode in range(1, copy.rank):
@@ -129,7 +135,7 @@ def _move(copy: TracedCopy, kind: str, granule: int) -> list[str]:
         f"@%p_all {load}",
         store,
         "@%p_all bra $next;",
-        # Fewer bytes than the granule are moved one by one, between %rd_g and %r_at.
+        # If fewer bytes than a granule are valid, they are moved one by one between %rd_g and %r_at.
         "mov.u32 %r_k, 0;",
         "$byte:",
         "setp.ge.u32 %p_k, %r_k, %r_n;",
@@ -144,7 +150,7 @@ def _move(copy: TracedCopy, kind: str, granule: int) -> list[str]:
 
 
 def image_lines(copy: TracedCopy, value: str, end: str) -> list[str]:
-    """Copy shared memory to p_image, or from it for a store, in 4-byte words, through a register and a predicate."""
+    """Copy shared memory to p_image, or p_image to shared memory for a store, in 4-byte words."""
     spaces = ("shared", "global") if copy.direction == "load" else ("global", "shared")
     at = {"shared": "[%r_ak]", "global": "[%rd_k]"}
     label = "$spill" if copy.direction == "load" else "$fill"
@@ -168,7 +174,7 @@ def image_lines(copy: TracedCopy, value: str, end: str) -> list[str]:
 def tile_module(
     version: Version, arch: str, entry: str, parameters: list[str], registers: dict[str, list[str]], body: list[str]
 ) -> str:
-    """A module of one kernel that moves a tile: 128 threads, the tile in dynamic shared memory.
+    """Make a module with one kernel that moves a tile: 128 threads, the tile in dynamic shared memory.
 
     Args:
         parameters: `.u64 p_base`, ... registers: names, by type ('b32').
@@ -179,15 +185,15 @@ def tile_module(
 
 
 def legacy_ptx(atom: Copyable | TracedCopy, arch: str, kind: str = "") -> str:
-    """A complete PTX module that copies one tile without TMA.
+    """Write a complete PTX module that copies one tile without TMA.
 
     Args:
-        atom: what `lower` takes.
-        arch: any architecture; no assembler of CUDA 13 takes the text for sm_70.
-        kind: "cp.async" or "ldg"; '' takes cp.async from sm_80 on, for loads.
+        atom: any object that `lower` accepts.
+        arch: any architecture; no assembler of CUDA 13 accepts the text for sm_70.
+        kind: "cp.async" or "ldg"; '' selects cp.async for loads from sm_80 on, otherwise "ldg".
     Raises:
-        EmissionError: no code for this copy (`check_legacy`), or cp.async below sm_80 or for a store.
-        InvalidValueError: no such architecture.
+        EmissionError: no code exists for this copy (`check_legacy`), or cp.async is used below sm_80 or for a store.
+        InvalidValueError: the architecture does not exist.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -240,7 +246,7 @@ def legacy_ptx(atom: Copyable | TracedCopy, arch: str, kind: str = "") -> str:
         "ret;",
     ]
     parameters = [f".{type_} p_{name}" for type_, name, _ in (base, *state, image)]
-    version = target.floor or (6, 0)  # for sm_70, which the newest assembler lacks
+    version = target.floor or (6, 0)  # 6.0 is for sm_70, which the newest assembler lacks
     extents = " x ".join(map(str, copy.tile))
     return "\n".join(
         [

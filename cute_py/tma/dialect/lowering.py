@@ -4,8 +4,8 @@ On sm_90 and newer these are the stages of a TMA copy. On older architectures th
 module with cp.async or plain loads. Stages 1 to 5 are traces (`stages`); stage 6 is text that ptxas accepts; stage 7 is
 the machine code, if a disassembler is installed.
 
-The rewrite between stages 3a and 3 is `phases`. The consumer's wait is a separate operation at stages 3 to 6, `3w` to
-`6w`, on the same barrier and for the parity of the phase that the load completes.
+`phases` does the rewrite between stages 3a and 3. The consumer's wait is a separate operation at stages 3 to 6, `3w` to
+`6w`. It waits on the same barrier, for the parity of the phase that the load completes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CLASSES: Final = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
 
 
 def _instruction(copy: TracedCopy, coords: Sequence[str], address: str, arch: str | None) -> str:
-    """The instruction for one box, on lines of its own with comments."""
+    """Write the instruction for one box, one operand per line with a comment."""
     operands: dict[str, Value] = {"tensor": f"%rd_desc_{value_names(copy).small}", "coords": coords}
     if copy.cache_hint:
         operands["policy"] = "%rd_policy"
@@ -77,8 +77,10 @@ def _instruction(copy: TracedCopy, coords: Sequence[str], address: str, arch: st
 
 
 def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
-    """The PTX of one tile: of a map made on the device its rebind, the byte expectation as a literal, then one
-    instruction per box.
+    """Write the PTX of one tile.
+
+    It has the rebind of a map that is made on the device, the byte expectation as a literal, and one instruction per
+    box.
 
     Raises:
         EmissionError: `arch` does not have the instruction.
@@ -108,7 +110,7 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
 
 
 def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
-    """One step of a rebind in PTX, on the slot in the descriptor's register."""
+    """Write one step of a rebind in PTX, on the slot in the descriptor's register."""
     text: str = made.step.text.replace("%rd_map", f"%rd_desc_{value_names(copy).small}")
     if not made.step.field:
         return text
@@ -118,7 +120,7 @@ def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
 
 
 def wait_text() -> str:
-    """The consumer's wait in PTX: it ends when the phase of that parity is complete, all its arrivals and bytes in.
+    """Write the consumer's wait in PTX. It ends when the phase of that parity has all its arrivals and bytes.
 
     >>> print(wait_text().splitlines()[1])
     mbarrier.try_wait.parity.shared.b64 %p_done, [%rd_mbar], %r_parity;
@@ -129,8 +131,10 @@ def wait_text() -> str:
 
 
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
-    """A PTX module around instructions: every register in them is declared by the prefix of its name, and registers
-    that they do not write are parameters."""
+    """Make a PTX module around instructions.
+
+    The prefix of a register's name decides its type. Registers that the instructions do not write are parameters.
+    """
     lines = [f".reg .{kind} %{name};" for name, kind in _registers(text)]
     inputs = _inputs(text)
     lines += [f"ld.param.{kind} %{name}, [p_{name}];" for name, kind in inputs]
@@ -139,19 +143,19 @@ def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
 
 
 def _inputs(text: str) -> list[tuple[str, str]]:
-    """The registers that instructions read before they write them."""
+    """List the registers that the instructions read before they write them."""
     written = set(re.findall(r"^(?:add|mbarrier\.try_wait)\S* %(\w+),", text, re.MULTILINE))
     return [(name, kind) for name, kind in _registers(text) if name not in written]
 
 
 def _registers(text: str) -> list[tuple[str, str]]:
-    """The registers of instructions, each with its type, by the prefix of its name."""
+    """List the registers of instructions, each with its type, by the prefix of its name."""
     names = sorted(set(re.findall(r"%(\w+)", text)))
     return [(name, bits) for name in names for prefix, bits in _CLASSES if re.fullmatch(rf"{prefix}(_\w+|\d+)", name)]
 
 
 def cuda_of(text: str) -> str:
-    """Convert the PTX to a CUDA C++ kernel, for a compiler that takes no PTX module."""
+    """Convert PTX to a CUDA C++ kernel, for a compiler that accepts no PTX module."""
     code = [line.partition("//")[0].strip() for line in text.splitlines()]
     inputs = _inputs(text)
     types = {"b64": ("unsigned long long", "l"), "b32": ("unsigned", "r"), "b16": ("unsigned short", "h")}
@@ -173,10 +177,11 @@ def cuda_of(text: str) -> str:
 
 
 def cubin_of(text: str, arch: str) -> bytes:
-    """The cubin of instructions, from NVRTC, or from ptxas where NVRTC is not installed.
+    """Compile instructions to a cubin with NVRTC, or with ptxas if NVRTC is not installed.
 
     Raises:
-        MissingPackageError: neither is installed. DeviceError: the compiler refuses the text.
+        MissingPackageError: neither is installed.
+        DeviceError: the compiler refuses the text.
     """
     from cute_py.gpu.nvrtc import run_nvrtc
 
@@ -199,14 +204,15 @@ _BESIDE: Final = {
     re.compile(r"mbarrier\.arrive"): r"SYNCS\.ARRIVE",
     re.compile(r"cp\.async\.bulk\.commit_group"): "UTMACMDFLUSH",
 }
-"""Beginning of a PTX instruction -> the machine instruction that it becomes."""
+"""Start of a PTX instruction -> its machine instruction."""
 
 
 def stage7_text(text: str, arch: str, sass: bool) -> str:
-    """The machine code of stage 6's text, after a table of each tensor copy and arrival with its machine instruction.
+    """Return the machine code of stage 6's text, after a table of tensor copies and arrivals with their instructions.
 
     Raises:
-        MissingPackageError: no disassembler, or no compiler for a cubin. DeviceError: one of them fails.
+        MissingPackageError: no disassembler, or no compiler for a cubin, is installed.
+        DeviceError: one of them fails.
     """
     if not sass:
         return "// on request: lower(..., sass=True)"
@@ -222,11 +228,17 @@ def stage7_text(text: str, arch: str, sass: bool) -> str:
 
 @record
 class Lowering:
-    """One copy, lowered.
+    """The lowering of one copy.
 
-    copy: the lowered copy. witness: the copy atom chosen for the architecture, and the reasons. stages: in order.
-    flow: the byte count at each stage. orders: the coordinate order per stage. spaces: the address space of each
-    operand. phases: the phases of LowerTMALoadStoreToAsync. consumer: the wait for the tile, stages 3w to 6w.
+    Attributes:
+        copy: the lowered copy.
+        witness: the copy atom chosen for the architecture, and the reasons.
+        stages: the stages, in order.
+        flow: the byte count at each stage.
+        orders: the coordinate order of each stage.
+        spaces: the address space of each operand.
+        phases: the phases of LowerTMALoadStoreToAsync.
+        consumer: the wait for the tile, stages 3w to 6w.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -253,10 +265,10 @@ class Lowering:
         return self.copy.start
 
     def stage(self, number: str) -> Stage:
-        """The stage of that number ("1", "3a", "6"); "3w" to "6w" are those of the consumer's wait.
+        """Return the stage of that number ("1", "3a", "6"); "3w" to "6w" are the stages of the consumer's wait.
 
         Raises:
-            CoordinateError: this lowering has no such stage.
+            CoordinateError: this lowering does not have the stage.
         """
         expect(number, str, "the name of a stage")
         every = (*self.stages, *self.consumer)
@@ -274,7 +286,7 @@ class Lowering:
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """Findings of the stages' verifiers, `stage: text`; () if all hold."""
+        """Findings of the stages' verifiers, `stage: text`; () if every stage is valid."""
         return tuple(f"stage {stage.number}: {text}" for stage in self.stages for text in stage.checked)
 
     def verify(self) -> None:
@@ -316,7 +328,7 @@ _ADAPTOR: Final = (("multicast mask", 7, "OptionalAttr<I16Attr>"), ("L2 cache hi
 
 
 def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
-    """Places of a load's optional operands: slot of the adaptor, number in the assembly."""
+    """Return the positions of a load's optional operands: slot of the adaptor, number in the assembly."""
     given_ = copy.multicast > 1, copy.cache_hint
     if copy.direction != "load" or not any(given_):
         return ()
@@ -332,9 +344,10 @@ def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
 
 
 def _boxes_note(copy: TracedCopy) -> str:
-    """The reason why a tile takes several boxes, if it is the swizzle."""
+    """Describe the number of boxes of a tile, and the reason if the swizzle causes it."""
     row, boxes = copy.tile[-1] * copy.dtype.bits // 8, f"the tile takes {copy.num_boxes} boxes of {list(copy.box)}"
-    return boxes + (f": a row has {row} bytes, a {copy.span}B-swizzled one at most {copy.span}" * (0 < copy.span < row))
+    why = f": a row has {row} bytes, and a {copy.span}B-swizzled row at most {copy.span}"
+    return boxes + why * (0 < copy.span < row)
 
 
 def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]], sass: bool) -> list[Stage]:
@@ -349,7 +362,7 @@ def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]]
         first = f"the boxes are the slice of {which} {copy.multicast} CTAs"
         notes.append(f"{first}; each receives the whole tile")
     if "::w" in copy.mode:
-        notes.append("the bytes are those without halo pixels; of an im2col-wide load they were not measured")
+        notes.append("the bytes do not count halo pixels; the bytes of im2col-wide loads were not measured")
     host = "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant"
     device = "descriptor made on the device: the sequence of tensormap.replace with its fences"
     notes.append(device if copy.device else host)
@@ -376,14 +389,14 @@ def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]]
 
 
 def _consumer_stages(copy: TracedCopy) -> tuple[Stage, ...]:
-    """The wait at stages 3 to 6."""
+    """Make the stages 3 to 6 of the wait."""
     names = ("nv_tileas", "LLVM IR", "NVPTX MIR", "PTX text")
     waits = zip("3456", names, (*texts.wait_texts(copy), wait_text()), strict=True)
     return tuple([Stage(f"{number}w", f"{name}, the consumer's wait", text) for number, name, text in waits])
 
 
 def _legacy_stages(copy: TracedCopy, witness: str, arch: str, found: tuple[str, ...], sass: bool) -> list[Stage]:
-    """Stages 3 to 7 of a copy without TMA; `found` is what keeps a tile from it."""
+    """Make the stages 3 to 7 of a copy without TMA; `found` lists the reasons why no code is emitted."""
     asynchronous = witness.startswith("sm80_") and copy.direction == "load"
     granule = granule_bytes(copy, "cp.async" if asynchronous else "ldg")
     words = granule // 4
@@ -428,17 +441,17 @@ def lower(
     Args:
         atom: a TMA atom, bound or not; an operation or a descriptor of the reference pages; or a request of a tensor
             map. A descriptor or a request is a load of one box.
-        tile_coord: the tile, as for `execute`: its number, or its coordinate in the tile modes of the divided tensor;
-            for a copy without a tensor in tiles, outermost first. It determines the element coordinates and the
-            offsets of an im2col load. The default is that of an operation, which also determines its CTA, its prefetch
-            and its inBounds promise.
+        tile_coord: the tile, as for `execute`: its number, or its coordinate in the tile modes of the divided tensor.
+            For a copy without a tensor in tiles, the coordinate is outermost first. It determines the element
+            coordinates and the offsets of an im2col load. The default is the coordinate of an operation, which also
+            determines its CTA, its prefetch and its inBounds promise.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
-        device_descriptor: the tensor map is made on the device: its rebind is part of stages 3, 4 and 6.
+        device_descriptor: the tensor map is made on the device, and its rebind is part of stages 3, 4 and 6.
         alignment: alignment of the address of the tensor map, in bytes; by default that of the descriptor.
-        mem_semantic: memory semantic of the copy; a load can't be acquire, a store can't be release.
-        in_bounds: one for each mode of the tile, outermost first; by default true where an operation promises it,
-            else whether the tile (or, without a coordinate, every tile) lies inside the tensor.
+        mem_semantic: memory semantic of the copy. A load can't be acquire, and a store can't be release.
+        in_bounds: one value for each mode of the tile, outermost first. The default is true if an operation promises
+            it, otherwise whether the tile (or, without a coordinate, every tile) lies inside the tensor.
         operation: load, store or reduce, as the program requests it; by default the operation of the atom. Stage 3c
             checks that the atom supports it.
         im2col_offsets: offsets of an im2col load, W first. Stage 4 checks their number.
@@ -452,9 +465,10 @@ def lower(
     ('sm90_tma_load_2d_bf16', 32768, (128, 64))
 
     Raises:
-        TmaBuildError: not an atom, or its numbers contradict each other.
-        CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile, no such architecture.
-        EmissionError: no code for this copy on this architecture.
+        TmaBuildError: the argument is not an atom, or its numbers contradict each other.
+        CoordinateError: the number of coordinates is wrong.
+        InvalidValueError: the tile or the architecture does not exist.
+        EmissionError: no code exists for this copy on this architecture.
         TmaLimitError: the tile does not fit into the shared memory of a block on this architecture.
         MissingPackageError: `sass` needs a disassembler and a compiler for a cubin.
     """

@@ -1,8 +1,8 @@
 """Layouts, tensors and tilers as the types of an MLIR dump: `!cute.layout<(128,64),(64,1)>`.
 
-Known numbers print plainly, without the underscore of CuTe's own text; a number that is not known prints `?`. Two
-dialects differ. The TMA Atoms reference page prints run-time integers of known value as numbers, and a layout as shape
-and stride with a comma between them. The public builder of CuTe DSL prints `?` where it wants a static integer, and
+Known numbers print plainly, without the underscore of CuTe's own text. An unknown number prints `?`. The two dialects
+differ. The TMA Atoms reference page prints run-time integers of known value as numbers, and a layout as shape and
+stride with a comma between them. The public builder of CuTe DSL prints `?` where it needs a static integer, and prints
 CuTe's text in quotes: `!cute.layout<"(128,64):(64,1)">`.
 """
 
@@ -23,7 +23,7 @@ __all__ = ["type_text"]
 
 
 def mlir_leaf(leaf: Leaf, known: bool = True) -> str:
-    """One number or basis element.
+    """Write one number or basis element.
 
     Args:
         known: print run-time integers as numbers; False: as `?`.
@@ -38,12 +38,12 @@ def mlir_leaf(leaf: Leaf, known: bool = True) -> str:
     if is_symbolic(leaf):
         return "?"
     if not is_underscore(leaf):
-        as_leaf(leaf)  # refuses what has no such text
+        as_leaf(leaf)  # refuses objects without such a text
     return str(leaf).replace("_", "")
 
 
 def mlir_tree(tree: Tree, known: bool = True) -> str:
-    """A shape, stride or coordinate.
+    """Write a shape, stride or coordinate.
 
     >>> mlir_tree((Int(4), (2, 3)))
     '(4,(2,3))'
@@ -57,7 +57,7 @@ def mlir_tree(tree: Tree, known: bool = True) -> str:
 
 
 def layout_text(layout: object, known: bool = True) -> str:
-    """A layout, swizzle or composed layout, without the type around it.
+    """Write a layout, swizzle or composed layout, without the type around it.
 
     >>> from cute_py.layout.swizzle import Swizzle
     >>> layout_text(ComposedLayout(Swizzle(3, 4, 3), Int(0), Layout((Int(8), Int(64)), (Int(64), Int(1)))))
@@ -74,13 +74,13 @@ def layout_text(layout: object, known: bool = True) -> str:
 
 
 def _type(name: str, quoted: bool, *parts: str) -> str:
-    """The type of that name: its parts in quotes and with blanks between them, or neither."""
+    """Write the type of that name. Quoted, its parts are in quotes and separated by blanks."""
     inner = ", ".join(f'"{part}"' for part in parts) if quoted else ",".join(parts)
     return f"!cute.{name}<{inner}>"
 
 
 def type_text(value: object, known: bool = True, quoted: bool = False) -> str:
-    """The type of an operand. A tensor in memory prints its layout, one of coordinates its origin too.
+    """Write the type of an operand. A tensor in memory prints its layout; a tensor of coordinates also its origin.
 
     Args:
         known: print run-time integers as numbers; False: as `?`.
@@ -118,14 +118,14 @@ def type_text(value: object, known: bool = True, quoted: bool = False) -> str:
 
 
 def _parts(layout: Layout, known: bool, quoted: bool) -> tuple[str, ...]:
-    """A layout between the brackets of a type."""
+    """Write a layout between the brackets of a type."""
     if quoted:
         return (layout_text(layout, known),)
     return mlir_tree(layout.shape, known), mlir_tree(layout.stride, known)
 
 
 def tile_text(tiler: Tree, known: bool = True, quoted: bool = False) -> str:
-    """The type of a tiler: a size n is `n:1`.
+    """Write the type of a tiler; a size n is `n:1`.
 
     >>> tile_text((Int(128), Int(64)))
     '!cute.tile<[128:1;64:1]>'

@@ -1,14 +1,14 @@
 """The modes of the dialect for loads, stores, reductions and caches, and the architectures that support them.
 
-Names and numbers are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load;
-the im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names but is different.
+Names and numbers are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load.
+The im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names but is different.
 
 Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1, so it
-caches at L2 in any case. An operator then only expresses how long the line should stay in L2: the 64-bit operand of
+always caches at L2. An operator then only expresses how long the line should stay in L2, as the 64-bit operand of
 `.L2::cache_hint`. Modes without such a preference have no operand.
 
-Like the page, the partition verifier accepts all eight reductions for any element type; the lowering refuses copies on
-which the hardware would trap, by `REDUCTION_TYPES`.
+Like the page, the partition verifier accepts all eight reductions for any element type. The hardware traps on element
+types that `REDUCTION_TYPES` does not list for a reduction, so the lowering refuses them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class TmaLoadMode(NamedEnum, IntEnum):
-    """Mode in which a load reaches its CTAs. The long names are the reference page's.
+    """Mode in which a load reaches its CTAs. The reference page has the long names.
 
     >>> int(TmaLoadMode.W128_MULTICAST), TmaLoadMode.TMA_LOAD_TWO_CTA.name
     (3, 'TWO_CTA')
@@ -63,7 +63,7 @@ class TmaLoadMode(NamedEnum, IntEnum):
 
     @property
     def is_multicast(self) -> bool:
-        """Does this mode take a multicast count above 1? By meaning, not by number: W and W128."""
+        """Whether this mode allows a multicast count above 1: W and W128, by meaning and not by number."""
         return self in (TmaLoadMode.W_MULTICAST, TmaLoadMode.W128_MULTICAST)
 
 
@@ -89,7 +89,7 @@ class TmaStoreMode(NamedEnum, IntEnum):
 
 
 class TmaReduceKind(NamedEnum, IntEnum):
-    """Operation of a reduction on the element in global memory; the instruction family has no others.
+    """Operation of a reduction on the element in global memory. The instruction family has no others.
 
     >>> TmaReduceKind.XOR.ptx
     'xor'
@@ -135,19 +135,24 @@ REDUCTION_TYPES: Final[tuple[ReductionTypes, ...]] = tuple(
 
 
 def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:
-    """Does the hardware have this reduction for this element type?"""
+    """Check that the hardware supports a reduction for this element type."""
     row = REDUCTION_TYPES[kind]
     if dtype in row.dtypes:
         return []
-    text = f"reduction {kind.name} of {dtype}; the hardware has it for {', '.join(row.dtypes)}"
+    text = f"reduction {kind.name} of {dtype}; the hardware supports it for {', '.join(row.dtypes)}"
     return [Diagnostic("reduction_type", text=text, source=row.source)]
 
 
 def why_not_reduction(kind: TmaReduceKind | int | str, dtype: str) -> str | None:
-    """The reason why a reduction does not run on an element type, or None.
+    """The reason why the hardware does not support a reduction for an element type, or None.
+
+    Args:
+        kind: a `TmaReduceKind`, its number or name. dtype: the name of an element type.
+    Raises:
+        InvalidValueError, InvalidTypeError: the reduction or the element type does not exist.
 
     >>> why_not_reduction(TmaReduceKind.INC, "int32")
-    'reduction INC of int32; the hardware has it for uint32'
+    'reduction INC of int32; the hardware supports it for uint32'
     """
     return next((d.text for d in check_reduction(as_reduce_kind(kind), as_dtype(dtype).name)), None)
 
@@ -156,7 +161,7 @@ _Mode = TypeVar("_Mode", bound=Enum)
 
 
 def _as_member(kind: type[_Mode], value: _Mode | int | str, what: str, attribute: str) -> _Mode:
-    """A member from itself, its number, one of its names in capitals or not, or the attribute's text around a name."""
+    """Find a member from itself, its number, one of its names in any case, or the attribute's text around a name."""
     if isinstance(value, kind):
         return value
     numbered = issubclass(kind, int)
@@ -174,14 +179,15 @@ def _as_member(kind: type[_Mode], value: _Mode | int | str, what: str, attribute
 
 
 _TILED: Final = re.compile(r"(#cute_nvgpu\.)?tma_load_mode<tiled>|tiled", re.IGNORECASE)
-"""The load mode of the reference page's worked example; the enum beside it has no `tiled`."""
+"""The load mode of the reference page's worked example; the page's enum has no `tiled`."""
 
 
 def as_load_mode(value: TmaLoadMode | int | str) -> TmaLoadMode:
-    """A load mode, from its number or name; `tma_load_mode<tiled>` is NO_MULTICAST.
+    """Return a load mode from its number or name; `tma_load_mode<tiled>` is NO_MULTICAST.
 
     Raises:
-        InvalidValueError: the mode does not exist. InvalidTypeError: the argument is neither a number nor a name.
+        InvalidValueError: the mode does not exist.
+        InvalidTypeError: the argument is neither a number nor a name.
 
     >>> as_load_mode("#cute_nvgpu.tma_load_mode<tiled>"), as_load_mode("two_cta")
     (<TmaLoadMode.NO_MULTICAST: 0>, <TmaLoadMode.TWO_CTA: 1>)
@@ -192,7 +198,11 @@ def as_load_mode(value: TmaLoadMode | int | str) -> TmaLoadMode:
 
 
 def as_store_mode(value: TmaStoreMode | int | str) -> TmaStoreMode:
-    """A store mode, from its number or name.
+    """Return a store mode from its number or name.
+
+    Raises:
+        InvalidValueError: the mode does not exist.
+        InvalidTypeError: the argument is neither a number nor a name.
 
     >>> as_store_mode(1)
     <TmaStoreMode.IM2COL: 1>
@@ -201,7 +211,11 @@ def as_store_mode(value: TmaStoreMode | int | str) -> TmaStoreMode:
 
 
 def as_reduce_kind(value: TmaReduceKind | int | str) -> TmaReduceKind:
-    """A reduction, from its number or name, PTX's too.
+    """Return a reduction from its number or name; PTX's names are accepted too.
+
+    Raises:
+        InvalidValueError: the reduction does not exist.
+        InvalidTypeError: the argument is neither a number nor a name.
 
     >>> as_reduce_kind("xor")
     <TmaReduceKind.XOR: 7>
@@ -211,7 +225,7 @@ def as_reduce_kind(value: TmaReduceKind | int | str) -> TmaReduceKind:
 
 @record
 class L2Policy:
-    """An eviction priority: its name in `createpolicy`, and the 64-bit operand for all of the access.
+    """An eviction priority: its name in `createpolicy`, and the 64-bit operand that applies it to the whole access.
 
     >>> L2Policy("evict_first", 0x12F0000000000000).name
     'evict_first'
@@ -226,7 +240,7 @@ _NORMAL, _FIRST, _LAST = [L2Policy(f"L2::{name}", value) for name, value in CACH
 
 @dataclass(frozen=True, slots=True)
 class CacheModeRow:
-    """One mode: whether loads and stores have it, its L2 policy, and why."""
+    """One mode: whether loads and stores support it, its L2 policy, and the reason for the policy."""
 
     mode: CacheMode
     loads: bool
@@ -273,20 +287,21 @@ class CacheMode(NamedEnum):
 
     @property
     def cache_hint(self) -> int | None:
-        """The operand of `.L2::cache_hint`, or None if the instruction takes none."""
+        """The operand of `.L2::cache_hint`, or None if the instruction has no such operand."""
         return None if self.policy is None else self.policy.value
 
 
 CACHE_MODES: Final[tuple[CacheModeRow, ...]] = tuple(mode.row for mode in CacheMode)
-"""This library chose the mapping: the TMA Atoms reference page only names the attribute.
-Operators: PTX ISA 9.0, Cache Operators."""
+"""This library chose the mapping, because the TMA Atoms reference page only names the attribute.
+Source of the operators: PTX ISA 9.0, Cache Operators."""
 
 
 def as_cache_mode(value: CacheMode | str) -> CacheMode:
-    """A cache mode, from its name or from the attribute's text.
+    """Return a cache mode from its name or from the attribute's text.
 
     Raises:
-        InvalidValueError: the mode does not exist. InvalidTypeError: the argument is neither a mode nor a text.
+        InvalidValueError: the mode does not exist.
+        InvalidTypeError: the argument is neither a mode nor a text.
 
     >>> as_cache_mode("#cute_nvgpu.load_cache_mode<cg>")
     <CacheMode.CG: 'cg'>
@@ -295,18 +310,18 @@ def as_cache_mode(value: CacheMode | str) -> CacheMode:
 
 
 def check_cache_mode(mode: CacheMode, kind: str) -> list[Diagnostic]:
-    """Does a load, store or reduction have this cache mode?
+    """Check that a load, store or reduction supports this cache mode.
 
     >>> print(*check_cache_mode(CacheMode.WB, "load"))
-    cache mode wb is not for a load
+    load does not support cache mode wb
     """
     if mode.row.loads if kind == "load" else mode.row.stores:
         return []
-    return [Diagnostic("cache_mode", text=f"cache mode {mode.value} is not for a {kind}")]
+    return [Diagnostic("cache_mode", text=f"{kind} does not support cache mode {mode.value}")]
 
 
 def check_instruction(mode: TmaLoadMode | None) -> list[Diagnostic]:
-    """Does PTX have an instruction for this load mode? It has one multicast of tiles, which is W_MULTICAST.
+    """Check that PTX has an instruction for this load mode. Its only multicast of tiles is W_MULTICAST.
 
     >>> print(*check_instruction(TmaLoadMode.W128_MULTICAST))
     no instruction for load mode W128_MULTICAST; the multicast of a tile is W_MULTICAST
@@ -320,7 +335,7 @@ def check_instruction(mode: TmaLoadMode | None) -> list[Diagnostic]:
 def operation_of(
     load: TmaLoadMode | None, store: TmaStoreMode | None, reduce: TmaReduceKind | None, is_im2col: bool
 ) -> Op:
-    """CuTe's operation of these modes; of an im2col reduction, the store through the same map.
+    """Return CuTe's operation of these modes. For an im2col reduction, it is the store through the same map.
 
     >>> operation_of(TmaLoadMode.TWO_CTA, None, None, False), operation_of(None, TmaStoreMode.IM2COL, None, True)
     (<Op.SM100_TMA_2SM_LOAD: 'SM100_TMA_2SM_LOAD'>, <Op.SM90_TMA_STORE_IM2COL: 'SM90_TMA_STORE_IM2COL'>)
@@ -337,10 +352,10 @@ _Map = TypeVar("_Map", bound=TensorMap)
 
 
 def bounded_along_w(request: _Map, mode: TmaStoreMode | None) -> _Map | TensorMapIm2colWide:
-    """The map of an im2col walk: of the modes W and W128 one whose bounding box has corners along W alone.
+    """Return the map of an im2col walk. With modes W and W128, its bounding box has corners only along W.
 
     Raises:
-        InvalidValueError: a corner along another mode.
+        InvalidValueError: with W or W128, a corner along another mode is not 0.
     """
     wide = {TmaStoreMode.IM2COL_W: Im2ColWideMode.W, TmaStoreMode.IM2COL_W128: Im2ColWideMode.W128}
     found = None if mode is None else wide.get(mode)

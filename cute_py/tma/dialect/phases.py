@@ -5,18 +5,18 @@
     3 tmaIdx assignment            7 wait sinking
     4 descriptor bind              8 diagnostic finalization
 
-A body is copies and other operations in program order. Loads up to the first operation that reads one of their tiles
-are one pipeline stage, and a pipeline stage has one barrier: it expects the bytes of all its loads, and one arrival.
-Phase 6 puts the wait directly after the last load; phase 7 moves it down to the first operation that reads a tile. With
-depth D a stage has D slots, and iteration i uses slot i mod D at parity (i / D) & 1.
+A body has copies and other operations in program order. The loads up to the first operation that reads one of their
+tiles are one pipeline stage. A pipeline stage has one barrier, which expects one arrival and the bytes of all its
+loads. Phase 6 puts the wait directly after the last load; phase 7 moves it down to the first operation that reads a
+tile. With depth D, a stage has D slots, and iteration i uses slot i mod D at parity (i / D) & 1.
 
-A function without a kernel spec stays unchanged, with a diagnostic. Phase 2 skips a copy whose witness is not a TMA
-atom.
+The pass leaves a function without a kernel spec unchanged, with a diagnostic. Phase 2 skips a copy whose witness is not
+a TMA atom.
 
-A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. In the
-block of parameters that is appended to the kernel, device slots come before host slots, so a kernel finds its working
-buffer at a fixed offset. A host map is passed by value, marked `cute_nvgpu.grid_constant`, which is later
-`nvvm.grid_constant`; the marked parameter is 128-byte aligned in .param.
+A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. They
+lie in a block of parameters that is appended to the kernel. Device slots come before host slots, so a kernel finds its
+working buffer at a fixed offset. A host map is passed by value and marked `cute_nvgpu.grid_constant`, which later
+becomes `nvvm.grid_constant`. The marked parameter is 128-byte aligned in .param.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TILE_ALIGNMENT = 1024
 
 
 def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
-    """Do the counters agree with the indices in use?
+    """Check that the counters agree with the indices in use.
 
     >>> print(*check_counters([0, 1], [], num_host=1, num_device=0))
     tmaIdx exceed tmaHostNum.
@@ -71,7 +71,7 @@ PHASES = (
 
 @record
 class KernelOperation:
-    """An operation of the body that is not a copy: its text, and the tensors whose tiles it reads.
+    """An operation of the body that is not a copy, as a text, with the tensors whose tiles it reads.
 
     >>> KernelOperation("gemm(A, B)", ("A", "B")).reads
     ('A', 'B')
@@ -86,11 +86,14 @@ KernelCopy: TypeAlias = TracedCopy | TileAtom | ExecutableCopy | NonExecTmaAtom 
 
 @record
 class KernelFunction:
-    """Input of the pass: the kernel spec's architecture (None: no attribute), the body, the counters.
+    """Input of the pass.
 
-    copies: the body in program order: copies (atoms are named A, B, ... in order) and other operations.
-    num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
-    depth: slots of a pipeline stage. device: names of the tensors whose maps are made on the device.
+    Attributes:
+        arch: the architecture of the kernel spec; None: the function has no such attribute.
+        copies: the body in program order: copies (atoms are named A, B, ... in order) and other operations.
+        num_host_tmas, num_device_tmas: the function's counters if they are already set; with None, phase 3 sets them.
+        depth: slots of a pipeline stage.
+        device: names of the tensors whose maps are made on the device.
 
     >>> KernelFunction("sm_90a", ()).depth
     1
@@ -112,8 +115,10 @@ class KernelFunction:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Result of one phase: its number and name, one line per copy or decision; from phase 3 on the body after it, which
-    phases 4 to 7 change."""
+    """Result of one phase: its number, its name, and one line per copy or decision.
+
+    From phase 3 on it also has the body after the phase. Phases 4 to 7 change the body.
+    """
 
     number: int
     name: str
@@ -123,7 +128,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class BoundCopy:
-    """A copy that became asynchronous: its index in its population, and whether the map is made on the device."""
+    """A copy that became asynchronous, its index in its population, and whether its map is made on the device."""
 
     copy: TracedCopy
     tma_index: int
@@ -134,7 +139,7 @@ class BoundCopy:
 
     @property
     def name(self) -> str:
-        """Name of its tensor, as the traces write it: `a`."""
+        """Name of its tensor in the traces: `a`."""
         return value_names(self.copy).small
 
     @property
@@ -145,8 +150,10 @@ class BoundCopy:
 
     @property
     def descriptor(self) -> tuple[str, ...]:
-        """Operations that bind the descriptor in phase 4: its own, and the replacements of a descriptor made on the
-        device."""
+        """Operations that bind the descriptor in phase 4.
+
+        They are the operation that makes it and, for a device descriptor, the replacements.
+        """
         n, box = value_names(self.copy), ", ".join(map(str, self.copy.box))
         made = f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{box}]"
         return (f"{made}, tmaIdx = {self.tma_index} : i32", *rebind_lines(self.copy))
@@ -165,8 +172,11 @@ class BoundCopy:
 
 @dataclass(frozen=True, slots=True)
 class PipelineBarrier:
-    """The barrier of one pipeline stage: its loads, the bytes that a phase expects, the arrivals, and the place of its
-    first slot in shared memory, in bytes; the slots are 8 bytes apart."""
+    """The barrier of one pipeline stage.
+
+    It has the loads, the bytes and arrivals that a phase expects, and the position of its first slot in shared memory,
+    in bytes. The slots are 8 bytes apart.
+    """
 
     name: str
     loads: tuple[str, ...]
@@ -178,7 +188,7 @@ class PipelineBarrier:
 
 @record
 class PhaseTrace:
-    """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics, barriers, the body.
+    """The result of the pass: phases in order, rewritten copies, counters, diagnostics, barriers, and the body.
 
     If the gate stopped the pass, `rewritten` is empty and there is one diagnostic.
 
@@ -218,7 +228,7 @@ class _Statement:
 
 
 def _stages(body: Sequence[BoundCopy | KernelOperation]) -> list[list[BoundCopy]]:
-    """The loads of each pipeline stage: those up to the first operation that reads one of their tiles."""
+    """Group the loads into pipeline stages. A stage ends before the first operation that reads one of its tiles."""
     found: list[list[BoundCopy]] = []
     is_open = False
     for item in body:
@@ -232,7 +242,7 @@ def _stages(body: Sequence[BoundCopy | KernelOperation]) -> list[list[BoundCopy]
 
 
 def _reads(item: BoundCopy | KernelOperation) -> frozenset[str]:
-    """The tensors whose tiles are read; a store reads its own."""
+    """The tensors whose tiles an operation reads. A store reads the tile of its own tensor."""
     if isinstance(item, KernelOperation):
         return frozenset([name.lower() for name in item.reads])
     return frozenset([] if item.copy.direction == "load" else [item.name])
@@ -241,7 +251,7 @@ def _reads(item: BoundCopy | KernelOperation) -> frozenset[str]:
 def _barriers(
     stages: Sequence[Sequence[BoundCopy]], copies: Sequence[BoundCopy], depth: int
 ) -> tuple[PipelineBarrier, ...]:
-    """One barrier for each pipeline stage; their slots come behind the tiles, of which each slot has its own."""
+    """Make one barrier for each pipeline stage. Its slots come after the tiles; each slot has its own tiles."""
     tiles = sum([-(-made.copy.smem_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT for made in copies]) * depth
     found = []
     for number, loads in enumerate(stages):
@@ -254,9 +264,10 @@ def _barriers(
 def _emitted(
     body: Sequence[BoundCopy | KernelOperation], barriers: Sequence[PipelineBarrier], depth: int
 ) -> Iterator[_Statement]:
-    """The body with its descriptors and its barriers.
+    """Write the body with its descriptors and its barriers.
 
-    The barriers are reserved at its head. Each is armed before its first load and waited for behind its last.
+    The barriers are reserved at the head of the body. Each is armed before its first load, and its wait follows its
+    last load.
     """
     for item in body:
         yield from map(_Statement, item.descriptor if isinstance(item, BoundCopy) else ())
@@ -286,9 +297,9 @@ def _wait(barrier: PipelineBarrier, depth: int) -> str:
 def sink_waits(
     body: Sequence[_Statement], barriers: Sequence[PipelineBarrier], depth: int
 ) -> tuple[list[_Statement], list[str]]:
-    """Phase 7: each wait, moved down to the first operation that reads a tile of its loads, with what was done."""
+    """Phase 7: move each wait down to the first operation that reads a tile of its loads, and describe each move."""
     moved, lines = list(body), []
-    for barrier in reversed(barriers):  # from the last one, so that no wait stops before a wait that moves on
+    for barrier in reversed(barriers):  # from the last one, so that no wait blocks a wait that moves further
         at = next(i for i, statement in enumerate(moved) if statement.text == _wait(barrier, depth))
         wait, tiles = moved.pop(at), set(barrier.loads)
         to = next((i for i, later in enumerate(moved[at:], at) if later.reads & tiles), len(moved))
@@ -316,7 +327,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     %acc = nv_tileas.mma %a_tile, %b_tile, %acc0
 
     Raises:
-        InvalidValueError: the architecture is not known, a depth below 1, or a negative counter.
+        InvalidValueError: the architecture is unknown, the depth is below 1, or a counter is negative.
         TmaBuildError: a copy is not an atom.
     """
     expect(function, KernelFunction, "a kernel")
@@ -339,7 +350,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
         copy = trace_copy(item, tensor=name, device_descriptor=name in function.device)
         witness, _ = witness_of(copy, function.arch, function.allow_tma)
         is_tma = witness.startswith("sm90_")
-        scanned.append(f"{witness}: {'TMA' if is_tma else 'skipped, no TMA atom'}")
+        scanned.append(f"{witness}: {'TMA' if is_tma else 'skipped, not a TMA atom'}")
         if not is_tma:
             n = value_names(copy)
             body.append(KernelOperation(f"nv_tileas.tiled_{copy.direction} %off_{n.small}, %tok0"))
@@ -365,7 +376,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     numbered = [f"%{made.name}: tmaIdx = {made.tma_index} ({made.origin})" for made in bound]
     numbered += [f"nv_tileas.num-host-tmas = {num_host}", f"nv_tileas.num-device-tmas = {num_device}"]
     lines: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
-        ([f"nv_tileaa.kernel_spec is there: {function.arch}"], ()),
+        ([f"nv_tileaa.kernel_spec is present: {function.arch}"], ()),
         (scanned, ()),
         (numbered, before),
         ([_bound_line(made, counts["device"]) for made in bound], [*descriptors, *before]),
@@ -380,7 +391,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
 
 
 def _bound_line(made: BoundCopy, num_device: int) -> str:
-    """Place of a descriptor, device slots first, and the operation that makes it."""
+    """Describe the position of a descriptor, device slots first, and the operation that makes it."""
     slot, mark = made.tma_index + num_device, "cute_nvgpu.grid_constant"
     if made.copy.device:
         replaced = sum([bool(step.step.field) for step in rebind_of(made.copy)])
@@ -389,7 +400,7 @@ def _bound_line(made: BoundCopy, num_device: int) -> str:
 
 
 def _barrier_line(barrier: PipelineBarrier, bound: Sequence[BoundCopy]) -> str:
-    """The bytes of a pipeline stage, load by load."""
+    """Describe the bytes of a pipeline stage, load by load."""
     counts = {made.name: made.copy.transaction_bytes for made in bound}
     sums = " + ".join([f"%{name} {counts[name]}" for name in barrier.loads])
     slots = "one slot" if barrier.slots == 1 else f"{barrier.slots} slots"

@@ -1,12 +1,12 @@
 """Rebind a tensor map on the device: write a new address, extents and strides to a map that keeps its format and box.
 
-The sequence of the TMA Atoms reference pages: (optional seed copy by cp_fenceproxy,) acquire fence, address, all
-extents, strides of modes 1.., release fence; 1 + rank + (rank - 1) = 2 x rank replacements. The fence scope is cta
-within one CTA and gpu across CTAs. A consumer acquires before the copy that reads the map.
+The sequence is that of the TMA Atoms reference pages: an optional seed copy by cp_fenceproxy, the acquire fence, the
+address, all extents, the strides of modes 1.., the release fence. It has 1 + rank + (rank - 1) = 2 x rank replacements.
+The fence scope is cta within one CTA and gpu across CTAs. A consumer acquires before the copy that reads the map.
 
-The three instructions that write a field are LLVM inline assembly there, `$0` the slot and `$1` the value: `mutator`.
-Only the host makes two kinds of map, im2col maps and maps of 2-CTA copies, because no mutator writes the fields that
-they need. A zeroed slot has neither rank nor box nor format, which no mutator sets either: it needs the seed copy, or
+On these pages, the three instructions that write a field are LLVM inline assembly with the slot as `$0` and the value
+as `$1`; `mutator` returns them. Only the host makes im2col maps and maps of 2-CTA copies, because no mutator writes the
+fields that they need. A zeroed slot has no rank, box or format, and no mutator sets them. It needs the seed copy, or
 the full set of ten replacements (`init_sequence`).
 """
 
@@ -39,7 +39,7 @@ SCOPES = ("cta", "gpu", "sys")
 
 @dataclass(frozen=True, slots=True)
 class RebindInstruction:
-    """One step: its role, the instruction as the assembler takes it, the field and ordinal of a replacement."""
+    """One step: its role, its instruction for the assembler, and the field and ordinal of a replacement."""
 
     role: str
     text: str
@@ -62,12 +62,12 @@ class RebindSequence:
 
     @property
     def replacements(self) -> tuple[RebindInstruction, ...]:
-        """The 2 x rank steps of tensormap.replace."""
+        """The 2 x rank replacements (tensormap.replace)."""
         return tuple(step for step in self.steps if step.field)
 
     @property
     def text(self) -> str:
-        """The instructions, one a line, each with its role as a comment."""
+        """The instructions, one per line, each with its role as a comment."""
         return "\n".join(f"{step.text} // {step.role}" for step in self.steps)
 
     def __str__(self) -> str:
@@ -77,8 +77,10 @@ class RebindSequence:
 
 
 def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
-    """Return the reason why only the host can make the map of this copy (or request); empty if a device can rebind
-    it."""
+    """Return the reason why only the host can make the map of this copy or request.
+
+    The list is empty if a device can rebind the map.
+    """
     request, pair = request_of(copy), getattr(getattr(copy, "instruction", None), "ctas", 1) == 2
     im2col = request.KIND != "tiled"
     folded = "2-CTA descriptors can only be made on the host: the CTA V-map folds into the box, which has no mutator"
@@ -95,7 +97,7 @@ def check_rebind(
     zeroed: bool = False,
     seed_copy: bool = False,
 ) -> list[Diagnostic]:
-    """Every reason why a rebind can't be done.
+    """List every reason why a rebind is impossible.
 
     >>> print(*check_rebind(2, scope="cta", crosses_cta=True))
     fence scope cta; across CTAs the scope gpu (or sys) is mandatory, or the map is staged in each CTA
@@ -117,10 +119,10 @@ def check_rebind(
 
 
 def mutator(field: str, space: str = "global", ordinal: int | None = None) -> str:
-    """The inline assembly that writes one field of a map on the device: `$0` is the map's address, `$1` the value.
+    """Return the inline assembly that writes one field of a map on the device: `$0` is its address, `$1` the value.
 
     Args:
-        field: global_address, global_dim or global_stride. space: of the map, global or shared::cta.
+        field: global_address, global_dim or global_stride. space: the space of the map, global or shared::cta.
         ordinal: the mode of a size, or the mode minus 1 of a stride; None for the address.
 
     >>> mutator("global_stride", ordinal=0)
@@ -140,14 +142,14 @@ def mutator(field: str, space: str = "global", ordinal: int | None = None) -> st
     if ordinals and (ordinal is None or not 0 <= ordinal < ordinals):
         found += broken((True, "ordinal", f"ordinal of {field} = {ordinal}; must be 0 to {ordinals - 1}"))
     if not ordinals and ordinal is not None:
-        found += broken((True, "ordinal", f"ordinal of {field} = {ordinal}; it has none"))
+        found += broken((True, "ordinal", f"{field} takes no ordinal, got {ordinal}"))
     refuse(EmissionError, found)
     value = "%rd_value" if field in WIDE_FIELDS else "%r_value"
     return re.sub(r"\[[^\s\[\]]+\]", "[$0]", _replace(field, space, value, "", ordinal).text).replace(value, "$1")
 
 
 def mutator_constraints(field: str, space: str = "global") -> str:
-    """The letters of a mutator's operands: l for 64 bits, r for 32; a map in shared::cta has a 32-bit address."""
+    """Return the letters of a mutator's operands: l for 64 bits, r for 32. Addresses in shared::cta have 32."""
     return f"{'l' if space == 'global' else 'r'},{'l' if field in WIDE_FIELDS else 'r'}"
 
 
@@ -168,16 +170,23 @@ def rebind_sequence(
     seed_copy: bool = False,
     zeroed: bool = False,
 ) -> RebindSequence:
-    """The instructions of one rebind.
+    """Return the instructions of one rebind.
 
-    Registers: `%rd_map` (or `%r_map` in shared::cta) the slot, `%r_seed` the seed in shared memory, `%rd_address`,
-    `%r_extent0..`, `%rd_stride1..` in bytes, innermost mode first.
+    Registers: `%rd_map` (or `%r_map` in shared::cta) is the slot, `%r_seed` the seed in shared memory. `%rd_address`,
+    `%r_extent0..` and `%rd_stride1..` hold the values, strides in bytes, innermost mode first.
+
+    Args:
+        rank: modes of the map, 1 to 5.
+        space: the space of the slot, global or shared::cta.
+        scope: the scope of the fences; across CTAs it must be gpu or sys.
+        crosses_cta: whether other CTAs read the map.
+        seed_copy: copy a host map from shared memory to the slot first.
+        zeroed: whether the slot holds zeros; it then needs the seed copy.
+    Raises:
+        EmissionError: `check_rebind` finds a reason; the first one is the headline.
 
     >>> [step.field for step in rebind_sequence(2).replacements]
     ['global_address', 'global_dim', 'global_dim', 'global_stride']
-
-    Raises:
-        EmissionError: one of `check_rebind`, the first as the headline.
     """
     rank = expect_integer(rank, "rank")
     for name, value in (("space", space), ("scope", scope)):
@@ -190,7 +199,7 @@ def rebind_sequence(
     if seed_copy:
         text = ptx("tensormap.cp_fenceproxy", scope=scope, operands={"destination": "[%rd_map]", "source": "[%r_seed]"})
         steps.append(RebindInstruction("seed copy of a host map, by all threads of a warp", text))
-    # The fence takes a generic address: a global one is one, a shared one is converted before.
+    # The fence takes a generic address. A global address is one; a shared address is converted before.
     generic = "[%rd_map]" if space == "global" else "[%rd_map_generic]"
     steps += [
         RebindInstruction("acquire", ptx("fence.proxy.tensormap.acquire", scope=scope, operands={"map": generic})),
@@ -206,7 +215,7 @@ def rebind_sequence(
 
 
 def ptx_elemtype(request: TensorMapTiled) -> int:
-    """PTX's number of the request's element format, which is not the driver's.
+    """Return PTX's number of the request's element format, which differs from the driver's.
 
     >>> ptx_elemtype(TensorMapTiled(9, 4096, (64,), (), (64,)))
     10
@@ -226,12 +235,14 @@ def ptx_elemtype(request: TensorMapTiled) -> int:
 def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[RebindInstruction, ...]:
     """Return the instructions that write all ten fields to a zeroed slot, with the literal values of the request.
 
-    rank is written as rank - 1; extents, box and strides of the modes that exist. `swizzle_atomicity`, the
+    The rank is written as rank - 1, and extents, box and strides for the modes that exist. `swizzle_atomicity`, the
     eleventh field, exists from sm_100 on and stays 0 here.
 
+    Args:
+        request: a tiled request. space: the space of the slot, global or shared::cta.
     Raises:
         EmissionError: the request is not a tiled map with a known format.
-        InvalidValueError: no such space.
+        InvalidValueError: the space does not exist.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled
     >>> len(init_sequence(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8))))
@@ -266,13 +277,17 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
 
 
 def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: Version = NEWEST_VERSION) -> str:
-    """A PTX module with one kernel, `rebind`, that one thread runs on a map in global memory.
+    """Write a PTX module with one kernel, `rebind`, that one thread runs on a map in global memory.
 
     Parameters: p_map u64, p_address u64, p_extent0.. u32, p_stride1.. u64 (bytes).
 
+    Args:
+        rank: modes of the map, 1 to 5.
+        arch: the target. scope: the scope of the fences.
+        version: the PTX version of the module.
     Raises:
-        EmissionError: the sequence has violations, or this target does not have its instructions.
-        InvalidValueError: no such architecture, or no such version.
+        EmissionError: `check_rebind` refuses the sequence, or the target does not have its instructions.
+        InvalidValueError: the architecture or the version does not exist.
 
     >>> print(rebind_ptx(1).splitlines()[0])
     .version 9.0

@@ -1,4 +1,4 @@
-"""The record that a verified partition returns, the flags in it, and the objects that its handles name.
+"""The record that a verified partition returns, its flags, and the objects behind its handles.
 
 A record has 24 bytes, little-endian:
 
@@ -6,19 +6,19 @@ A record has 24 bytes, little-endian:
     +0x08  u32  tile_element_count   elements of the shared tile x num_multicast
     +0x0C  u16  flags                see `TmaFlags`
     +0x0E  u8   swizzle_mode         0 none, 2 128 bytes, 3 32 or 64 bytes
-    +0x0F  u8   rank                 of the descriptor, 1 to 5
+    +0x0F  u8   rank                 rank of the descriptor, 1 to 5
     +0x10  u64  non_exec_atom_body   handle of the atom without its run-time state
 
 Source: the TMA Atoms reference page, Partition Result ABI.
 
-The flags are 16 bits with the properties of a tile that the verifier found. Bits 0 and 4 come from the load mode, 1
-from the store mode or an im2col descriptor, 2 and 3 from the store mode, 6 to 11 from the steps of the walk, 12 from a
-descriptor view for tensor memory, 13 from the global tensor. Bit 5 is never set here: sparse tiles are refused. Bits 14
-and 15 are reserved and 0.
+The flags are 16 bits with the properties of a tile that the verifier found. The load mode sets bits 0 and 4, the store
+mode or an im2col descriptor bit 1, the store mode bits 2 and 3. The steps of the walk set bits 6 to 11, a descriptor
+view for tensor memory bit 12, and the global tensor bit 13. Bit 5 is never set, because the verifier refuses sparse
+tiles. Bits 14 and 15 are reserved and 0.
 
-A handle is a 64-bit number of an interned object. Equal objects have one handle, as a compiler's interned types have
+A handle is the 64-bit number of an interned object. Equal objects have one handle, as a compiler's interned types have
 one address. The number is derived from the object's text, so that the same partition packs to the same bytes in every
-process; it is a multiple of 8, as an address is, and never 0.
+process. It is a multiple of 8, like an address, and never 0.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["FLAG_ROWS", "TmaFlags", "TmaPartitionResult"]
 
 
 class TmaFlags(NamedFlag):
-    """The bits, under the names of the TMA Atoms reference page.
+    """The bits, with the names of the TMA Atoms reference page.
 
     >>> (TmaFlags.MULTICAST | TmaFlags.STATIC_SMEM).value
     65
@@ -75,7 +75,7 @@ class TmaFlags(NamedFlag):
 
 @dataclass(frozen=True, slots=True)
 class FlagRow:
-    """One bit: number, name on the reference page, meaning, what sets it."""
+    """One bit: its number, its name on the reference page, its meaning, and the operand or step that sets it."""
 
     bit: int
     name: str
@@ -89,7 +89,7 @@ FLAG_ROWS: Final[tuple[FlagRow, ...]] = (
     FlagRow(2, "im2col_w", "im2col with offsets along W", "the store mode"),
     FlagRow(3, "im2col_w128", "im2col with offsets along W, 128 wide", "the store mode"),
     FlagRow(4, "two_cta", "two CTAs load together", "the load mode"),
-    FlagRow(5, "sparse", "a metadata operand is there", "nothing: it is refused"),
+    FlagRow(5, "sparse", "a metadata operand is present", "nothing: the verifier refuses it"),
     FlagRow(6, "static_smem", "the shared layout is static", "step 6"),
     FlagRow(7, "static_vmap", "the CTA V-map is static", "step 6"),
     FlagRow(8, "gmem_int_stride", "the global layout has integer strides", "step 4"),
@@ -99,19 +99,19 @@ FLAG_ROWS: Final[tuple[FlagRow, ...]] = (
     FlagRow(12, "s2t_descriptor", "the result wraps a shared-to-tensor-memory descriptor view", "the s2t operand"),
     FlagRow(13, "prefetch_eligible", "sizes and strides are static, so a prefetched descriptor stays valid", "gmem"),
 )
-"""Source: the TMA Atoms reference page, Flags Word. There, bits 6 to 13 mirror steps 4 to 7 and 11; bit 11 can
-only come from step 8, and 12 and 13 mirror no step, so what sets them here is a choice."""
+"""Source: the TMA Atoms reference page, Flags Word. There, bits 6 to 13 mirror steps 4 to 7 and 11. Bit 11 can only
+come from step 8, and bits 12 and 13 mirror no step, so this library chose their sources."""
 
 RESERVED_BITS: Final = 0b11 << 14
 """Bits 14 and 15."""
 
 
 _STEP = 8
-"""Bytes; handles look like addresses of aligned objects."""
+"""Alignment of handles in bytes; handles look like addresses of aligned objects."""
 
 
 class InternTable:
-    """Objects by handle. Objects stay for the life of the table.
+    """Handle -> object. The table keeps its objects as long as it exists.
 
     >>> table = InternTable()
     >>> handle = table.intern(("a", 1))
@@ -124,7 +124,7 @@ class InternTable:
         self._lock = threading.Lock()
 
     def intern(self, value: Hashable) -> int:
-        """The handle of a hashable object."""
+        """Return the handle of a hashable object."""
         digest = hashlib.blake2b(repr(value).encode(), digest_size=8).digest()
         handle = int.from_bytes(digest, "little") & ~(_STEP - 1) or _STEP
         with self._lock:
@@ -134,7 +134,7 @@ class InternTable:
         return handle
 
     def resolve(self, handle: int) -> Hashable:
-        """The object of a handle.
+        """Return the object of a handle.
 
         Raises:
             InvalidValueError: no object of this process has this handle.
@@ -149,16 +149,17 @@ class InternTable:
 
 @functools.cache
 def interned_objects() -> InternTable:
-    """The table of this process."""
+    """Return the table of this process."""
     return InternTable()
 
 
 RECORD_BYTES: Final = 24
 
 SWIZZLE_MODE_OF: Final[dict[int, int]] = {0: 0, 1: 3, 2: 3, 3: 2, 4: 2, 6: 2}
-"""The driver's swizzle code -> the record's: 32 and 64 bytes share one number, the spans of 128 bytes another.
+"""The driver's swizzle code -> the record's number: 32 and 64 bytes share one number, the spans of 128 bytes another.
 
-The reference page's numbers are neither the driver's nor the matrix descriptor's; `.cu_swizzle` is the driver's."""
+The reference page's numbers differ from those of the driver and of the matrix descriptor. `.cu_swizzle` is the
+driver's number."""
 
 _FORMAT: Final = struct.Struct("<QIHBBQ")
 _LIMITS: Final = (
@@ -175,7 +176,7 @@ class TmaPartitionResult:
     """One verified tile. `tensor_type` and `body` are the objects behind the two handles.
 
     Raises:
-        InvalidValueError: a field out of its range, or a reserved flag bit.
+        InvalidValueError: a field is out of its range, or a reserved flag bit is set.
 
     >>> record = TmaPartitionResult(0x1000, 8192, TmaFlags.STATIC_SMEM, 2, 2, 0x2000)
     >>> record.pack().hex()
@@ -209,10 +210,11 @@ class TmaPartitionResult:
 
     @classmethod
     def unpack(cls, data: bytes | bytearray | memoryview) -> TmaPartitionResult:
-        """The record in 24 bytes.
+        """Read the record from 24 bytes.
 
         Raises:
-            InvalidTypeError: not bytes. InvalidValueError: another length, or a field out of its range.
+            InvalidTypeError: the data is not bytes.
+            InvalidValueError: the data has another length, or a field is out of its range.
         """
         if not isinstance(data, (bytes, bytearray, memoryview)):
             raise InvalidTypeError(f"a record must be {RECORD_BYTES} bytes, got {type(data).__name__}")
@@ -226,7 +228,8 @@ class TmaPartitionResult:
         """The TMA tensor type behind the first handle.
 
         Raises:
-            InvalidValueError: the handle belongs to another process. InvalidTypeError: it belongs to another object.
+            InvalidValueError: the handle belongs to another process.
+            InvalidTypeError: it belongs to another object.
         """
         return expect(interned_objects().resolve(self.tma_tensor_type), TmaTensorType, "the object of tma_tensor_type")
 
@@ -237,7 +240,7 @@ class TmaPartitionResult:
 
     @property
     def cu_swizzle(self) -> int:
-        """The driver's swizzle code; the record's own byte does not distinguish 32 from 64 bytes. Errors as `body`."""
+        """The driver's swizzle code; the record's byte does not distinguish 32 from 64 bytes. Errors as `body`."""
         return self.body.cu_swizzle
 
     def __str__(self) -> str:

@@ -5,15 +5,15 @@
     3a  nv_tileas    the same, assembler-near             6   PTX, 7 SASS: `lowering`
     3   nv_tileas    after the rewrite: descriptor, barrier, asynchronous copy with its byte count
 
-The stages are those of the TMA load walkthrough; stores and reductions, which it does not cover, follow by analogy. The
-texts before stage 6 are traces; stage 6 is the first that an assembler accepts.
+The stages are those of the TMA load walkthrough. It does not cover stores and reductions; their stages follow by
+analogy. The texts before stage 6 are traces; stage 6 is the first that an assembler accepts.
 
-Coordinates are outermost first up to stage 3. They are reversed exactly once, from stage 3 to 4, to inner axis first,
-the order of the instruction. The im2col offsets are at the head of the operand list in stage 4; in PTX they come after
-the barrier. Stages 1, 2 and 3a name no descriptor, barrier or byte count: the element type and the tile imply the
-bytes. In stage 3 the descriptor carries `tmaIdx`, and the copy `tx_count`: the bytes that this copy adds to its
-barrier, not the sum over the barrier. The descriptor's box is that of one instruction, and the copy stays one operation
-with the bytes of all its boxes. From stage 4 on no instruction takes the token.
+Coordinates are outermost first up to stage 3. From stage 3 to 4 they are reversed, once, to the order of the
+instruction, innermost first. The im2col offsets come first in the operand list in stage 4; in PTX they come after the
+barrier. Stages 1, 2 and 3a name no descriptor, barrier or byte count, because the element type and the tile imply the
+bytes. In stage 3 the descriptor carries `tmaIdx`, and the copy carries `tx_count`: the bytes that this copy adds to its
+barrier, not the sum over the barrier. The descriptor has the box of one instruction, but the copy stays one operation
+with the bytes of all its boxes. From stage 4 on, no instruction takes the token.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ INNER_FIRST = "inner-axis-first"
 class Stage:
     """A stage of one lowering.
 
-    number: "1" .. "7", with "3a" .. "3c" for the parts of the third. text: its trace. coordinates: their order and
-    the names in it. tx_form, tx_carrier: how and where the transaction-byte count is held. checked: the diagnostics
-    that its verifier gave (empty if the stage holds).
+    number: "1" .. "7", and "3a" .. "3c" for the parts of the third. text: the trace. coordinates, order: the names of
+    the coordinates, and their order. tx_form, tx_carrier: how and where the byte count is held. checked: the
+    diagnostics of the stage's verifier; empty if the stage is valid.
     """
 
     number: str
@@ -113,8 +113,8 @@ class SpaceRow:
 class Names:
     """The value names of one copy in all traces: `%a_view`, `%bm`, `%M`, ...
 
-    small: the tensor's name in them. coords: of its axes, outermost first. inner: the coordinates of the instruction,
-    reversed; gather4 and scatter4 name four rows.
+    small: the tensor's name in lower case. coords: the coordinates of its axes, outermost first. inner: the coordinates
+    of the instruction, innermost first; gather4 and scatter4 name four rows.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
@@ -128,17 +128,17 @@ class Names:
 
     @property
     def outer_list(self) -> str:
-        """`[%bm, %bk]`: outermost first, as all stages up to the third have it."""
+        """`[%bm, %bk]`: outermost first, as in the stages up to the third."""
         return f"[{_list(self.coords)}]"
 
     @property
     def inner_list(self) -> str:
-        """`[%bk, %bm]`: innermost first, as the stages from the fourth on have it."""
+        """`[%bk, %bm]`: innermost first, as in the stages from the fourth on."""
         return f"[{_list(self.inner)}]"
 
 
 def value_names(copy: TracedCopy) -> Names:
-    """The names for a copy, from its tensor's and its axes' names."""
+    """Make the names for a copy from the names of its tensor and axes."""
     coords = tuple([f"%b{axis.lower()}" for axis in copy.view.outer_first(copy.view.axes)])
     inner = coords[::-1]
     if copy.rows_by_index:
@@ -156,7 +156,7 @@ def extents_text(copy: TracedCopy) -> str:
 
 
 def _memref(copy: TracedCopy) -> str:
-    """The global tensor's type; extents that are not static are unknown."""
+    """Write the type of the global tensor; extents that are not static are unknown."""
     extents = ["?" if size.startswith("%") else size for size in copy.view.sizes]
     return f"!nv_tileaa.memref<{'x'.join([*extents, mlir_type(copy.dtype)])}>"
 
@@ -166,7 +166,7 @@ def _view(copy: TracedCopy) -> str:
 
 
 def stage1_text(copy: TracedCopy) -> str:
-    """The cuda_tile trace: tensor view, partition view, token, load or store."""
+    """Write the cuda_tile trace: tensor view, partition view, token, load or store."""
     n = value_names(copy)
     tile = extents_text(copy)
     if copy.operation == "load":
@@ -190,16 +190,16 @@ GENERATIONS: Final = {
     "sm80": "nv_tileas.async.cp_async",
     "sm90": "nv_tileas.async.tiled_tma_load",
 }
-"""First architecture of each generation of copy hardware -> the operation of stage 3 that a load becomes.
+"""First architecture of each generation of copy hardware -> the operation of a load at stage 3.
 
-Source: TMA load walkthrough, capability cross-check, which lists sm_90a, sm_100 and sm_120 for TMA; every architecture
+Source: TMA load walkthrough, capability cross-check. It lists sm_90a, sm_100 and sm_120 for TMA; every architecture
 from sm_90 on has the instruction.
 """
 
 
 def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str, tuple[str, ...]]:
-    """The copy-atom witness of a copy on an architecture, and the reasons. It names a family: multicast, cache hint and
-    im2col select among its PTX forms.
+    """Return the copy-atom witness of a copy on an architecture, and the reasons. The witness names a family;
+    multicast, cache hint and im2col select among its PTX forms.
 
     Args:
         arch: "sm_70" .. "sm_121a". allow_tma: the attribute of the load; False falls back to plain ldg.
@@ -210,7 +210,7 @@ def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str
     'sm90_tma_load_2d_bf16'
 
     Raises:
-        InvalidValueError: no such architecture.
+        InvalidValueError: the architecture does not exist.
     """
     target, element = architecture(arch), mlir_type(copy.dtype)
     plain = f"sm70_ldg_{8 * granule_bytes(copy, 'ldg')}_{element}"
@@ -234,7 +234,7 @@ def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str
 
 
 def stage2_text(copy: TracedCopy, witness: str) -> str:
-    """The nv_tileaa trace: memref, address, the copy with its copy-atom witness."""
+    """Write the nv_tileaa trace: memref, address, and the copy with its copy-atom witness."""
     n, memref = value_names(copy), _memref(copy)
     return (
         f"%{n.small}_ref = nv_tileaa.make_memref %{copy.tensor}, {_view(copy)},\n"
@@ -246,8 +246,7 @@ def stage2_text(copy: TracedCopy, witness: str) -> str:
 
 
 def tiled_copy_text(copy: TracedCopy, witness: str, dialect: str) -> str:
-    """The copy of stages 2 and 3a (the nv_tileas trace before the asynchronous rewrite): the operation renamed, the
-    witness verbatim."""
+    """Write the copy of stage 2 or 3a. From 2 to 3a the operation gets another name, and the witness stays verbatim."""
     small, tensor = value_names(copy).small, f"tensor<{extents_text(copy)}>"
     if copy.direction == "load":
         moved = f"%{small}_tile, %tok_{small} = {dialect}.tiled_load %off_{small}, %tok0"
@@ -276,7 +275,7 @@ class Replacement:
 
 
 def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
-    """The rebind that makes a descriptor on the device, and last the consumer's acquire; () of one made on the host.
+    """Return the rebind that makes a descriptor on the device, then the consumer's acquire; () for a host descriptor.
 
     Across the CTAs of a multicast the fences have the scope gpu.
     """
@@ -302,8 +301,7 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
 
 
 def stage3_text(copy: TracedCopy) -> str:
-    """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a separate text.
-    Phase 4 binds the descriptor; the replacements follow if it is made on the device."""
+    """Write stage 3: the descriptor, the replacements of a device descriptor, a load's barrier slot, and the copy."""
     n, tile, verb = value_names(copy), extents_text(copy), copy.direction
     atom = f"atom = #cute_nvgpu.atom_copy_field_tma{verb}<{copy.atom_name}, {copy.swizzle_name}>,\n"
     descriptor = (
@@ -345,7 +343,7 @@ def stage3_text(copy: TracedCopy) -> str:
 
 
 def rebind_lines(copy: TracedCopy) -> list[str]:
-    """The steps of a rebind at stage 3, a line each."""
+    """Write the steps of a rebind at stage 3, one per line."""
     lines = []
     for made in rebind_of(copy):
         value = f", {made.value} : {made.value_type}" if made.value else ""
@@ -359,11 +357,11 @@ def _ordinal(step: RebindInstruction) -> str:
 
 
 def stage3_legacy_text(copy: TracedCopy, witness: str) -> str:
-    """Stage 3 of a copy without TMA: cp.async becomes asynchronous, ldg stays unchanged."""
+    """Write stage 3 of a copy without TMA: cp.async becomes asynchronous, ldg stays unchanged."""
     n, operation = value_names(copy), GENERATIONS[witness[:4]]
     if operation == "nv_tileas.tiled_load":
         kept = f"the copy stays a synchronous tiled_{copy.direction}"
-        return f"// ---- no rewrite: {witness} is no TMA atom, {kept}"
+        return f"// ---- no rewrite: {witness} is not a TMA atom, {kept}"
     return (
         f"%tok_{n.small} = {operation} %off_{n.small}, %{n.small}_smem{n.outer_list}\n"
         f"{{ atom = #cute.copy_atom<{witness}> }}\n"
@@ -374,8 +372,10 @@ def stage3_legacy_text(copy: TracedCopy, witness: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoxOperands:
-    """The operands of the instruction of box number `box`, without their `%`: the coordinates, inner first, with what
-    each adds to the tile's; the shared address, and its bytes from the tile's start."""
+    """The operands of the instruction of box number `box`, without their `%`: coordinates and shared address.
+
+    Coordinates are innermost first. Each operand has the number that the box adds to the tile's operand.
+    """
 
     box: int
     coords: tuple[str, ...]
@@ -384,17 +384,16 @@ class BoxOperands:
     offset: int
 
     def moved(self, coordinate: str, address: str) -> list[str]:
-        """An instruction for each operand that is not the tile's own: {0} is the operand, {1} the tile's, {2} the
-        addend."""
+        """Write an instruction for each operand that is not the tile's: {0} operand, {1} tile's operand, {2} addend."""
         rows = [(coordinate, name, start) for name, start in zip(self.coords, self.origins, strict=True)]
         rows.append((address, self.address, self.offset))
         return [form.format(name, name.removesuffix(f"_{self.box}"), added) for form, name, added in rows if added]
 
 
 def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
-    """The operands of box number `box`; `suffix` comes after each coordinate's name."""
+    """Return the operands of box number `box`; `suffix` comes after each coordinate's name."""
     origins, offset, inner = copy.instruction_origin(box), copy.offsets[box], value_names(copy).inner
-    if copy.rows_by_index:  # each row has an index of its own
+    if copy.rows_by_index:  # each row has its own index
         inner = (inner[0], *(f"{value_names(copy).coords[0]}_row{copy.origins[box][0] + row}" for row in range(4)))
     places = zip(inner, origins, strict=True)
     coords = [f"{name[1:]}{suffix}{f'_{box}' if start else ''}" for name, start in places]
@@ -403,8 +402,7 @@ def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
 
 
 def im2col_offset_texts(copy: TracedCopy) -> tuple[str, ...]:
-    """The offsets of an im2col load: numbers, or one name for each spatial mode, W first; of the im2col::w modes the
-    halo and the offset, both along W."""
+    """Return an im2col load's offsets, W first, as numbers or names; im2col::w modes have halo and offset along W."""
     if copy.im2col_offsets or copy.direction != "load":
         return tuple(map(str, copy.im2col_offsets))
     count = offset_count({"dim": f"{copy.rank}d", "mode": copy.mode})
@@ -413,8 +411,8 @@ def im2col_offset_texts(copy: TracedCopy) -> tuple[str, ...]:
 
 
 def intrinsic_name(copy: TracedCopy) -> str:
-    """The intrinsic of stage 4: of a load its space pair and rank, im2col in its name; stores and reductions have the
-    names of the emission page.
+    """Return the name of the intrinsic of stage 4. A load's name has its space pair, its rank, and im2col if it is
+    one. Stores and reductions have the names of the emission page.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
@@ -430,15 +428,15 @@ def intrinsic_name(copy: TracedCopy) -> str:
 
 
 def operand_count(copy: TracedCopy) -> int:
-    """Operands in the declaration of a copy's intrinsic: two addresses, the coordinates, of a load its barrier and its
-    im2col offsets, and the mask and the policy that it has."""
+    """Count the operands that a copy's intrinsic declares: two addresses, the coordinates, a load's barrier and im2col
+    offsets, and the mask and policy that the copy has."""
     form = {"dim": f"{copy.rank}d", "mode": copy.mode}
     load = 1 + offset_count(form) if copy.direction == "load" else 0
     return 2 + coordinate_count(form) + load + (copy.multicast > 1) + copy.cache_hint
 
 
 def opcode_name(copy: TracedCopy) -> str:
-    """The machine opcode of stage 5: one per rank, mode, direction and options.
+    """Return the machine opcode of stage 5; there is one per rank, mode, direction and options.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
@@ -453,13 +451,13 @@ def opcode_name(copy: TracedCopy) -> str:
 
 
 def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
-    """The operands of one call of stage 4, each with its comment."""
+    """Return the operands of one call of stage 4, each with its comment."""
     n, is_load = value_names(copy), copy.direction == "load"
     held = box_operands(copy, box, "_coord")
     places = ["inner-axis", *(f"axis {i} from the inside" for i in range(1, len(held.coords) - 1)), "outer-axis"]
     # The rows of gather4 and scatter4 are four instances of the outermost coordinate.
     before = n.coords if not copy.rows_by_index else (*n.coords, *n.coords[-1:] * 3)
-    rows = enumerate(zip(held.coords, places, before, strict=False))  # of one coordinate, the inner axis
+    rows = enumerate(zip(held.coords, places, before, strict=False))  # if there is one coordinate, it is the inner axis
     coords = [(f"i32 %{coord}", f"coord[{i}]: {place} (was {was})") for i, (coord, place, was) in rows]
     smem = (
         f"ptr addrspace(3) %{n.small}_{held.address}",
@@ -478,7 +476,7 @@ def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
 
 
 def stage4_text(copy: TracedCopy) -> str:
-    """The LLVM IR trace: descriptor address, byte expectation, one call per box."""
+    """Write the LLVM IR trace: descriptor address, byte expectation, one call per box."""
     n, is_load = value_names(copy), copy.direction == "load"
     made = (
         "made on the device, in global memory" if copy.device else "taken from the kernel's grid-constant .param slot"
@@ -523,8 +521,8 @@ def stage4_text(copy: TracedCopy) -> str:
 
 
 def stage5_text(copy: TracedCopy) -> str:
-    """The machine-instruction trace; without the token; the byte count is an immediate. Before the instruction of a
-    further box its coordinates and its address are computed."""
+    """Write the machine-instruction trace. It has no token, and the byte count is an immediate. The coordinates and the
+    address of each further box are computed before its instruction."""
     n, is_load = value_names(copy), copy.direction == "load"
     if is_load:
         lines = [
@@ -555,19 +553,19 @@ def stage5_text(copy: TracedCopy) -> str:
 
 
 def _typed(name: str, kind: str) -> str:
-    """A register with its type; a number unchanged."""
+    """Write a register with its type; a number stays unchanged."""
     return f"{name}:{kind}" if name.startswith("%") else name
 
 
 def check_call(copy: TracedCopy) -> list[Diagnostic]:
-    """Stage 4: does each call have the operands that the intrinsic declares? The text is this library's."""
+    """Stage 4: check that each call has the operands that the intrinsic declares. This library wrote the text."""
     expected, name = operand_count(copy), intrinsic_name(copy)
     found = {len(call_operands(copy, box)) for box in range(copy.num_boxes)} - {expected}
     return broken(*((True, "arity", f"{name} takes {expected} operands, but got {count}") for count in found))
 
 
 def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
-    """Stage 5: does each operand that is a number fit the register class of its place? The text is this library's."""
+    """Stage 5: check that each operand that is a number fits its register class. This library wrote the text."""
     start = copy.start or ()
     found = [(int(offset), "b16", 0, 16) for offset in im2col_offset_texts(copy) if not offset.startswith("%")]
     boxes = range(copy.num_boxes if start and not copy.rows_by_index else 0)
@@ -579,14 +577,14 @@ def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
 
 
 def check_device_descriptor(copy: TracedCopy, arch: str) -> list[Diagnostic]:
-    """Stage 6: has the target the instructions that make a descriptor on the device? Empty of a host descriptor."""
+    """Stage 6: check that the target can make a descriptor on the device; a host descriptor passes."""
     steps = [examine(made.step.text) for made in rebind_of(copy)]
     reasons = dict.fromkeys([reason for step in steps for reason in step.reasons(arch, NEWEST_VERSION)])
     return broken(*((True, "target", reason) for reason in reasons))
 
 
 def check_map_rules(copy: TracedCopy, arch: str) -> list[Diagnostic]:
-    """The rules of tensor maps that the copy's own breaks, but those of its box's rows, which stage 3b has."""
+    """Find the rules of tensor maps that the copy's map breaks, except those of box rows, which stage 3b checks."""
     if architecture(arch).number < 90:
         return []
     judged = [
@@ -596,7 +594,7 @@ def check_map_rules(copy: TracedCopy, arch: str) -> list[Diagnostic]:
 
 
 def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
-    """Every verifier of a TMA copy, fed with the values of the copy and its target: stage -> texts."""
+    """Run every verifier of a TMA copy on the values of the copy and its target: stage -> texts."""
     is_load = copy.direction == "load"
     inner, rank = copy.box[-1], copy.rank
     found = {
@@ -622,9 +620,9 @@ def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
 
 
 def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
-    """The consumer's wait at stages 3, 4 and 5: a separate operation, on the load's barrier, for a parity.
+    """Write the consumer's wait at stages 3, 4 and 5, a separate operation on the load's barrier, for a parity.
 
-    Source: TMA load walkthrough, Consumer-Side Pairing. The wait ends when the phase of that parity is complete.
+    The wait ends when the phase of that parity is complete. Source: TMA load walkthrough, Consumer-Side Pairing.
     """
     small = value_names(copy).small
     barrier = f"%mbar_{small}"
@@ -645,9 +643,9 @@ def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
 
 
 def transaction_flow(copy: TracedCopy) -> tuple[FlowRow, ...]:
-    """The byte count through the stages: implicit up to 2, an attribute at 3, then an operand.
+    """Follow the byte count through the stages: implicit up to 2, an attribute at 3, then an operand.
 
-    Source: TMA load walkthrough, transaction-byte count. A store has none: its completion is a bulk group.
+    A store has none, because its completion is a bulk group. Source: TMA load walkthrough, transaction-byte count.
     """
     if copy.direction != "load":
         return ()
@@ -667,7 +665,7 @@ def transaction_flow(copy: TracedCopy) -> tuple[FlowRow, ...]:
 
 
 def coordinate_orders(copy: TracedCopy) -> tuple[OrderRow, ...]:
-    """The coordinate order at each stage; it is reversed once, between 3 and 4."""
+    """Return the coordinate order at each stage; it is reversed once, between 3 and 4."""
     n, verb = value_names(copy), copy.direction
     outer, inner = f"{OUTER_FIRST} {n.outer_list}", f"{INNER_FIRST} {n.inner_list}"
     side, mnemonic = ("load", "cp") if verb == "load" else ("store", "cp.reduce" if verb == "reduce" else "cp")
@@ -685,7 +683,7 @@ def coordinate_orders(copy: TracedCopy) -> tuple[OrderRow, ...]:
 
 
 def address_spaces(copy: TracedCopy) -> tuple[SpaceRow, ...]:
-    """The address space of each operand at each stage."""
+    """Return the address space of each operand at each stage."""
     small, is_load = copy.tensor.lower(), copy.direction == "load"
     mark = "made on the device" if copy.device else "with grid_constant mark routing it to .param"
     ends = ("Source", "Destination") if is_load else ("Destination", "Source")

@@ -1,12 +1,12 @@
 """The data of one copy for its traces and verifiers: the numbers of its atom, its tensor and its attributes.
 
-Everything is read from the atom: direction and mode from its operation, box and swizzle from its request, the place of
-each instruction from its own list. A request alone is a load of one box. Sizes are in elements.
+All data comes from the atom: direction and mode from its operation, box and swizzle from its request, the position of
+each instruction from its list of instructions. A request without an atom is a load of one box. Sizes are in elements.
 
-A trace names the tensor's modes in the tensor's own order, `M, K` for rank 2. A run-time size prints as a kernel
-argument, `%M`, a static one as a number; a run-time stride prints as the product of the sizes inside it where it is
-one, `%K`, else as an argument of its own, `%sm`. Tile, coordinates and boxes are outermost first: the mode that the
-tensor map has last comes first. `dim_map` names the mode of the tensor that each mode of the tile is:
+A trace names the tensor's modes in the tensor's own order, `M, K` for rank 2. A run-time size prints as an argument of
+the kernel, `%M`, and a static size as a number. A run-time stride prints as the product of the sizes inside it, `%K`,
+if it equals that product; otherwise it is an argument of its own, `%sm`. Tile, coordinates and boxes are outermost
+first: the last mode of the tensor map comes first. `dim_map` gives the mode of the tensor for each mode of the tile:
 
     (256,128):(128,1), tile 64x32    shape = [%M, %K], stride = [%K, 1]    tile = [64, 32], dim_map = [0, 1]
     (256,128):(1,256), tile 64x32    shape = [%M, %K], stride = [1, %M]    tile = [32, 64], dim_map = [1, 0]
@@ -77,7 +77,7 @@ Places: TypeAlias = tuple[tuple[int, ...], ...]
 
 
 def enumerator(member: Enum) -> str:
-    """The driver's spelling of a member that counts bytes.
+    """Return the driver's spelling of a member that counts bytes.
 
     >>> enumerator(TensorMapSwizzle.B128_ATOM_32B), enumerator(TensorMapSwizzle.NONE)
     ('128B_ATOM_32B', 'NONE')
@@ -87,9 +87,9 @@ def enumerator(member: Enum) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TensorView:
-    """The global tensor: names, sizes and strides (in elements) of its modes as the traces print them, in its order.
+    """The global tensor: names, sizes and strides (in elements) of its modes, as the traces print them, in its order.
 
-    dim_map: mode of the tile, outermost first -> mode of the tensor. values: of the run-time numbers, '%M = 256, ...'.
+    dim_map: mode of the tile, outermost first -> mode of the tensor. values: the run-time numbers, '%M = 256, ...'.
     """
 
     axes: tuple[str, ...]
@@ -99,7 +99,7 @@ class TensorView:
     values: str = ""
 
     def outer_first(self, texts: Sequence[str]) -> tuple[str, ...]:
-        """Texts of the tensor's modes in the order of the tile's."""
+        """Sort texts of the tensor's modes into the order of the tile's modes."""
         return tuple([texts[mode] for mode in self.dim_map])
 
 
@@ -107,17 +107,26 @@ class TensorView:
 class TracedCopy:
     """The data of a copy, from its atom.
 
-    instruction: its instruction. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
-    that share the tile. tile: extents, outermost first; of a multicast what all CTAs move together. origins, offsets:
-    of each box that CTA `cta` issues, where it begins in the tile (elements, outermost first) and in shared memory
-    (bytes). transaction_bytes: that one CTA receives.
-
-    tensor: its name. view: the tensor. dtypes: of the elements of the view, and of those of the tile. operation: what
-    the program runs: load, store or reduce. in_bounds: by mode of the tile. box_rank: extents of the atom's box.
-    im2col_offsets: of the instruction, W first. cache_hint: has it a policy? device: is the descriptor made on the
-    device? alignment: of its address, bytes. fill: of what lies outside the tensor. start: of the tile, in elements,
-    innermost first; None if no tile is named. coordinate_type: of its coordinates. cta: the CTA of a multicast that
-    issues the boxes. prefetch: does a prefetch of the descriptor come first?
+    Attributes:
+        instruction: the instruction of the copy; request: the request of its tensor map.
+        dtype: the type of the elements that it moves.
+        multicast: CTAs that share the tile; cta: the CTA that issues the boxes.
+        tile: extents, outermost first. For a multicast, all CTAs move them together.
+        origins, offsets: the start of each box in the tile (elements, outermost first) and in shared memory (bytes).
+        transaction_bytes: bytes that one CTA receives.
+        tensor: the tensor's name; view: the tensor.
+        dtypes: the element types of the view and of the tile.
+        operation: the operation of the program: load, store or reduce.
+        in_bounds: whether the tile lies inside the tensor, by mode of the tile.
+        box_rank: number of extents of the atom's box.
+        im2col_offsets: offsets of the instruction, W first.
+        cache_hint: whether the copy has an L2 policy.
+        device: whether the descriptor is made on the device.
+        alignment: alignment of the descriptor's address, bytes.
+        fill: the value of elements outside the tensor.
+        start: the first element of the tile, innermost first; None if no tile is named.
+        coordinate_type: the type of the coordinates.
+        prefetch: whether a prefetch of the descriptor comes first.
     """
 
     instruction: OpRow
@@ -152,7 +161,7 @@ class TracedCopy:
 
     @property
     def direction(self) -> str:
-        """load, store or reduce."""
+        """'load', 'store' or 'reduce'."""
         return self.instruction.direction
 
     @property
@@ -167,12 +176,12 @@ class TracedCopy:
 
     @property
     def rank(self) -> int:
-        """Modes of the tensor map."""
+        """Number of modes of the tensor map."""
         return self.request.rank
 
     @property
     def rows_by_index(self) -> bool:
-        """gather4 and scatter4: one column coordinate and four row coordinates."""
+        """Whether the copy is a gather4 or scatter4: one column coordinate and four row coordinates."""
         return self.instruction.mode in _ROWS_BY_INDEX
 
     @property
@@ -202,8 +211,10 @@ class TracedCopy:
 
     @property
     def span(self) -> int:
-        """Bytes of a swizzled row, the longest that a box may have; 0 without a swizzle. The driver's swizzles of
-        larger chunks, 4 to 6, permute within 128 bytes too."""
+        """Bytes of a swizzled row, the longest row that a box may have; 0 without a swizzle.
+
+        The driver's swizzles of larger chunks, 4 to 6, permute within 128 bytes too.
+        """
         return SWIZZLE_SPAN.get(self.swizzle, 128) or 0
 
     @property
@@ -216,7 +227,7 @@ class TracedCopy:
 
     @property
     def box_smem_bytes(self) -> int:
-        """Bytes of shared memory that one box takes, gaps between short swizzled rows included."""
+        """Bytes of shared memory that one box takes, including the gaps between short swizzled rows."""
         return self.row_pitch * math.prod(self.box[:-1])
 
     @property
@@ -226,7 +237,7 @@ class TracedCopy:
 
     @property
     def is_regular(self) -> bool:
-        """Do the boxes cover the tile with the innermost mode slowest, one behind the other in shared memory?"""
+        """Whether the boxes cover the tile with the innermost mode slowest, one after the other in shared memory."""
         behind = range(0, self.box_smem_bytes * self.num_boxes, self.box_smem_bytes)
         return self.origins == laid(self.tile, self.box) and list(self.offsets) == list(behind)
 
@@ -238,17 +249,17 @@ class TracedCopy:
 
     @property
     def swizzle_name(self) -> str:
-        """`swizzle_128B`, `swizzle_128B_atom_32B`."""
+        """The name of the swizzle: `swizzle_128B`, `swizzle_128B_atom_32B`."""
         return "swizzle_" + re.sub("[A-Z]{2,}", lambda found: found[0].lower(), enumerator(self.swizzle))
 
     @property
     def atom_name(self) -> str:
-        """`load_2d_bf16`: direction, rank, element type; multicast as a suffix."""
+        """Direction, rank, element type, and multicast as a suffix: `load_2d_bf16`."""
         kind = f"reduce_{self.reduce_kind}" if self.direction == "reduce" else self.direction
         return f"{kind}_{self.rank}d_{mlir_type(self.dtype)}{'_mcast' if self.multicast > 1 else ''}"
 
     def instruction_origin(self, box: int) -> tuple[int, ...]:
-        """Numbers that box number `box` adds to the coordinates of its instruction, innermost first."""
+        """The numbers that box number `box` adds to the coordinates of its instruction, innermost first."""
         origin = self.origins[expect_integer(box, "box", 0, len(self.origins) - 1)][::-1]
         return (origin[0], 0, 0, 0, 0) if self.rows_by_index else origin
 
@@ -260,8 +271,10 @@ class TracedCopy:
 
 
 def box_of(row: OpRow, request: TensorMap) -> tuple[int, ...]:
-    """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels,
-    halo pixels not counted in."""
+    """Return the extents that one instruction moves, outermost first.
+
+    They are the box divided by the element strides, or pixels x channels without halo pixels.
+    """
     if not isinstance(request, TensorMapTiled):
         is_128 = row.direction == "load" and load_mode_of(request) == "im2col::w::128"
         pixels = W128_PIXELS if is_128 else request.pixels_per_column
@@ -272,7 +285,7 @@ def box_of(row: OpRow, request: TensorMap) -> tuple[int, ...]:
 
 
 def laid(tile: tuple[int, ...], box: tuple[int, ...]) -> Places:
-    """Origins of the boxes that cover a tile, the innermost mode slowest.
+    """List the origins of the boxes that cover a tile; the innermost mode is slowest.
 
     >>> laid((4, 8), (2, 4))
     ((0, 0), (2, 0), (0, 4), (2, 4))
@@ -282,9 +295,9 @@ def laid(tile: tuple[int, ...], box: tuple[int, ...]) -> Places:
 
 
 def _placed(atom: TmaAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
-    """Tile, origins and offsets of a tiled atom, from its own list of instructions.
+    """Return tile, origins and offsets of a tiled atom, from its list of instructions.
 
-    The tile is what all CTAs of a multicast move together; the origins are those of CTA `cta`.
+    All CTAs of a multicast move the tile together; the origins are those of CTA `cta`.
     """
     first = first_tile(atom)
     lowest = [min(column) for column in zip(*first.rows, strict=True)]
@@ -299,11 +312,11 @@ def _placed(atom: TmaAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, .
 def _placed_patches(
     atom: Im2colAtom, box: tuple[int, ...], cta: int
 ) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
-    """Tile, origins and offsets of an im2col atom, as `_placed`; the boxes of a CTA differ in their channels alone.
+    """Return tile, origins and offsets of an im2col atom. The boxes of a CTA differ only in their channels.
 
     Raises:
-        TmaBuildError: a box that begins at another pixel than the tile. Its coordinates are no sum: they follow the
-            bounding box, and are known of a tile whose first pixel is.
+        TmaBuildError: a box begins at another pixel than the tile. Its coordinates are not a sum, because they follow
+            the bounding box. They are known only if the first pixel of the tile is.
     """
     slots, v_map = tile_layout(atom.tile, atom.num_val_src), atom.gbasis.trace.cta_v_map
     ctas, shape = atom.num_multicast, modes(atom.gtensor.shape)
@@ -323,7 +336,7 @@ def _placed_patches(
         hint = "use the .ptx() of a tma_load or tma_store, which has the coordinates of its tile"
         raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
     offsets = tuple([int(atom.tile(firsts[i])) * atom.dtype.bits // 8 for i in mine])
-    # The first pixel of a later CTA has no sum either: only a CTA that begins with the tile has origins.
+    # The first pixel of a later CTA is not a sum either, so only a CTA that begins with the tile has origins.
     if mine[0] and pixels[mine[0]]:
         text = (
             f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on those of "
@@ -335,11 +348,11 @@ def _placed_patches(
 
 
 Copyable: TypeAlias = TileAtom | ExecutableCopy | TmaCopyTraits | HasTraits | TensorMap
-"""Source of a copy: an atom, bound or not, an operation or a descriptor of the reference pages, a request."""
+"""Source of a copy: an atom, bound or not; an operation or a descriptor of the reference pages; or a request."""
 
 
 def _tensor_order(atom: object, rank: int) -> tuple[list[int], list[bool]]:
-    """The modes of the tensor map in the order of the tensor's own, and for each whether its numbers are static."""
+    """Return the modes of the tensor map in the tensor's own order, and whether the numbers of each are static."""
     if not isinstance(atom, TmaAtom) or atom.plan.rank != rank:
         return list(range(rank))[::-1], [False] * rank
     paths, static = [], []
@@ -352,7 +365,7 @@ def _tensor_order(atom: object, rank: int) -> tuple[list[int], list[bool]]:
 
 
 def view_of(atom: object, request: TensorMap, bits: int) -> TensorView:
-    """The tensor of a copy, from its atom and the request of its tensor map.
+    """Describe the tensor of a copy, from its atom and the request of its tensor map.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.Layout((256, 128), (cute.Int(1), 256)))
@@ -368,7 +381,7 @@ def view_of(atom: object, request: TensorMap, bits: int) -> TensorView:
     values: dict[str, int] = {}
 
     def number(mode: int, name: str, value: int) -> str:
-        """A size or stride: its own number where it is static, else a name."""
+        """Write a size or stride: as a number if it is static, otherwise as a name."""
         if static[mode]:
             return str(value)
         values[name] = value
@@ -390,13 +403,13 @@ def view_of(atom: object, request: TensorMap, bits: int) -> TensorView:
 def _start(
     atom: object, request: TensorMap, tile: tuple[int, ...], dtype: DType, tile_coord: Tree
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The first element of a tile, innermost first, and the offsets of an im2col load, W first.
+    """Return the first element of a tile, innermost first, and the offsets of an im2col load, W first.
 
-    `tile_coord` is what `execute` takes: an index, or a coordinate in the tile modes of the divided tensor. A copy
-    without a tensor takes a coordinate in tiles, outermost first.
+    `tile_coord` is an argument of `execute`: an index, or a coordinate in the tile modes of the divided tensor. For a
+    copy without a tensor, it is a coordinate in tiles, outermost first.
 
     Raises:
-        TmaBuildError: an im2col map without its atom.
+        TmaBuildError: the map is an im2col map without its atom.
     """
     tiles = tile_coord if type(tile_coord) is tuple else (tile_coord,)
     work = first_tile(atom) if isinstance(atom, TmaAtom) and atom.plan.rank == len(tile) else None
@@ -422,7 +435,7 @@ def _start(
 def _is_inside(
     row: OpRow, request: TensorMap, tile: tuple[int, ...], start: tuple[int, ...] | None
 ) -> tuple[bool, ...]:
-    """Whether the tile lies inside the tensor, by mode, outermost first; without a start, whether every tile does."""
+    """Whether the tile lies inside the tensor, by mode, outermost first. Without a start: whether every tile does."""
     if not isinstance(request, TensorMapTiled) or row.mode in _ROWS_BY_INDEX:
         return (True,) * len(tile)
     sizes = request.global_dim[::-1]
@@ -433,7 +446,7 @@ def _is_inside(
 
 
 def _element(atom: object, request: TensorMap) -> DType:
-    """The type of the elements that an atom moves: its own, or that of its tensor map."""
+    """Return the type of the elements that an atom moves: its own type, or that of its tensor map."""
     row = FORMATS[int(request.data_type or 0)]
     dtype = as_dtype(getattr(atom, "dtype", None) or row.dtypes[0])
     return dtype if dtype.bits == row.bits else as_dtype(getattr(atom, "internal_dtype", None) or row.dtypes[0])
@@ -451,24 +464,27 @@ def trace_copy(
     operation: str | None = None,
     im2col_offsets: Sequence[int] | None = None,
 ) -> TracedCopy:
-    """The copy of an atom, with the attributes that its operation has.
+    """Collect the data of a copy from its atom and the attributes of its operation.
 
     Args:
-        atom: an atom, bound or not, an operation or a descriptor of the reference pages (a descriptor is a copy of one
-            box), or a request. A copy that was traced before is returned as it is.
-        tile_coord: the tile, as for `execute`; by default that of an operation. tensor: its name in traces.
-        device_descriptor: the tensor map is made on the device. alignment: of its address, bytes; by default that of
-            the descriptor.
-        mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default true where the operation
-            promises it, else what the tensor says.
-        operation: load, store or reduce, what the program asks of the atom; by default what the atom does.
-        im2col_offsets: of an im2col load, W first; by default those of the operation, or of the tile.
+        atom: an atom, bound or not; an operation or a descriptor of the reference pages (a descriptor is a copy of one
+            box); or a request. A copy that was traced before is returned unchanged.
+        tile_coord: the tile, as for `execute`; the default is that of an operation.
+        tensor: the tensor's name in traces.
+        device_descriptor: the tensor map is made on the device.
+        alignment: alignment of the tensor map's address, bytes; default: that of the descriptor.
+        mem_semantic: one of `MEM_SEMANTICS`.
+        in_bounds: by mode of the tile. The default is true if the operation promises it, otherwise it follows from the
+            tensor.
+        operation: load, store or reduce, as the program requests it; default: the operation of the atom.
+        im2col_offsets: offsets of an im2col load, W first; default: those of the operation, or of the tile.
     Raises:
-        TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
-            atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast below 128 bytes, an im2col tile of
-            several boxes of pixels, or a tile of an im2col map without its atom.
+        TmaBuildError: the argument is not an atom or is a prefetch, numbers contradict each other, the box has another
+            rank than the atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast have fewer than 128
+            bytes, an im2col tile has several boxes of pixels, or an im2col map with a tile has no atom.
         TmaLimitError: the tile does not fit into the shared memory of a block.
-        CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile.
+        CoordinateError: the number of coordinates is wrong.
+        InvalidValueError: the tile does not exist.
     """
     if isinstance(atom, TracedCopy):
         return atom
@@ -479,7 +495,7 @@ def trace_copy(
         expect_fits(given)
     request, row = _request_and_row(given)
     refuse_operation(check_extents(request))
-    if hasattr(bound, "traits"):  # of a store along W the reference pages' operation has the wide map
+    if hasattr(bound, "traits"):  # for a store along W, the reference pages' operation has the wide map
         request = request_of(bound)
     box_rank = getattr(getattr(given, "plan", None), "rank", request.rank)
     dtype, box = _element(given, request), box_of(row, request)
@@ -490,7 +506,7 @@ def trace_copy(
     cta = int(getattr(atom, "cta", 0))
     if row.direction == "reduce":
         refuse_operation(check_reduction(as_reduce_kind(row.reduction or "add"), dtype.name))
-    # The places of the instructions are unknown if the atom's request has another rank, or if parts are too small.
+    # The positions of the instructions are unknown if the atom's request has another rank, or if parts are too small.
     refuse_operation(check_atom("load", request.rank, box_rank, per_box, multicast))
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
@@ -540,7 +556,7 @@ def trace_copy(
 
 
 def descriptor_of(atom: object) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
-    """The descriptor of the dialect behind an atom, bound or not, or an operation; None without one."""
+    """Return the descriptor of the dialect behind an atom, bound or not, or an operation; None without one."""
     found: Any = getattr(atom, "exec_atom", atom)
     found = found.atom if isinstance(found, ExecTmaAtom) else found
     found = found.descriptor if isinstance(found, NonExecTmaAtom) else found
@@ -548,8 +564,10 @@ def descriptor_of(atom: object) -> TmaDescriptorTiled | TmaDescriptorIm2col | No
 
 
 def _start_of_operation(atom: object, row: OpRow) -> tuple[int, ...] | None:
-    """The first element of an operation's tile, innermost first; None without an operation, or of numbers that are not
-    known."""
+    """Return the first element of an operation's tile, innermost first.
+
+    The result is None without an operation, or if its numbers are unknown.
+    """
     coord = getattr(atom, "coord", None)
     if not isinstance(coord, tuple) or row.mode in _ROWS_BY_INDEX or not all(is_integer(c) for c in coord):
         return None
@@ -557,7 +575,7 @@ def _start_of_operation(atom: object, row: OpRow) -> tuple[int, ...] | None:
 
 
 def check_extents(request: TensorMap) -> list[Diagnostic]:
-    """The extents of a box and its steps are 1 or more: without one there is no box, and nothing to count."""
+    """Check that the extents of a box and its steps are 1 or more. Otherwise there is no box and nothing to count."""
     fields = ("box_dim", "element_strides", "channels_per_pixel", "pixels_per_column")
     found = []
     for name in fields:
@@ -570,17 +588,19 @@ def check_extents(request: TensorMap) -> list[Diagnostic]:
 
 
 def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:
-    """The request of the tensor map, and what the instruction does.
+    """Return the request of the tensor map, and the properties of the instruction.
 
     Raises:
-        TmaBuildError: not an atom, or a prefetch. InvalidValueError: a swizzle that is not one of the driver's.
+        TmaBuildError: the argument is not an atom, or it is a prefetch.
+        InvalidValueError: the swizzle is not a swizzle of the driver.
     """
     if isinstance(given, TensorMap):
         row = OpRow("load", "tile" if isinstance(given, TensorMapTiled) else "im2col")
     else:
         missing = [name for name in ("op", "request") if not hasattr(given, name)]
         if missing:
-            raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(given).__name__})
+            text = f"expected an atom, but the argument has no attribute {', '.join(missing)}"
+            raise TmaBuildError(text, {"got": type(given).__name__})
         op = as_op(str(getattr(given.op, "name", given.op)))
         row = getattr(given, "instruction", op.row)
         if row.direction == "prefetch":
@@ -588,11 +608,11 @@ def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:
     request = request_of(given)
     if request.swizzle not in list(TensorMapSwizzle):
         known = ", ".join([str(int(swizzle)) for swizzle in TensorMapSwizzle])
-        text = f"swizzle = {int(request.swizzle)}; must be a number of the driver's"
+        text = f"swizzle = {int(request.swizzle)}; must be a swizzle number of the driver"
         raise InvalidValueError(text, {"known": known})
     return request, row
 
 
 def expect_flags(flags: Sequence[bool]) -> tuple[bool, ...]:
-    """in_bounds as a tuple of booleans."""
+    """Return in_bounds as a tuple of booleans."""
     return tuple([expect(flag, bool, "an element of in_bounds") for flag in expect_items(flags, "in_bounds")])

@@ -1,14 +1,14 @@
 """The partition verifier: eleven steps from the operands to a record, or to the text of the first step that fails.
 
     partition(smem, gtensor, tiler)  ->  [TmaPartitionResult]
-    verify_partition(...)            ->  PartitionWalk: the same without raising, with the flags learned so far
+    verify_partition(...)            ->  PartitionWalk: does not raise, and has the flags of the steps that passed
 
 Only this module checks descriptor shape, transfer mode, multicast count and reduction together. It checks
 more than `make_tma_atom`, which follows CuTe C++ and does not use this module.
 
-The steps are one table: number, text, what it prints, and the check. Texts are byte for byte those of the TMA Atoms
-reference page. A check is pure: do the operands pass? Steps 1 to 6 look at kinds and numbers only; the
-G-basis is first computed for step 8.
+One table has the steps: number, text, printed operands, and check. The texts are byte for byte those of the TMA Atoms
+reference page. A check is a pure function that returns whether the operands pass. Steps 1 to 6 look only at kinds and
+numbers; step 8 is the first that computes the G-basis.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ from cute_py.tmem.execute import S2TDescriptorView
 __all__ = ["PartitionWalk", "STEPS", "partition", "verify_partition"]
 
 STRIDE_BITS: Final = 8 * BY_NAME["stride_alignment"].multiple
-"""Bits that the strides of a descriptor are multiples of."""
+"""Strides of a descriptor are multiples of this number of bits."""
 
 
 def walks_modes(v_map: Layout, shape: Tree) -> bool:
-    """Does every stride of a V-map name a mode of the tensor of this shape, or is 0? The only mode of an integer shape
-    has no name: its strides are integers. An integer mode has no modes within it.
+    """Whether every stride of a V-map is 0 or names a mode of a tensor of this shape.
+
+    The only mode of an integer shape has no name, so its strides are integers. An integer mode has no modes within it.
 
     >>> from cute_py.arith_tuple.arith_tuple import E
     >>> [walks_modes(Layout((8, 4), (first, E(1))), (64, 64)) for first in (E(0), 1, E(0, 0))]
@@ -75,7 +76,7 @@ def walks_modes(v_map: Layout, shape: Tree) -> bool:
 
 
 def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
-    """Whether no part of the path leads into an integer; one past the modes is left to the G-basis."""
+    """Whether no part of the path leads into an integer. The G-basis checks paths past the last mode."""
     for mode in path:
         if type(shape) is not tuple:
             return False
@@ -86,9 +87,12 @@ def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
 
 
 def operand_types(op: PartitionOperands) -> bool:
-    """Step 1: a tensor in global memory, a shared operand that has a type of the dialect, with its element type, and
-    that lives nowhere else, a V-map, a tile of integers; rank 1 to 5 each; and a descriptor, if there is one, for this
-    transfer."""
+    """Step 1: check the kinds of the operands.
+
+    The global operand is a tensor in global memory. The shared operand has a type of the dialect and its element type,
+    and lies nowhere else than in shared memory. There is a V-map and a tile of integers, each of rank 1 to 5. A
+    descriptor, if there is one, is for this transfer.
+    """
     if op.gmem is None or op.cta_v_map is None or any(d.rule == "mode" for d in op.other_transfer):
         return False
     smem: Any = op.smem
@@ -104,7 +108,7 @@ def operand_types(op: PartitionOperands) -> bool:
 
 
 def smem_kind(op: PartitionOperands) -> bool:
-    """Step 2: a layout or a composed layout."""
+    """Step 2: the shared operand is a layout or a composed layout."""
     return isinstance(op.smem_layout, (Layout, ComposedLayout))
 
 
@@ -114,13 +118,14 @@ def gmem_kind(op: PartitionOperands) -> bool:
 
 
 def integer_strides(layout: Layout | None) -> bool:
-    """Are all strides integers, known or not?"""
+    """Whether all strides are integers, known or not."""
     return layout is None or all(isinstance(d, int) or is_symbolic(d) for d in leaves(layout.stride))
 
 
 def aligned_strides(layout: Layout | None, bits: int) -> bool:
-    """Is every stride a multiple of 16 bytes, except stride 0 and the stride 1 of the contiguous mode? An unknown
-    stride counts as a multiple.
+    """Whether every stride is a multiple of 16 bytes, except stride 0 and the stride 1 of the contiguous mode.
+
+    An unknown stride counts as a multiple.
 
     >>> aligned_strides(Layout((8, 8), (4, 1)), 16), aligned_strides(Layout((8, 8), (8, 1)), 16)
     (False, True)
@@ -134,18 +139,18 @@ def aligned_strides(layout: Layout | None, bits: int) -> bool:
 
 
 def gmem_strides(op: PartitionOperands) -> bool:
-    """The global half of step 4."""
+    """Step 4, for the global layout only."""
     layout = op.gmem_layout
     return integer_strides(layout) and (not op.dialect.limits or aligned_strides(layout, op.dtype.bits))
 
 
 def both_strides(op: PartitionOperands) -> bool:
-    """Step 4: integer strides in both layouts."""
+    """Step 4: both layouts have integer strides."""
     return gmem_strides(op) and integer_strides(op.plain_smem)
 
 
 def is_swizzled(op: PartitionOperands) -> bool:
-    """Step 5: a swizzle over a plain layout; a plain layout alone is Sw<0,4,3>."""
+    """Step 5: the shared operand is a swizzle over a plain layout; a plain layout counts as Sw<0,4,3>."""
     layout = op.smem_layout
     if op.plain_smem is None or (isinstance(layout, ComposedLayout) and not isinstance(layout.outer, Swizzle)):
         return False
@@ -156,12 +161,12 @@ def is_swizzled(op: PartitionOperands) -> bool:
 
 
 def both_static(op: PartitionOperands) -> bool:
-    """Step 6: static shared layout and V-map."""
+    """Step 6: the shared layout and the V-map are static."""
     return is_static_layout(op.plain_smem) and is_static_layout(op.cta_v_map)
 
 
 def same_shape(op: PartitionOperands) -> bool:
-    """Step 7: the top-level modes of both have the same sizes. A tile that two CTAs load splits in two."""
+    """Step 7: the top-level modes of both have the same sizes. A tile that two CTAs load is divided in two."""
     smem, v_map = op.plain_smem, op.cta_v_map
     if op.is_pair and v_map is op.whole_v_map:
         return False
@@ -169,7 +174,7 @@ def same_shape(op: PartitionOperands) -> bool:
 
 
 def has_gbasis(op: PartitionOperands) -> bool:
-    """Step 8: shared memory and the tile have a common vectorization, over modes that the tensor has."""
+    """Step 8: shared memory and the tile have a common vectorization over modes of the tensor."""
     if op.gbasis is None or op.gmem is None or op.cta_v_map is None:
         return False
     modes_of = [d.modes for d in leaves(op.cta_v_map.stride) if isinstance(d, ScaledBasis)]
@@ -177,17 +182,17 @@ def has_gbasis(op: PartitionOperands) -> bool:
 
 
 def valid_layout(op: PartitionOperands) -> bool:
-    """Step 9: a static box that a tensor map can hold, by the rules of make_tma_atom, and that is the descriptor's."""
+    """Step 9: the box is static, fits a tensor map by the rules of make_tma_atom, and equals the descriptor's box."""
     return bool(op.box) and not (op.dialect.limits and op.map_rules)
 
 
 def has_tensor_type(op: PartitionOperands) -> bool:
-    """Step 10: a coordinate tensor that is congruent with the global one."""
+    """Step 10: the coordinate tensor is congruent with the global tensor."""
     return op.tma_layout is not None
 
 
 def multicast_count(op: PartitionOperands) -> bool:
-    """Step 11, loads only: at least 1 with a multicast mode, exactly 1 without."""
+    """Step 11, loads only: the count is at least 1 with a multicast mode, and exactly 1 without."""
     if op.kind != "load" or op.load_mode is None:
         return True
     if op.count_of_descriptor != (op.num_multicast or 1):
@@ -199,7 +204,7 @@ def multicast_count(op: PartitionOperands) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VerifierStep:
-    """One step: `text` is its diagnostic without operands, `shows` the operands after it, `check` True if it holds."""
+    """One step: `text` is its diagnostic without operands, `shows` names the operands after it, `check` is its test."""
 
     number: int
     name: str
@@ -233,7 +238,7 @@ STEPS: Final[tuple[VerifierStep, ...]] = (
 
 
 def _operand(op: PartitionOperands, name: str) -> str:
-    """Printed form of an operand."""
+    """Write the printed form of an operand."""
     known, quoted = op.dialect.known, op.dialect.quote != ""
     if name == "smem":
         return type_text(op.smem if op.smem_layout is None else op.smem_layout, known, quoted)
@@ -245,14 +250,14 @@ def _operand(op: PartitionOperands, name: str) -> str:
     tiler = op.partitioner
     if v_map is not None or tiler is None:
         return type_text(v_map, known, quoted)
-    # A tiler without a V-map for this tensor is treated as a tile, if it is one.
+    # If there is no V-map for this tensor, a tiler that is a tile is treated as one.
     parts = tiler if type(tiler) is tuple else (tiler,)
     is_tile = all(hasattr(p, "shape") or isinstance(p, (int, tuple)) for p in parts)
     return (tile_text if is_tile else type_text)(tiler, known, quoted)
 
 
 def joined_operands(dialect: Dialect, texts: list[str]) -> str:
-    """One, two or three types in a sentence.
+    """Join one, two or three types in a sentence.
 
     >>> from cute_py.tma.dialect.verifier_operands import DSL, SEED
     >>> joined_operands(SEED, ["A", "B"]), joined_operands(DSL, ["A", "B"]), joined_operands(SEED, ["A", "B", "C"])
@@ -265,7 +270,7 @@ def joined_operands(dialect: Dialect, texts: list[str]) -> str:
 
 
 def _text(step: VerifierStep, op: PartitionOperands) -> str:
-    """The text of a step that fails, operands included."""
+    """Write the text of a step that fails, with its operands."""
     if step.number == 11 and op.load_mode is not None and not op.load_mode.is_multicast:
         count = op.count_of_descriptor if op.num_multicast in (None, 1) else op.num_multicast
         return op.dialect.companion.format(count=count)
@@ -274,7 +279,7 @@ def _text(step: VerifierStep, op: PartitionOperands) -> str:
 
 
 def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]:
-    """The rules of this library that the operands of a step that fails break, as far as they can be known there."""
+    """Find the rules of this library that the operands of a failed step break, as far as they are known there."""
     found = op.other_transfer if op.dialect.limits else []
     if step.number == 1 and not op.same_type:
         shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
@@ -299,8 +304,8 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
 class PartitionWalk:
     """The result of a walk through the steps.
 
-    `failed` is the number of the step that failed (None: all passed) and `text` its diagnostic; `flags` has the flags
-    of the steps before it. `results` are the records of a walk that passed, and `broken` the rules behind a failure.
+    `failed` is the number of the step that failed (None: all passed), and `text` is its diagnostic. `flags` has the
+    flags of the steps before it. `results` has the records if all steps passed, `broken` the rules behind a failure.
 
     >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
     >>> print(walk.failed, walk.text)
@@ -321,11 +326,11 @@ class PartitionWalk:
 
 
 def record_of(walk: PartitionWalk, arch: str) -> TmaPartitionResult:
-    """The record of a walk.
+    """Make the record of a walk.
 
     Raises:
-        TmaVerifyError: a step failed. InvalidValueError: the architecture lacks the mode, or a cluster can't have so
-            many CTAs.
+        TmaVerifyError: a step failed.
+        InvalidValueError: the architecture lacks the mode, or a cluster can't have so many CTAs.
     """
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text, {str(i): d.message for i, d in enumerate(walk.broken, 1)})
@@ -355,20 +360,20 @@ def partition(
     Args:
         smem_layout: the tile in shared memory, static, in elements; composed with a swizzle for a swizzled tile.
         gtensor: the global tensor: a tensor of `make_gmem_ptr`, or an array.
-        partitioner: the tile, by mode; plain ints are taken as static. Default: the shape of the shared layout.
-        cta_v_map: the CTA's value map; by default the identity composed with the partitioner.
-        load_mode: a `TmaLoadMode`, its name or number; default NO_MULTICAST unless it is a store or a reduction.
-        store_mode, reduce_kind: make it a store or a reduction (a reduction may name its store mode too).
+        partitioner: the tile, by mode; plain ints become static. Default: the shape of the shared layout.
+        cta_v_map: the CTA's value map. Default: the identity composed with the partitioner.
+        load_mode: a `TmaLoadMode`, its name or number. Default: NO_MULTICAST, unless it is a store or a reduction.
+        store_mode, reduce_kind: make it a store or a reduction. A reduction may also have a store mode.
         num_multicast: CTAs that share the load; None if the operand is absent. Stores and reductions ignore it.
-        metadata: of a sparse tile; refused. s2t: the descriptor view of the copy of this tile on to tensor memory, from
-            `cute_py.tmem.get_copy_s2t_smem_desc`, with the tile's swizzle and no more than its bytes; the atom holds
-            it, and its flag is set.
+        metadata: the metadata of a sparse tile; the verifier refuses it.
+        s2t: the descriptor view for the copy of this tile to tensor memory, from `cute_py.tmem.get_copy_s2t_smem_desc`.
+            It must have the tile's swizzle and at most its bytes. The atom holds it, and its flag is set.
         arch: the architecture; multicast and im2col need sm_90, a two-CTA load sm_100.
         dialect: 'seed' for the reference page's order and texts, 'dsl' for those of CuTe DSL 4.8.1.
     Raises:
         TmaVerifyError: a step refuses; `.step` is its number, and the facts are the rules that the operands break.
-        InvalidValueError: an unknown mode, a load mode with a store, a mode that the architecture lacks, or more
-            CTAs than a cluster has.
+        InvalidValueError: the mode is unknown, a load mode is given for a store, the architecture lacks the mode, or a
+            cluster can't have so many CTAs.
     Source:
         the TMA Atoms reference page, Eleven-Step Partition Verifier; CuTe DSL 4.8.1 was run for dialect 'dsl'.
 
@@ -410,11 +415,15 @@ def verify_partition(
     dialect: Dialect | str = "seed",
     descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None = None,
 ) -> PartitionWalk:
-    """Like `partition`, but return a failure together with the flags of the steps before it. The walk does not check
-    the architecture and the size of a cluster.
+    """Verify a partition like `partition`, but return a failure with the flags of the steps before it.
+
+    The walk does not check the architecture and the size of a cluster.
 
     Args:
-        descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation.
+        descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation. The other
+            arguments are those of `partition`.
+    Raises:
+        InvalidValueError: a mode is unknown, a load mode is given for a store or a reduction, or `metadata` is given.
 
     >>> walk = verify_partition(Layout((Int(8), Int(64))), None, (8, 64))
     >>> walk.failed, walk.flags
@@ -432,7 +441,7 @@ def verify_partition(
     if reduce is not None and store is None:
         store = TmaStoreMode.TILED
     if metadata is not None:
-        raise InvalidValueError(f"metadata = {given(metadata)}; tiles of sparse operands are not partitioned here")
+        raise InvalidValueError(f"metadata = {given(metadata)}; the verifier does not partition sparse operands")
     if s2t is not None:
         expect(s2t, S2TDescriptorView, "s2t, a view of get_copy_s2t_smem_desc,")
     count = None if num_multicast is None else counted_ctas(num_multicast)
@@ -441,7 +450,7 @@ def verify_partition(
 
 
 def walk_steps(op: PartitionOperands) -> PartitionWalk:
-    """Walk the steps in the dialect's order; stop at the first that fails."""
+    """Walk the steps in the dialect's order, and stop at the first that fails."""
     flags = _operand_flags(op)
     for number in op.dialect.order:
         step = STEPS[number - 1]
@@ -457,7 +466,7 @@ def _set(flags: dict[TmaFlags, bool]) -> TmaFlags:
 
 
 def _operand_flags(op: PartitionOperands) -> TmaFlags:
-    """The flags that follow from the operands alone."""
+    """Return the flags that follow from the operands alone."""
     load, store = op.load_mode, op.store_mode
     return _set(
         {
@@ -473,7 +482,7 @@ def _operand_flags(op: PartitionOperands) -> TmaFlags:
 
 
 def _learned(number: int, held: bool, op: PartitionOperands) -> TmaFlags:
-    """The flags of one step: each half has its own, where a step has two."""
+    """Return the flags of one step. If a step has two halves, each has its own flag."""
     if number == 4:
         smem = integer_strides(op.plain_smem)
         return _set({TmaFlags.GMEM_INT_STRIDE: gmem_strides(op), TmaFlags.SMEM_INT_STRIDE: smem})
@@ -484,9 +493,9 @@ def _learned(number: int, held: bool, op: PartitionOperands) -> TmaFlags:
 
 
 def _record(op: PartitionOperands, flags: TmaFlags) -> TmaPartitionResult:
-    """The record of operands that passed every step, and the atom in it."""
+    """Make the record of operands that passed every step, and the atom in it."""
     if op.gbasis is None or op.tma_layout is None or op.gmem_layout is None or op.cta_v_map is None:
-        raise InvalidValueError("these operands have not passed the steps; no atom can be made of them")
+        raise InvalidValueError("an atom needs operands that pass every step of the verifier")
     made, dtype = None if isinstance(op.made, CuteError) else op.made, op.dtype
     rank = rank_of(op.gbasis.layout.shape) if made is None else made.request.rank
     tensor_type = TmaTensorType(op.kind, dtype.name, op.tma_layout, rank)

@@ -1,12 +1,13 @@
-"""Operands of the partition verifier, and values derived from them, each computed at its first use. The steps run in
-order, so that nothing expensive is computed for operands of the wrong kind.
+"""Operands of the partition verifier, and values derived from them, each computed when it is first used.
 
-The verifier has two dialects. `seed` is the TMA Atoms reference page: its order, its operand order, types without
-quotes. `dsl` is the observed behaviour of the builder of CuTe DSL 4.8.1: the multicast check first, the global operand
-before the shared one, types in quotes, run-time numbers of the shared layout and the V-map as `?`, and none of the
-checks against descriptor limits. Steps 2, 8, 9 and 10 were never observed there; in this dialect their texts are the
-reference page's in its style. The numbers of a global tensor are known here and printed: all that were observed had
-static global shapes.
+The steps run in order, so that nothing expensive is computed for operands of the wrong kind.
+
+The verifier has two dialects. `seed` is the TMA Atoms reference page: its order of steps and operands, and types
+without quotes. `dsl` is the observed behaviour of the builder of CuTe DSL 4.8.1. It checks the multicast first, prints
+the global operand before the shared one and types in quotes, and prints run-time numbers of the shared layout and the
+V-map as `?`. It makes no checks against descriptor limits. Steps 2, 8, 9 and 10 were never observed there; in this
+dialect they have the texts of the reference page in the style of the dialect. This library knows and prints the numbers
+of a global tensor; all observed tensors had static global shapes.
 """
 
 from __future__ import annotations
@@ -64,20 +65,22 @@ from cute_py.tmem.execute import S2TDescriptorView
 __all__ = ["DIALECTS"]
 
 COMPANION_TEXT: Final = "got num_multicast of "
-"""Step 11's other text: a count that is not 1 with a mode that is no multicast. The count follows."""
+"""Step 11's other text, for a count other than 1 with a mode that is not a multicast. The count follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Order of the steps, printed form of the operands, and extent of the checks. The defaults are the reference
-    page's.
+    """Order of the steps, printed form of the operands, and extent of the checks.
+
+    The defaults are those of the reference page.
 
     Attributes:
-        known: print run-time integers of the shared layout and the V-map as numbers. quote: around each type. pair:
-            between two types.
-        trio: order of three operands. companion: step 11's text for a count with a mode that is no multicast.
-        limits: does it check more than the kinds of the operands: at most five modes (step 1), strides in multiples of
-            16 bytes (4), a swizzle that TMA has (5), a box that a descriptor can hold (9)?
+        known: print run-time integers of the shared layout and the V-map as numbers.
+        quote: the quote around each type. pair: the text between two types.
+        trio: the order of three operands.
+        companion: step 11's text for a count with a mode that is not a multicast.
+        limits: check more than the kinds of the operands: at most five modes (step 1), strides in multiples of 16 bytes
+            (4), a swizzle that TMA supports (5), a box that a descriptor can hold (9).
         split_oversize: cut box modes above 256 elements into several instructions.
     """
 
@@ -109,10 +112,10 @@ DIALECTS: Final = (SEED, DSL)
 
 
 def as_dialect(name: Dialect | str) -> Dialect:
-    """The dialect of that name.
+    """Return the dialect of that name.
 
     Raises:
-        InvalidValueError: no such dialect.
+        InvalidValueError: the dialect does not exist.
     """
     for dialect in DIALECTS:
         if name is dialect or (isinstance(name, str) and name == dialect.name):
@@ -132,7 +135,7 @@ class PartitionOperands:
         gtensor: the global tensor. partitioner: the tile; None: the shape of the shared layout.
         explicit_v_map: the CTA V-map, if it is not the identity composed with the partitioner.
         num_multicast: CTAs; None if the operand is absent. descriptor: the descriptor of the operation.
-        s2t: the descriptor view of the copy on to tensor memory.
+        s2t: the descriptor view for the copy to tensor memory.
     """
 
     smem: SharedLayout | Tensor
@@ -157,14 +160,14 @@ class PartitionOperands:
 
     @property
     def is_im2col(self) -> bool:
-        """Does the transfer walk an image? A store says so by its mode, a load by its descriptor."""
+        """Whether the transfer walks an image. The mode of a store decides it, and the descriptor of a load."""
         if self.store_mode is None:
             return isinstance(self.descriptor, TmaDescriptorIm2col)
         return self.store_mode.is_im2col
 
     @property
     def is_pair(self) -> bool:
-        """Do two CTAs load the tile, half each?"""
+        """Whether two CTAs load the tile, one half each."""
         return self.load_mode is TmaLoadMode.TWO_CTA
 
     @property
@@ -176,12 +179,12 @@ class PartitionOperands:
 
     @property
     def operation(self) -> Op:
-        """CuTe's operation of this kind and mode; of an im2col reduction, the store through the same map."""
+        """CuTe's operation of this kind and mode. For an im2col reduction, it is the store through the same map."""
         return modes.operation_of(self.load_mode, self.store_mode, self.reduce_kind, self.is_im2col)
 
     @cached_property
     def gmem(self) -> Tensor | None:
-        """The global tensor, or None where the operand is not one."""
+        """The global tensor; None if the operand is not a tensor in global memory."""
         found = self.gtensor
         if not isinstance(found, Tensor):
             if not any(hasattr(found, name) for name in _ARRAYS):
@@ -202,7 +205,7 @@ class PartitionOperands:
 
     @cached_property
     def image_layout(self) -> Layout | None:
-        """Layout of the tensor of an im2col transfer, see `image_of`."""
+        """Layout of the tensor of an im2col transfer; see `image_of`."""
         return None if self.gmem_layout is None else image_of(self.gmem_layout)
 
     @cached_property
@@ -212,7 +215,7 @@ class PartitionOperands:
 
     @cached_property
     def whole_smem(self) -> SharedLayout:
-        """The shared operand as a layout or composed layout; anything else unchanged."""
+        """The shared operand as a layout or composed layout; any other object unchanged."""
         if not isinstance(self.smem, Tensor):
             return self.smem
         swizzle = getattr(self.smem.engine, "swizzle", None)
@@ -234,7 +237,7 @@ class PartitionOperands:
 
     @cached_property
     def plain_smem(self) -> Layout | None:
-        """The layout under the swizzle, or None where none is plain."""
+        """The layout under the swizzle; None if it is not plain."""
         return plain_layout(self.smem_layout)
 
     @cached_property
@@ -244,13 +247,16 @@ class PartitionOperands:
 
     @property
     def cu_swizzle(self) -> int:
-        """The driver's swizzle code; 0 for one that TMA does not have (a dialect without limits takes it)."""
+        """The driver's swizzle code; 0 if TMA does not support the swizzle (a dialect without limits accepts it)."""
         return map_swizzle(self.swizzle)[0]
 
     @cached_property
     def cta_v_map(self) -> Layout | None:
-        """CTA value index -> global mode, or None if the operands have none. For a pair of CTAs, it is the first one's
-        half: a given map is that of one CTA, as in CuTe's MMAs of two CTAs."""
+        """CTA value index -> global mode; None if the operands define no such map.
+
+        For a pair of CTAs, it is the half of the first CTA. A given map is that of one CTA, as in CuTe's MMAs of two
+        CTAs.
+        """
         if self.explicit_v_map is not None:
             return self.explicit_v_map if isinstance(self.explicit_v_map, Layout) else None
         whole = self.whole_v_map
@@ -259,7 +265,7 @@ class PartitionOperands:
 
     @cached_property
     def whole_v_map(self) -> Layout | None:
-        """The V-map of the tile that a CTA, or a pair, loads."""
+        """The V-map of the tile that a CTA, or a pair of CTAs, loads."""
         tiler = self.tiler
         image = self.image_layout if self.is_im2col else None
         shape = getattr(self.shown_gmem, "shape", None) if image is None else mode_sizes(image)
@@ -269,7 +275,7 @@ class PartitionOperands:
 
     @property
     def same_type(self) -> bool:
-        """Have a shared tensor and the global one elements of one width?"""
+        """Whether the elements of a shared tensor and of the global tensor have one width."""
         engine = getattr(self.smem, "engine", None)
         return not isinstance(engine, Pointer) or self.gmem is None or engine.dtype.bits == self.dtype.bits
 
@@ -299,7 +305,7 @@ class PartitionOperands:
 
     @property
     def uncollapsed_rank(self) -> int:
-        """Modes of the G-basis before those beyond the fourth share one: what the tile has, and what it leaves out."""
+        """Number of modes of the G-basis before modes beyond the fourth share one, including modes outside the tile."""
         if not isinstance(self.gbasis, GBasis):
             return 0
         tile, full = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
@@ -307,8 +313,10 @@ class PartitionOperands:
 
     @cached_property
     def box(self) -> tuple[int, ...]:
-        """The box that one CTA issues; a multicast count that does not fit leaves it undivided. Empty where an extent
-        is not static."""
+        """The box that one CTA issues; empty if an extent is not static.
+
+        A multicast count that does not fit leaves the box undivided.
+        """
         if self.gbasis is None or not static_extents(self.gbasis.layout):
             return ()
         if isinstance(self.made, Im2colAtom):
@@ -319,20 +327,20 @@ class PartitionOperands:
 
     @cached_property
     def made(self) -> TmaAtom | Im2colAtom | CuteError:
-        """The atom of C++ from these operands, even if its tensor map breaks rules, or the reason why there is none."""
+        """The atom of C++ from these operands, even if its tensor map breaks rules, or the reason why none exists."""
         arch = None if check_op(self.operation, self.arch) else rules_of(self.arch)
         smem, gmem, v_map = self.smem_layout, self.gmem, self.cta_v_map
         if gmem is None or v_map is None:
-            return InvalidValueError("no atom without a global tensor and a V-map")
+            return InvalidValueError("an atom needs a global tensor and a V-map")
         tiler = static(mode_sizes(v_map)) if self.is_pair else self.tiler
         layout = self.image_layout if self.is_im2col else self.gmem_layout
         try:
-            # Keep an array's address only: an atom outlives the arrays that it was made for.
+            # Keep only the address of an array: an atom outlives the arrays that it was made for.
             tensor = make_tensor(make_gmem_ptr(int(gmem.engine.address), self.dtype), layout)
             if self.is_im2col:
                 corners: dict[str, Any] = {}
                 if isinstance(self.descriptor, TmaDescriptorIm2col):
-                    # Of one filter position: its offsets are the instruction's.
+                    # The atom has one filter position; the instruction has its offsets.
                     for name, corner in zip(("lower", "upper"), self.descriptor.corners, strict=True):
                         corners |= {f"{name}_corner_whd": corner, f"{name}_padding_whd": corner}
                     corners["stride_whd"] = self.descriptor.element_strides[1:-1]
@@ -352,8 +360,10 @@ class PartitionOperands:
 
     @cached_property
     def map_rules(self) -> list[Diagnostic]:
-        """Check that a tensor map can be made of these operands: the rules of make_tma_atom, and agreement with the
-        descriptor that the operation carries."""
+        """Check that a tensor map can be made of these operands.
+
+        The rules are those of make_tma_atom, and agreement with the descriptor that the operation carries.
+        """
         made, arch = self.made, rules_of(self.arch)
         found: list[Diagnostic]
         if isinstance(made, Im2colAtom):
@@ -362,7 +372,7 @@ class PartitionOperands:
             found = check_map(made.plan, made.request, arch)
         elif self.gbasis is None or self.is_im2col or movable_format(self.dtype) is None or not self.is_unknown:
             return [Diagnostic("no_atom", text=made.headline)]
-        else:  # unknown values count as fitting
+        else:  # unknown values pass
             rank, full = len(self.box), [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout.shape)]
             numbers = (movable_format(self.dtype), 0, (1,) * rank, (16,) * (rank - 1), self.box)
             problem = multicast_box(full, self.multicast)[1]
@@ -380,7 +390,7 @@ class PartitionOperands:
 
     @property
     def described(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
-        """The descriptor of the tensor map; if there is none, the operation's own descriptor."""
+        """The descriptor of the tensor map; if it can't be made, the operation's own descriptor."""
         made = self.made
         if isinstance(made, CuteError):
             return self.descriptor
@@ -392,12 +402,12 @@ class PartitionOperands:
 
     @property
     def is_unknown(self) -> bool:
-        """Are there numbers that are not known, or more CTAs than a cluster has, which is not part of the walk?"""
+        """Whether numbers are unknown, or a cluster can't have so many CTAs, which the walk does not check."""
         return self.gmem_layout is None or not has_numbers(self.gmem_layout) or self.multicast > MAX_CLUSTER
 
     @property
     def _contradictions(self) -> list[Diagnostic]:
-        """Differences of the descriptor from that of the tile and the tensor, field by field."""
+        """Differences between the given descriptor and that of the tile and the tensor, field by field."""
         made, other = self.made, self.descriptor
         if other is None or isinstance(made, CuteError):
             return []
@@ -426,7 +436,7 @@ class PartitionOperands:
 
     @property
     def other_transfer(self) -> list[Diagnostic]:
-        """Differences between the descriptor's transfer and the operation's: its mode, or the CTAs that share it."""
+        """Differences between the transfers of the descriptor and of the operation: the mode, or the sharing CTAs."""
         other, loads = self.descriptor, self.kind == "load"
         if other is None:
             return []
@@ -443,14 +453,14 @@ class PartitionOperands:
 
     @property
     def count_of_descriptor(self) -> int:
-        """CTAs that the descriptor's box is cut for; of an im2col one, as the operation says."""
+        """CTAs that the descriptor's box is divided for; for an im2col descriptor, the count of the operation."""
         if isinstance(self.descriptor, TmaDescriptorTiled):
             return self.descriptor.num_multicast
         return self.num_multicast or 1
 
     @cached_property
     def steps(self) -> list[int] | None:
-        """Elements between neighbours along each TMA mode in global memory; None where one is not known."""
+        """Elements between neighbours along each TMA mode in global memory; None if one is unknown."""
         if self.gbasis is None or self.gmem_layout is None:
             return None
         try:
@@ -460,7 +470,7 @@ class PartitionOperands:
 
     @cached_property
     def tma_layout(self) -> Layout | None:
-        """The coordinate tensor's layout, or None where the G-basis does not name leaf modes of the global tensor."""
+        """The layout of the coordinate tensor; None if the G-basis does not name leaf modes of the global tensor."""
         gmem, basis = self.gmem_layout, self.gbasis
         if self.is_im2col and self.image_layout is not None:
             return walk_of_image(self.image_layout)
@@ -474,13 +484,13 @@ class PartitionOperands:
 
 
 def plain_layout(layout: SharedLayout) -> Layout | None:
-    """The layout under a swizzle, or None where none is plain."""
+    """Return the layout under a swizzle; None if it is not plain."""
     inner = getattr(layout, "inner", layout)
     return inner if isinstance(inner, Layout) else None
 
 
 def walk_of_image(image: Layout) -> Layout:
-    """The coordinates C, W, (H, (D,)) N of an image's elements.
+    """Return the coordinates C, W, (H, (D,)) N of an image's elements.
 
     >>> print(walk_of_image(Layout(((16, 8, 2), 64))))
     ((16,8,2),64):((_1@1,_1@2,_1@3),_1@0)
@@ -491,5 +501,5 @@ def walk_of_image(image: Layout) -> Layout:
 
 
 def static_extents(layout: Layout) -> bool:
-    """Are all sizes static?"""
+    """Whether all sizes are static."""
     return all(type(s) is Int for s in leaves(layout.shape))

@@ -1,15 +1,16 @@
-"""Plain bulk copies and reductions: contiguous bytes, no tensor map; and the cluster of CTAs that copies reach.
+"""Plain bulk copies and reductions of contiguous bytes without a tensor map, and the cluster of CTAs that they reach.
 
     global to shared          cp.async.bulk.shared::cluster.global, completes at a barrier
     shared to global          cp.async.bulk.global.shared::cta, completes a bulk group
     shared to another CTA     cp.async.bulk.shared::cluster.shared::cta, completes at a barrier there
     reduce to global          cp.reduce.async.bulk.global.shared::cta
 
-Sizes and addresses must be multiples of 16 bytes; the PTX ISA leaves everything else undefined, so cute_py refuses it.
-None of these was measured: results carry `evidence = "documented"`.
+Sizes and addresses must be multiples of 16 bytes. The PTX ISA leaves all other values undefined, so cute_py refuses
+them. None of these instructions was measured, so results carry `evidence = "documented"`.
 
-A multicast load of a tensor writes the same offset in every CTA of its mask (bit i is CTA i) and signals the barrier at
-the same offset there. With `.cta_group::2` two neighbours are a pair, and the signal for either goes to one of the two.
+A multicast load of a tensor writes to the same offset in every CTA of its mask (bit i is CTA i), and signals the
+barrier at the same offset there. With `.cta_group::2` two neighbours are a pair, and both signal one barrier of the
+pair.
 
 Source: PTX ISA 9.0, cp.async.bulk, cp.reduce.async.bulk.
 """
@@ -41,14 +42,14 @@ from cute_py.tma.emulator.operands import reduction
 from cute_py.tma.emulator.values import REDUCTIONS, reduced
 
 UNIT = 16
-"""Bytes: granularity of sizes and addresses."""
+"""Granularity of sizes and addresses, in bytes."""
 
 
 class Cluster:
-    """`size` CTAs with `smem_bytes` of shared memory each.
+    """A cluster of `size` CTAs with `smem_bytes` of shared memory each.
 
     Raises:
-        InvalidValueError: not 1 to 16 CTAs.
+        InvalidValueError: the cluster does not have 1 to 16 CTAs.
 
     >>> cluster = Cluster(4, 2048)
     >>> [bar.rank for bar in cluster.init_barriers(0, 1)]
@@ -81,10 +82,11 @@ class Cluster:
         return [init_barrier(cta, offset, arrive_count) for cta in self.ctas]
 
     def mapa(self, rank: int) -> SharedMemory:
-        """The shared memory of a CTA, as `mapa` gives its address.
+        """Return the shared memory of a CTA, as `mapa` gives its address.
 
         Raises:
-            InvalidTypeError: not an integer. InvalidValueError: there is no such CTA.
+            InvalidTypeError: the rank is not an integer.
+            InvalidValueError: the CTA does not exist.
         """
         rank = expect_integer(rank, "the index of a CTA")
         if not 0 <= rank < len(self.ctas):
@@ -93,7 +95,7 @@ class Cluster:
 
 
 def check_bulk(nbytes: int, **addresses: int) -> list[Diagnostic]:
-    """The reasons why these are not operands of a bulk copy."""
+    """List the reasons why these are not operands of a bulk copy."""
     found = []
     if nbytes % UNIT:
         found.append(Diagnostic("size", "size", nbytes, "bytes", f"be a multiple of {UNIT}"))
@@ -111,7 +113,7 @@ def _size(nbytes: int) -> int:
 def _ends(
     smem: Window, offset: int, gmem: Memory, address: int, nbytes: int, gmem_base: int, *, storing: bool
 ) -> tuple[SharedMemory, Bytes, Bytes]:
-    """Shared memory, and the bytes there and in global memory between which a copy runs."""
+    """Return the shared memory, and the bytes in shared and global memory that a copy connects."""
     shared = as_shared(smem, writable=not storing)
     address, offset = expect_integer(address, "address", 0, ADDRESS_LIMIT - 1), expect_integer(offset, "offset")
     nbytes = _size(nbytes)
@@ -158,14 +160,14 @@ def bulk_load(
     barrier: Mbarrier | int | None = None,
     gmem_base: int = 0,
 ) -> TransactionBytes:
-    """Contiguous bytes from global to shared memory.
+    """Copy contiguous bytes from global to shared memory.
 
     Args:
-        address: of the first byte, absolute (`gmem_base` is that of gmem[0]).
+        address: absolute address of the first byte (`gmem_base` is the address of gmem[0]).
         offset, nbytes: bytes.
-        barrier: counts the bytes.
+        barrier: the barrier that counts the bytes.
     Raises:
-        InvalidValueError: a size or address that is not a multiple of 16.
+        InvalidValueError: a size or address is not a multiple of 16.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
 
     >>> import numpy as np
@@ -188,10 +190,13 @@ def bulk_store(
     data_type: TensorMapDataType | None = None,
     gmem_base: int = 0,
 ) -> TransactionBytes:
-    """Contiguous bytes from shared to global memory; with `op`, a reduction on elements of `data_type`.
+    """Copy contiguous bytes from shared to global memory; with `op`, reduce elements of `data_type`.
 
+    Args:
+        offset, nbytes: bytes. address: absolute address of the first byte (`gmem_base` is the address of gmem[0]).
+        op: the reduction, 'add', 'min', ...; None: a plain copy. data_type: the element format of the reduction.
     Raises:
-        InvalidValueError: a size or address that is not a multiple of 16; a reduction that the format does not have.
+        InvalidValueError: a size or address is not a multiple of 16, or the format does not support the reduction.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
 
     >>> import numpy as np
@@ -217,12 +222,12 @@ def bulk_to_cta(
     *,
     barrier: Mbarrier | int,
 ) -> TransactionBytes:
-    """Contiguous bytes from one CTA's shared memory to another's of the cluster.
+    """Copy contiguous bytes from the shared memory of one CTA to that of another CTA of the cluster.
 
     Args:
-        barrier: in the destination; counts the bytes.
+        barrier: a barrier in the destination; it counts the bytes.
     Raises:
-        InvalidValueError: a size or offset that is not a multiple of 16, or CTAs of different clusters.
+        InvalidValueError: a size or offset is not a multiple of 16, or the CTAs belong to different clusters.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
 
     >>> cluster = Cluster(2, 2048)

@@ -4,9 +4,9 @@
     Emulator().store(descriptor, gmem, coords, smem)     cp.async.bulk.tensor, shared to global
     Emulator().reduce("add", descriptor, gmem, coords, smem)
 
-Each call is one instruction, done when it returns; `load_many` and `store_many` are many instructions of one
-descriptor at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.machine` runs copies beside
-the threads of a kernel.
+Each call is one instruction, done when it returns. `load_many` and `store_many` are many instructions of one descriptor
+at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.machine` runs copies beside the threads of a
+kernel.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ else:
 
 
 class Emulator:
-    """A TMA engine, whose methods are instructions.
+    """A TMA engine. Its methods are instructions.
 
     Args:
         arch: the target of the assembler; the emulator refuses forms that this target does not have.
@@ -81,27 +81,29 @@ class Emulator:
         cta_group: int = 1,
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """One load, global to shared memory.
+        """Run one load from global to shared memory.
 
         Args:
             descriptor_bytes: 64 or 128 bytes, or a decoded request.
             gmem: a `GlobalMemory`, or uint8 array whose first byte is at address `gmem_base`.
             coords: innermost mode first; (column, row, row, row, row) for gather4.
             smem: a `SharedMemory`, or uint8 array that starts at shared-memory address 0.
-            mode: 'tile', 'im2col', 'im2col::w', 'im2col::w::128', 'tile::gather4'; None selects tile or im2col by the
+            mode: 'tile', 'im2col', 'im2col::w', 'im2col::w::128', 'tile::gather4'; None: tile or im2col, by the kind of
                 descriptor.
             smem_offset: bytes; an address that is not a multiple of 128 traps.
-            im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; none means zeros.
+            im2col_offsets: (R-2,) offsets, W first; (wHalo, wOffset) for the w modes; zeros if they are omitted.
             barrier: the barrier that counts the bytes, or its offset in shared memory.
-            multicast_mask: bit i makes the load write the same offset of CTA i of the cluster, and signal its barrier.
-            cta_group: 2 signals, for each destination, the CTA of its pair with the parity of the barrier's CTA.
+            multicast_mask: if bit i is set, the load writes the same offset of CTA i of the cluster and signals its
+                barrier.
+            cta_group: with 2, the load signals, for each destination, the CTA of its pair whose rank has the parity of
+                the barrier's CTA.
         Returns:
             the transaction bytes of one destination, including out-of-bounds elements.
         Raises:
             TmaTrap: the hardware traps; memory is unchanged.
-            InvalidValueError, InvalidTypeError: operands that no instruction can have.
+            InvalidValueError, InvalidTypeError: no instruction can have these operands.
             EmissionError: the form does not exist on this architecture.
-            UnknownFactError: the descriptor has bits without a known meaning; with `strict`, also behaviour that was
+            UnknownFactError: the descriptor has bits without a known meaning; with `strict`, also if the behaviour was
                 not measured.
         """
         plain = barrier is None and multicast_mask is None and type(im2col_offsets) is tuple and not im2col_offsets
@@ -135,7 +137,7 @@ class Emulator:
         multicast_mask: None = None,
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """One store, shared to global memory. The arguments are those of `load`, in its order.
+        """Run one store from shared to global memory. The arguments are those of `load`, in its order.
 
         Like the hardware, a store writes a row up to the next multiple of 16 bytes, so it may overwrite up to 15 bytes
         past the end of the tensor's row.
@@ -143,7 +145,7 @@ class Emulator:
         Returns:
             the bytes of the box (stores complete a bulk group, not a barrier).
         Raises:
-            as `load`; InvalidValueError also for im2col offsets, a barrier or a mask, which a store does not have.
+            As `load`; also InvalidValueError for im2col offsets, a barrier or a mask, which a store does not have.
         """
         operands.refuse_load_operands("store", im2col_offsets, barrier, multicast_mask)
         return _stored(self._batch("store", descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base))
@@ -163,13 +165,12 @@ class Emulator:
         multicast_mask: None = None,
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """One reduction: combine global memory with shared memory by `op`, elementwise, and write the result to global
-        memory.
+        """Run one reduction: combine global memory with shared memory by `op`, elementwise, into global memory.
 
         Args:
             op: 'add', 'min', 'max', 'inc', 'dec', 'and', 'or', 'xor', or a `TmaReduceKind`; the others as `store`.
         Raises:
-            as `store`; TmaTrap is also raised if the hardware does not support the reduction for the element format.
+            As `store`; also TmaTrap if the hardware does not support the reduction for the element format.
         """
         operands.refuse_load_operands("reduce", im2col_offsets, barrier, multicast_mask)
         one = descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base
@@ -185,7 +186,7 @@ class Emulator:
         im2col_offsets: Sequence[int] = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """One prefetch into L2. It changes no byte, but its operands are checked like those of a load.
+        """Run one prefetch into L2. It changes no byte, but its operands are checked like those of a load.
 
         Returns:
             0 transaction bytes.
@@ -210,7 +211,7 @@ class Emulator:
         im2col_offsets: IntegersLike = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """n loads of one descriptor, with the result of sequential loads; if one traps, none is done.
+        """Run n loads of one descriptor, with the result of sequential loads. If one traps, none is done.
 
         Args:
             coords: (n, R) array, innermost mode first.
@@ -239,7 +240,7 @@ class Emulator:
         gmem_base: int = 0,
         op: str | Enum | None = None,
     ) -> TransactionBytes:
-        """n stores of one descriptor; none is done if one traps. Stores that write the same bytes have no order.
+        """Run n stores of one descriptor. If one traps, none is done. Stores that write the same bytes have no order.
 
         Args:
             coords: (n, R) array, innermost mode first.
@@ -269,9 +270,9 @@ class Emulator:
         source_base: int = 0,
         destination_base: int = 0,
     ) -> TransactionBytes:
-        """Copy n tiles from one tensor to another: each is loaded, then stored from its place in shared memory.
+        """Copy n tiles from one tensor to another: load each tile, then store it from its window in shared memory.
 
-        Tile i goes through window i modulo the number of windows, as in a ring, so shared memory stays small and holds
+        Tile i uses window i modulo the number of windows, as in a ring. Shared memory therefore stays small, and holds
         the last tiles at the end. If a load or store traps, nothing is copied.
 
         Args:
@@ -282,7 +283,7 @@ class Emulator:
             the transaction bytes of one load.
         Raises:
             InvalidValueError: a store writes bytes that a load reads, and their order is undefined.
-                as `load` and `store`.
+            As `load` and `store`.
         """
         windows = np.atleast_1d(expect_integer_array(smem_offsets, "shared-memory offsets"))
         depth = len(windows)
@@ -308,7 +309,7 @@ class Emulator:
     # ---- common ------------------------------------------------------------------------------------------------
 
     def geometry(self, descriptor: Descriptor, mode: str | None = None) -> Geometry:
-        """The rows that a descriptor makes an instruction move (see `cute_py.tma.emulator.geometry`)."""
+        """Return the rows that a descriptor makes an instruction move (see `cute_py.tma.emulator.geometry`)."""
         return geometry(descriptor, mode)
 
     def _geometry(self, descriptor: Descriptor, mode: str | None, instruction: str) -> Geometry:
@@ -336,7 +337,7 @@ class Emulator:
         cta_group: int = 1,
         op: str | None = None,
     ) -> Batch:
-        """n instructions with their operands checked, of any kind; a prefetch has no shared memory."""
+        """Check the operands of n instructions of any kind; a prefetch has no shared memory."""
         writing = instruction in ("store", "reduce")
         shape = self._geometry(descriptor, mode, instruction)
         why = operands.unmeasured(shape, instruction, pair=cta_group == 2)
@@ -358,7 +359,7 @@ class Emulator:
 
 
 def _stored(batch: Batch) -> TransactionBytes:
-    """The bytes of one of the stores or reductions, after all of them were checked and done."""
+    """Check all stores or reductions, run them, and return the bytes of one."""
     batch.check()
     batch.store(0, len(batch.coords))
     return batch.transaction_bytes
@@ -366,13 +367,13 @@ def _stored(batch: Batch) -> TransactionBytes:
 
 # ---- one tile inside its tensor --------------------------------------------------------------------------------------
 #
-# A `Batch` holds n instructions in arrays. Of one instruction each array holds one number, and to check them takes 60
-# microseconds, where the sixteen kilobytes of a tile are copied in five. Here the same conditions are tests of plain
-# integers. They are only those under which nothing is refused, filled or rounded: everything else goes to the batch,
-# which has the rules and their texts. A test compares the two.
+# A `Batch` holds n instructions in arrays. For one instruction, each array holds one number, and the checks take 60
+# microseconds, although the sixteen kilobytes of a tile are copied in five. Here the same conditions are tests of plain
+# integers. They accept only tiles for which nothing is refused, filled or rounded. All others go to the batch, which
+# has the rules and their texts. A test compares the two.
 
 _PLAIN: Final = 1 << 62
-"""Addresses below this are added without a look at their sum."""
+"""Addresses below this limit are added without a check of their sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,13 +382,13 @@ class _Tile:
 
     address: int
     room: tuple[int, ...]
-    """Number of coordinates of each mode at which a box inside the tensor can start."""
+    """Number of coordinates in each mode at which a box inside the tensor can start."""
     steps: tuple[int, ...]
     """Bytes from one coordinate to the next."""
     grain: int
     """Granularity in elements of the innermost coordinate: 16 bytes."""
     reach: int
-    """Bytes from the first to one past the last."""
+    """Bytes from the first byte to the end of the last."""
     unit: np.dtype[np.void]
     shape: tuple[int, ...]
     """Extents of the box in units, slowest mode first."""
@@ -396,13 +397,13 @@ class _Tile:
     """Period of the swizzle's pattern, in bytes of shared memory."""
     extent: int
     orders: dict[int, Integers]
-    """Place in that pattern -> the unit that lies at each place of the tile."""
+    """Position in that pattern -> the unit at each position of the tile."""
     completed: TransactionBytes
 
 
 @functools.lru_cache(maxsize=256)
 def _tile(geometry: Geometry) -> _Tile | None:
-    """The tile of a geometry; None if a load does more than copy complete rows of 16 bytes or more."""
+    """Return the tile of a geometry; None if a load does more than copy complete rows of 16 bytes or more."""
     plain = geometry.mode == "tile" and not geometry.interleaved and not geometry.tf32 and geometry.packing is None
     if not plain or geometry.row_bytes % 16 or 128 % geometry.bits or operands.unmeasured(geometry, "load"):
         return None
@@ -431,7 +432,7 @@ def _tile(geometry: Geometry) -> _Tile | None:
 def load_inside(
     geometry: Geometry, gmem: Memory, gmem_base: int, coords: Sequence[int], smem: Window, smem_offset: int
 ) -> TransactionBytes | None:
-    """Load one tile that lies inside the tensor and both memories; None, and nothing done, if it may not."""
+    """Load one tile that lies inside the tensor and both memories. Any other tile is not loaded; the result is None."""
     tile = _tile(geometry)
     if tile is None or type(coords) not in (tuple, list) or len(coords) != len(tile.room):
         return None
@@ -466,5 +467,5 @@ def load_inside(
 
 
 def _is_bytes(array: object) -> bool:
-    """A plain array of bytes, one after the other."""
+    """Whether an object is a plain, contiguous array of bytes."""
     return type(array) is np.ndarray and array.dtype == np.uint8 and array.ndim == 1 and array.flags.c_contiguous

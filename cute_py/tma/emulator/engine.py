@@ -1,16 +1,16 @@
 """n instructions of one descriptor at once: check everything, then move everything.
 
-`Batch.check` must have passed before anything moves, so that a trap leaves memory as it was. `load` then loads a range
-of the instructions, `store` stores or reduces one. Work goes in pieces of about two megabytes, which stay in cache and
-keep the memory in use small beside the tensors.
+`Batch.check` must pass before anything moves, so that a trap leaves memory unchanged. `load` then loads a range of the
+instructions; `store` stores or reduces one. The engine works in pieces of about two megabytes, which stay in cache and
+use little memory beside the tensors.
 
-Rows move in one of two ways. In general each row is looked up in global memory (`walk`). A box that lies inside the
-tensor is faster: it is one strided block of global memory, and boxes whose coordinates step by a constant (the tiles of
-a row of tiles) are one block with one more dimension, so a run of tiles is a single numpy copy.
+Rows move in one of two ways. In general, `walk` finds each row in global memory. A box that lies inside the tensor is
+faster, because it is one strided block of global memory. Boxes whose coordinates step by a constant (the tiles of a row
+of tiles) are one block with one more dimension, so a run of tiles is a single numpy copy.
 
-Blocks are copied in the order of their addresses, which is far faster than tile by tile when the tiles lie side by
-side; `_block_order` then has which unit of that copy belongs at each place of the shared-memory images. Units are numpy
-items of 16 bytes or less.
+Blocks are copied in the order of their addresses. This is much faster than tile by tile if the tiles lie side by side.
+`_block_order` then maps each unit of that copy to its position in the shared-memory images. Units are numpy items of 16
+bytes or less.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ else:
     from cute_py.optional_packages import numpy as np
 
 Spans: TypeAlias = "tuple[Integers, Integers]"
-"""First and one past the last host address of ranges of bytes."""
+"""Start and end (exclusive) of ranges of host addresses."""
 
 PIECE_BYTES: Final = 1 << 21
 KEPT_ROWS: Final = 1 << 18
-"""Maximum number of rows whose walk is kept from the check to the move: some megabytes."""
+"""Largest number of rows that are kept from the check to the move: some megabytes."""
 
 
 class TransactionBytes(int):
-    """The bytes that an instruction completes at its barrier, with the evidence for what it does.
+    """The bytes that an instruction completes at its barrier, with the evidence for its behaviour.
 
-    `why` names documented behaviour that was not measured; '' if all was measured.
+    `why` names documented behaviour that was not measured; it is '' if all was measured.
 
     >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
     ('measured', 'documented')
@@ -80,7 +80,7 @@ class Batch:
         coords, offsets: (n, k) coordinates and im2col offsets.
         windows: (shared memory, (n,) offsets in it) for each CTA that takes part.
         op: the reduction, if it is one.
-        writing: global memory is written.
+        writing: whether the instructions write global memory.
         unmeasured: documented behaviour that was not measured; '' if all was measured.
     """
 
@@ -105,28 +105,28 @@ class Batch:
         self.windows = [_Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
         self._blocks: _Blocks | None = None
         self._blocked: Integers | None = None
-        """Indices of the instructions that go as blocks; None if all do."""
+        """Indices of the instructions that move as blocks; None if all do."""
         self._general = np.arange(len(coords))
-        """Indices of the others."""
+        """Indices of the other instructions."""
         self._kept: dict[tuple[int, int], Rows] = {}
-        """The rows of the pieces that were checked, as far as they are few."""
+        """The rows of the checked pieces, kept if they are few."""
         self._scratch = np.empty(0, np.uint8)
 
     def walk(self, chosen: Chosen) -> Rows:
-        """The rows of some of the instructions."""
+        """Find the rows of some of the instructions."""
         return walk_rows(self.geometry, self.coords[chosen], self.offsets[chosen])
 
     # ---- checks ------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Every window lies in its shared memory, every byte of the tensor in a range of global memory.
+        """Check that every window lies in its shared memory, and every byte of the tensor in a range of global memory.
 
         Raises:
             TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
         """
         for windows in self.windows:
             windows.check()
-        # Rows of one box that share bytes are written in order, which a strided copy does not promise.
+        # Rows of one box that share bytes are written in order. A strided copy does not guarantee an order.
         tile = self.geometry.mode == "tile" and (self.op is None or _apart(self.geometry, self.coords))
         if tile and not (self.writing and block_of(self.geometry).rows_overlap):
             self._blocks, held = find_blocks(self.geometry, self.memory, self.coords)
@@ -146,7 +146,7 @@ class Batch:
     # ---- pieces ------------------------------------------------------------------------------------------------
 
     def _general_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Rows]]:
-        """(which instructions, their rows) in [start, stop) of those that don't go as blocks."""
+        """(which instructions, their rows) in [start, stop), for instructions that do not move as blocks."""
         if not len(self._general):
             return
         low, high = np.searchsorted(self._general, (start, stop)).tolist()
@@ -156,7 +156,7 @@ class Batch:
             yield chosen, self._kept.get((first, last)) or self.walk(chosen)
 
     def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Bytes]]:
-        """(which instructions, view of global memory) in [start, stop) of those that go as blocks."""
+        """(which instructions, view of global memory) in [start, stop), for instructions that move as blocks."""
         if self._blocks is None:
             return
         if self._blocked is not None:
@@ -166,7 +166,7 @@ class Batch:
             yield chosen, self._blocks.view(low, high)
 
     def _buffer(self, n: int) -> Bytes:
-        """(n * R, row_bytes) bytes of scratch memory, the same at every call."""
+        """Return (n * R, row_bytes) bytes of scratch memory, the same memory at every call."""
         size = n * self.transaction_bytes
         if len(self._scratch) < size:
             self._scratch = np.empty(size, np.uint8)
@@ -195,7 +195,7 @@ class Batch:
         return out
 
     def _read(self, address: Integers, size: int) -> Bytes:
-        """Rows from global memory; what is filled is not rounded, so this is done before they are put together."""
+        """Read rows from global memory. Filled bytes are not rounded, so this is done before the rows are assembled."""
         rows = read_rows(self.memory, address, size)
         if self.geometry.tf32:
             round_to_tf32(rows)
@@ -256,7 +256,7 @@ class Batch:
 
 
 def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
-    """(first, last, which instructions) for each range of row bytes that has any byte."""
+    """(first, last, which instructions) for each range of row bytes that is not empty."""
     ends = sorted(set(zip(first.tolist(), last.tolist(), strict=True)))
     return [(low, high, (first == low) & (last == high)) for low, high in ends if high > low]
 
@@ -265,10 +265,10 @@ def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
 
 
 class _Windows:
-    """Places of n instructions in the shared memory of one CTA.
+    """Windows of n instructions in the shared memory of one CTA.
 
     Args:
-        rows: of one instruction.
+        rows: rows of one instruction.
         starts: (n,) offsets in bytes.
     Raises:
         TmaTrap: the rows alone are larger than shared memory.
@@ -280,16 +280,16 @@ class _Windows:
             raise _overrun(self.size, smem)
         self.phases = (starts + smem.base) % swizzle_pattern(geometry.swizzle).repeat
         self.images = {phase: row_image(geometry, rows, phase) for phase in set(self.phases.tolist())}
-        """Images by their place in the swizzle's pattern."""
+        """Position in the swizzle's pattern -> image."""
         self.image: Image | None = next(iter(self.images.values())) if len(self.images) == 1 else None
-        """The image of all instructions, if they lie at one place of the pattern."""
+        """The image of all instructions, if they have one position in the pattern."""
         self._breaks: list[int] = []
-        """Windows that the next one does not follow without a gap."""
+        """Windows after which a gap follows."""
         if self.image is not None and len(starts) > 1:
             self._breaks = np.flatnonzero(starts[1:] - starts[:-1] != self.image.extent).tolist()
 
     def check(self) -> None:
-        """Every window ends in shared memory.
+        """Check that every window ends in shared memory.
 
         Raises:
             TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
@@ -301,13 +301,13 @@ class _Windows:
                 raise _overrun(end, self.smem)
 
     def overlap(self) -> bool:
-        """Whether two instructions share bytes."""
+        """Whether windows of two instructions share bytes."""
         if len(self.starts) < 2:
             return False
         return bool((np.diff(np.sort(self.starts)) < max(shape.extent for shape in self.images.values())).any())
 
     def side_by_side(self, chosen: Chosen) -> tuple[Bytes, Image] | None:
-        """(n, extent) view of windows and their image, if there is no gap in or between them."""
+        """Return the (n, extent) view of windows and their image, if there is no gap in or between them."""
         if self.image is None or self.image.order is None:
             return None
         starts, extent = self.starts[chosen], self.image.extent
@@ -336,7 +336,7 @@ class _Windows:
             np.take(rows.view(unit), shape.order, axis=1, out=ready.view(unit), mode="clip")
 
     def get(self, chosen: Chosen, data: Bytes) -> Bytes:
-        """The rows of the n chosen instructions from their windows: `data`, or a view of shared memory."""
+        """Return the rows of the n chosen instructions from their windows: `data`, or a view of shared memory."""
         rows, found = data.reshape(-1, self.size), self.side_by_side(chosen)
         if found is None:
             for shape, which, place in self._groups(chosen):
@@ -373,13 +373,13 @@ class Box:
     counts: tuple[int, ...]
     """Extents of the modes that count rows, slowest first, without extents of 1."""
     strides: tuple[int, ...]
-    """Bytes from one coordinate to the next, of the same modes."""
+    """Bytes from one coordinate to the next, for the same modes."""
     room: tuple[int, ...]
-    """Number of coordinates of each mode at which a box inside the tensor can start; 0 or less if it is too large."""
+    """Number of coordinates in each mode at which a box inside the tensor can start; 0 or less if it is too large."""
     reach: int
-    """Bytes from the first to one past the last."""
+    """Bytes from the first byte to the end of the last."""
     rows_overlap: bool
-    """Two rows share bytes (a stride may be smaller than the row that it strides over)."""
+    """Whether two rows share bytes: a stride may be smaller than the row that it strides over."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -415,7 +415,7 @@ class _Blocks:
         """Starts of the runs of boxes that step by a constant, and the end of the last run."""
         step = low[1:] - low[:-1]
         turns = np.flatnonzero(step[1:] != step[:-1]) + 2 if len(low) > 2 else step[:0]
-        for turn in turns.tolist():  # the step to this box is a new one
+        for turn in turns.tolist():  # the step to this box differs from the step before
             if turn - self._edges[-1] > 1:
                 self._edges.append(turn)
         self._edges.append(len(low))
@@ -439,15 +439,15 @@ class _Blocks:
 
 
 def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> tuple[_Blocks | None, Flags]:
-    """The boxes that lie inside the tensor and in the range of memory of the first that does.
+    """Find the boxes that lie inside the tensor and in one range of memory, the range of the first such box.
 
     Args:
         coords: (n, rank).
     Returns:
-        these boxes (None if there are none), and (n,) which they are.
+        these boxes (None if there are none), and an (n,) mask of them.
     """
     box = block_of(geometry)
-    if len(coords) == 1:  # use plain integers: an array of one costs more than the arithmetic
+    if len(coords) == 1:  # use plain integers: an array of one number costs more than the arithmetic
         coord = coords[0].tolist()
         first = geometry.address + coord[0] * geometry.inner_bits // 8
         first += sum(map(operator.mul, coord[1:], geometry.strides[1:]))
@@ -468,8 +468,11 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
 
 
 def _apart(geometry: Geometry, coords: Integers) -> bool:
-    """Whether no two of the boxes share bytes, as is found without a look at any row: the tensor has no byte twice, and
-    the boxes are different ones of a regular tiling. Reductions of bytes that are shared come one after the other."""
+    """Whether no two of the boxes share bytes, decided without a look at any row.
+
+    This is certain if the tensor has no byte twice and the boxes are different tiles of a regular tiling. Reductions of
+    shared bytes run one after the other.
+    """
     reach = geometry.dims[0] * geometry.bits // 8
     for extent, stride in sorted(zip(geometry.dims[1:], geometry.strides[1:], strict=True), key=operator.itemgetter(1)):
         if stride < reach:
@@ -491,7 +494,7 @@ def _apart(geometry: Geometry, coords: Integers) -> bool:
 
 
 def _address_order(view: Bytes) -> tuple[int, ...] | None:
-    """The axes of a block from the widest stride to the narrowest; None if they are so already."""
+    """Return the axes of a block from the widest stride to the narrowest; None if they already have this order."""
     first = 1 if len(view) == 1 else 0  # a single box has no stride, and comes first
     outer = sorted(range(first, view.ndim - 1), key=lambda axis: -abs(view.strides[axis]))
     axes = (*range(first), *outer, view.ndim - 1)
@@ -500,14 +503,14 @@ def _address_order(view: Bytes) -> tuple[int, ...] | None:
 
 @functools.lru_cache(maxsize=4)
 def _block_order(shape: tuple[int, ...], axes: tuple[int, ...], image: Image) -> tuple[Integers, Integers]:
-    """How a block that was copied in the order of its addresses and the images of its k boxes permute each other.
+    """Return the permutations between a block that was copied in the order of addresses and the images of its boxes.
 
     Args:
         shape: (k, counts.., row_bytes) of the block.
-        axes: from `_address_order`.
-        image: one without gaps.
+        axes: axes from `_address_order`.
+        image: an image without gaps.
     Returns:
-        (k, units) unit of the copy at each place of each image, and (k * units,) the inverse.
+        (k, units), the unit of the copy at each position of each image, and its inverse (k * units,).
     """
     units = (*shape[:-1], shape[-1] // image.unit)
     count = int(np.prod(units))
@@ -519,7 +522,7 @@ def _block_order(shape: tuple[int, ...], axes: tuple[int, ...], image: Image) ->
 
 
 def _permute(source: Bytes, order: Integers, out: Bytes, unit: int) -> None:
-    """out unit i = source unit order[i], over contiguous bytes of any shape; order runs over all units of `out`."""
+    """Set unit i of `out` to source unit order[i], over contiguous bytes of any shape. order covers all of `out`."""
     kind = f"V{unit}"
     np.take(source.reshape(-1).view(kind), order.reshape(-1), out=out.reshape(-1).view(kind), mode="clip")
 
@@ -530,21 +533,21 @@ def _permute(source: Bytes, order: Integers, out: Bytes, unit: int) -> None:
 def require_apart(loads: Batch, stores: Batch) -> None:
     """Refuse loads and stores that share bytes of global memory.
 
-    Loads and stores of a ring run side by side, so such bytes have no known value. Two tensors may lie in one array,
-    even row by row between each other: if their memories overlap, every row is checked.
+    Loads and stores of a ring run side by side, so shared bytes have no defined value. Two tensors may lie in one
+    array, even with alternating rows. If their memories overlap, every row is checked.
 
     Raises:
         InvalidValueError: they share bytes; the text gives the first such byte of the stores.
     """
     ours, theirs = ([_host_bytes(r) for r in batch.memory.ranges] for batch in (loads, stores))
     if not any(low < end and start < high for low, high in theirs for start, end in ours):
-        return  # two memories apart, as nearly always: found without a look at any tile
+        return  # the two memories are separate, as in most copies; no tile has to be checked
     written = [_merged(*spans) for spans in _spans(stores)]
     if not written:
         return
     starts, ends = _merged(*(np.concatenate(side) for side in zip(*written, strict=True)))
     for first, last in _spans(loads):
-        # The last span that starts before the end of the row: no other can reach further, since none overlap.
+        # The last span that starts before the end of the row: spans do not overlap, so no other reaches further.
         place = np.searchsorted(starts, last, side="left") - 1
         bad = np.flatnonzero((place >= 0) & (ends[np.maximum(place, 0)] > first))
         if len(bad):
@@ -558,13 +561,13 @@ def require_apart(loads: Batch, stores: Batch) -> None:
 
 
 def _host_bytes(entry: Range) -> tuple[int, int]:
-    """First and one past the last host address of a range."""
+    """Return the start and the end (exclusive) of the host addresses of a range."""
     start = int(entry.array.ctypes.data)
     return start, start + len(entry.array)
 
 
 def _spans(batch: Batch) -> Iterator[Spans]:
-    """The bytes of global memory that instructions touch, row by row, some instructions at a time."""
+    """Yield the bytes of global memory that instructions touch, row by row, some instructions at a time."""
     ranges = batch.memory.ranges
     shift = np.asarray([_host_bytes(r)[0] - r.address for r in ranges], np.int64)
     end = np.asarray([_host_bytes(r)[1] for r in ranges], np.int64)
@@ -577,7 +580,7 @@ def _spans(batch: Batch) -> Iterator[Spans]:
             continue
         where = batch.memory.index_of(first)
         place, size = first + shift[where], np.broadcast_to((ends - rows.first)[:, None], rows.inside.shape)[touched]
-        yield place, np.minimum(place + size, end[where])  # the bytes that a store adds behind a row end with its range
+        yield place, np.minimum(place + size, end[where])  # a store rounds a row up, but its bytes end with the range
 
 
 def _merged(first: Integers, last: Integers) -> Spans:

@@ -1,4 +1,4 @@
-"""Geometry of the transfer of one descriptor: rows of bytes, and their places in shared memory.
+"""Geometry of the transfer of one descriptor: rows of bytes, and their positions in shared memory.
 
 Every tensor instruction moves **rows**: runs of bytes that are contiguous in global memory.
 
@@ -9,19 +9,20 @@ Every tensor instruction moves **rows**: runs of bytes that are contiguous in gl
 
 A `Geometry` holds all numbers of a descriptor in a mode; `walk` finds each row in global memory.
 
-In shared memory rows follow each other at `pitch` bytes and are swizzled there. A swizzle takes `bits` address bits
-that count 128-byte lines, starting at bit 7, and XORs them into the bits that count units of `2**base` bytes inside a
-line:
+In shared memory, rows follow each other at `pitch` bytes, and a swizzle permutes their bytes. A swizzle takes `bits`
+address bits that count 128-byte lines, starting at bit 7. It XORs them into the bits that count units of `2**base`
+bytes inside a line:
 
     a -> a ^ (((a >> 7) & (2**bits - 1)) << base)
 
-It acts on the shared-memory address, not on the offset in a tile, so the swizzle of a tile that starts off the
-repeating pattern depends on its address. The 8-byte flip of one sub-mode XORs bit 3 with the lowest line bit as well.
+It acts on the shared-memory address, not on the offset in a tile. The swizzle of a tile that does not start at a repeat
+of the pattern therefore depends on its address. The 8-byte flip of one sub-mode also XORs bit 3 with the lowest line
+bit.
 
-Pitch, packing and swizzle together are one table of positions, an `Image`: a row is cut into units, the largest pieces
-that stay together, and `positions` holds where each unit of each row starts, in bytes from the start of the window. The
-table depends on the address of the window only through its place in the repeating pattern of the swizzle (the phase),
-so a few tables serve a whole copy.
+Pitch, packing and swizzle together are one table of positions, an `Image`. A row is divided into units, the largest
+pieces that stay together, and `positions` holds the start of each unit of each row, in bytes from the start of the
+window. The table depends on the address of the window only through its position in the repeating pattern of the swizzle
+(the phase), so a few tables serve a whole copy.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ else:
     from cute_py.optional_packages import numpy as np
 
 Address = TypeVar("Address", int, "Integers")
-"""A byte address, or many."""
+"""One byte address, or an array of them."""
 Descriptor: TypeAlias = "bytes | bytearray | memoryview | Bytes | TensorMap"
-"""A tensor map as instructions take it: 64 or 128 bytes, a buffer of them, or a decoded request."""
+"""A tensor map as an operand: 64 or 128 bytes, a buffer of them, or a decoded request."""
 
 MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
 """Load and store modes by their names in PTX."""
@@ -63,11 +64,11 @@ _SLICE_BYTES: Final = {0: 0, 1: 16, 2: 32}
 
 _PAYLOAD_WORDS: Final = 8
 _QUIRK_BITS: Final = {1: 1 << 21}
-"""Bits that some drivers set and that have no known meaning to the copy: word -> mask."""
+"""word -> mask of the bits that some drivers set and that do not affect a copy."""
 
 MEASURED: Final = "measured"
 DOCUMENTED: Final = "documented"
-"""Evidence for an instruction's behaviour: a device, or the PTX ISA alone."""
+"""Evidence for an instruction's behaviour: a device, or only the PTX ISA."""
 
 
 # ---- swizzles --------------------------------------------------------------------------------------------------------
@@ -85,11 +86,11 @@ class SwizzlePattern:
     """Minimum bytes of a row in shared memory; the XOR never leaves a block of this size."""
     bits: int
     base: int
-    """log2 of the bytes that stay together."""
+    """log2 of the number of bytes that stay together."""
     evidence: str
     source: str
     flip: bool = False
-    """On every other line the two halves of each 16 bytes are swapped."""
+    """Whether the two halves of each 16 bytes are swapped on every other line."""
 
     @property
     def repeat(self) -> int:
@@ -117,10 +118,10 @@ SWIZZLES: Final[tuple[SwizzlePattern, ...]] = (
 
 
 def swizzle_pattern(swizzle: int) -> SwizzlePattern:
-    """The row of a swizzle, from the enum or its number.
+    """Return the row of a swizzle, from the enum or its number.
 
     Raises:
-        InvalidValueError: no such swizzle.
+        InvalidValueError: the swizzle does not exist.
     """
     if 0 <= swizzle < len(SWIZZLES):
         return SWIZZLES[swizzle]
@@ -128,7 +129,7 @@ def swizzle_pattern(swizzle: int) -> SwizzlePattern:
 
 
 def swizzled_address(address: Address, swizzle: int) -> Address:
-    """Shared-memory addresses after the swizzle, elementwise.
+    """Apply a swizzle to shared-memory addresses, elementwise.
 
     Args:
         address: byte addresses in shared memory (not offsets in a tile), an array of any shape or a number.
@@ -166,7 +167,7 @@ _PACKING: Final[dict[int, Packing]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)  # caches by geometry need not hash twenty fields
 class Geometry:
-    """A descriptor in one mode, as rows. Modes innermost first; sizes in bytes unless the name has another unit."""
+    """A descriptor in one mode, as rows. Modes are innermost first; sizes are in bytes unless the name has a unit."""
 
     mode: str
     data_type: TensorMapDataType
@@ -175,15 +176,15 @@ class Geometry:
     rank: int
     address: int
     dims: tuple[int, ...]
-    """Elements; interleaved: mode 0 counts channel slices."""
+    """Sizes in elements; with interleave, mode 0 counts channel slices."""
     strides: tuple[int, ...]
-    """Bytes, of all modes: strides[0] is the element (0 for packed types, of less than a byte) or the slice."""
+    """Bytes of all modes. strides[0] is the element (0 for packed types of less than a byte) or the slice."""
     steps: tuple[int, ...]
     """Element strides."""
     slice_bytes: int
     """Bytes of a channel slice; 0 without interleave."""
     counts: tuple[int, ...]
-    """Tile: coordinates taken of each mode that counts rows, mode 0 included (1 without interleave)."""
+    """For a tile: coordinates in each mode that counts rows, including mode 0 (1 without interleave)."""
     rows: int
     """Rows of one instruction, without halo pixels."""
     row_bytes: int
@@ -201,36 +202,36 @@ class Geometry:
 
     @property
     def im2col(self) -> bool:
-        """The rows are pixels, in any of the three modes."""
+        """Whether the rows are pixels, in any of the three modes."""
         return self.mode.startswith("im2col")
 
     @property
     def wide(self) -> bool:
-        """im2col along W only, with halo pixels."""
+        """Whether it is im2col along W only, with halo pixels."""
         return self.mode.startswith("im2col::w")
 
     @property
     def four_rows(self) -> bool:
-        """The instruction names its rows, one by one."""
+        """Whether the instruction names its rows one by one."""
         return self.mode in ("tile::gather4", "tile::scatter4")
 
     @property
     def spatial(self) -> range:
-        """im2col: the modes that the bounding box bounds, W first."""
+        """For im2col: the modes of the bounding box, W first."""
         return range(self.rank - 2) if self.interleaved else range(1, self.rank - 1)
 
     @property
     def inner_bits(self) -> int:
-        """Bits from one coordinate of mode 0 to the next: of a channel slice, or of an element."""
+        """Bits from one coordinate of mode 0 to the next: bits of a channel slice, or of an element."""
         return self.slice_bytes * 8 or self.bits
 
     @property
     def transaction_bytes(self) -> int:
-        """Bytes that a barrier counts: every row in full, also out of bounds, without halo pixels."""
+        """Bytes that a barrier counts: every row in full, also out of bounds, but no halo pixels."""
         return self.rows * self.row_bytes
 
     def row_count(self, offsets: Sequence[int] | Integers = ()) -> int:
-        """Rows of one instruction, halo pixels counted in.
+        """Count the rows of one instruction, including halo pixels.
 
         Args:
             offsets: im2col offsets of the instruction; the first is wHalo in the w modes.
@@ -246,14 +247,14 @@ class Geometry:
 
 
 def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
-    """The rows that `descriptor` describes in `mode`.
+    """Compute the rows that `descriptor` describes in `mode`.
 
     Args:
         descriptor: 64 or 128 bytes, a buffer of them, or a decoded request. Only a request can name values without
             known bits (the ATOM swizzles and the packed types).
-        mode: one of `MODES`; None selects tile or im2col by the descriptor.
+        mode: one of `MODES`; None: tile or im2col, by the kind of descriptor.
     Raises:
-        InvalidTypeError: neither bytes nor a request.
+        InvalidTypeError: the descriptor is neither bytes nor a request.
         InvalidValueError: the mode does not exist or does not fit the kind of descriptor, or the request is
             inconsistent.
         UnknownFactError: the first 64 bytes hold bits without a known meaning.
@@ -268,17 +269,17 @@ _MOST_BYTES: Final = 1 << 16
 
 
 def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
-    """A descriptor, a buffer as its bytes.
+    """Return a descriptor, or the bytes of a buffer.
 
     Raises:
-        InvalidTypeError: neither bytes nor a request.
+        InvalidTypeError: the descriptor is neither bytes nor a request.
     """
     if isinstance(descriptor, (bytes, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
         return descriptor
     what = f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
     if has(descriptor, "descriptor"):
         raise InvalidTypeError(what, hint="atom.descriptor has the bytes of an atom's map")
-    if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is a buffer too
+    if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is also a buffer
         raise InvalidTypeError(what)
     try:
         view = memoryview(descriptor)  # type: ignore[arg-type]  # typed as buffers from 3.12 on
@@ -299,14 +300,14 @@ def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
     if mode not in MODES:
         raise InvalidValueError(f"mode {mode!r}; must be one of {', '.join(MODES)}")
     if mode.startswith("tile") != (kind == "tiled"):
-        raise InvalidValueError(f"mode {mode!r} on a descriptor of kind {kind}")
+        raise InvalidValueError(f"mode {mode!r} does not fit a descriptor of kind {kind}")
     _require_shape(request)
     row = format_row(_known_format(request))
     slice_bytes = _SLICE_BYTES.get(request.interleave)
     if slice_bytes is None:
-        raise UnknownFactError(f"interleave = {int(request.interleave)}; not known")
+        raise UnknownFactError(f"interleave = {int(request.interleave)} is not known")
     if slice_bytes and request.rank < 3:
-        raise InvalidValueError(f"interleave with rank {request.rank}; must be 3 to 5")
+        raise InvalidValueError(f"a map with interleave has rank {request.rank}; must be 3 to 5")
     counts: tuple[int, ...] = ()
     lower: tuple[int, ...] = ()
     upper: tuple[int, ...] = ()
@@ -343,7 +344,7 @@ def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
         counts=counts,
         rows=rows,
         row_bytes=row_bytes,
-        # Slices follow each other without gaps, for any swizzle.
+        # Slices follow each other without gaps, with any swizzle.
         pitch=slice_bytes or max(spread, swizzle_pattern(request.swizzle).span),
         swizzle=int(request.swizzle),
         nan_fill=request.oob_fill == OobFill.NAN_REQUEST_ZERO_FMA,
@@ -355,7 +356,7 @@ def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
 
 
 def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
-    """A request (unlike bytes) may have lists of any length and numbers of any size."""
+    """Check lengths and numbers: unlike bytes, a request may have lists of any length and numbers of any size."""
     rank = request.rank
     lengths = {"global_strides": rank - 1, "element_strides": rank}
     boxes: tuple[int, ...]
@@ -382,11 +383,11 @@ def _require_shape(request: TensorMapTiled | TensorMapIm2col) -> None:
         or not 0 <= request.global_address < 1 << 64
     )
     if beyond:
-        raise InvalidValueError("numbers beyond the fields of a tensor map", {"request": request})
+        raise InvalidValueError("a number of the request does not fit its field of the map", {"request": request})
 
 
 def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
-    """The element format, unless a word that the hardware reads (the lower half) has bits without a known meaning."""
+    """Return the element format. Refuse unknown bits in a word that the hardware reads (the lower half)."""
     left = {} if request.residue is None else request.residue.unknown_words
     read = {word: bits & ~_QUIRK_BITS.get(word, 0) for word, bits in left.items() if word < _PAYLOAD_WORDS}
     unknown = {f"w{word}": f"0x{bits:016x}" for word, bits in read.items() if bits}
@@ -398,7 +399,7 @@ def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
 
 
 def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, ...]:
-    """Number of coordinates of each mode that count rows."""
+    """Count the coordinates of each mode that counts rows."""
     box, rank = request.box_dim, request.rank
     if mode != "tile" and (rank != 2 or box[1] != 1 or slice_bytes):
         raise InvalidValueError(
@@ -406,7 +407,7 @@ def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, 
             {"rank": rank, "box": box, "interleave": slice_bytes},
         )
     counts = [-(-extent // step) for extent, step in zip(box, request.element_strides, strict=True)]
-    # With interleave one channel slice, for any box. Without, mode 0 lies inside a row; its element stride
+    # With interleave, a box has one channel slice. Without interleave, mode 0 lies inside a row, and its element stride
     # has no effect.
     counts[rank - 2 if slice_bytes else 0] = 1
     return tuple(counts)
@@ -422,22 +423,22 @@ class Image:
     unit: int
     """Bytes of a unit: a power of two, at most 16."""
     positions: Integers
-    """(rows * units a row,) bytes from the start of the window."""
+    """(rows * units per row,) bytes from the start of the window."""
     extent: int
     """Bytes from the start of the window to the end of the last unit."""
     identity: bool
     """Whether rows follow each other without a gap or swizzle."""
     units: Integers
-    """Positions in units, where the image has no gap."""
+    """Positions in units, if the image has no gap."""
     order: Integers | None
-    """Index of the unit at each place, if the image has no gap; None if it has gaps."""
+    """Index of the unit at each position, if the image has no gap; None if it has gaps."""
 
 
 def row_image(geometry: Geometry, rows: int, address: int) -> Image:
-    """The image of `rows` rows in a window that starts at the shared-memory address `address`.
+    """Return the image of `rows` rows in a window that starts at the shared-memory address `address`.
 
     Args:
-        rows: of the instruction, halo pixels counted in.
+        rows: rows of the instruction, including halo pixels.
         address: bytes; a multiple of 128.
     """
     phase = address % swizzle_pattern(geometry.swizzle).repeat

@@ -1,12 +1,12 @@
 """A shared-memory barrier that counts arrivals and bytes.
 
-A phase completes when no arrival is pending and the transaction count is zero. Then the next phase begins with the
-arrival count pending again. `expect_tx` raises the transaction count, bytes that land lower it; bytes may land before
-they are expected, so the count may be negative for a while; the pending arrival keeps the phase open.
+A phase completes when no arrival is pending and the transaction count is zero. Then the next phase begins with all
+arrivals pending again. `expect_tx` raises the transaction count, and bytes that land lower it. Bytes may land before
+they are expected, so the count may be negative for a while. The pending arrival then keeps the phase open.
 
     state       phase number, pending arrivals, transaction count
     complete    pending == 0 and transaction count == 0   ->  phase += 1, pending = arrive count
-    try_wait(p) true when the phase of parity p has completed, so that the current phase has the other parity
+    try_wait(p) true if the phase of parity p has completed, so that the current phase has the other parity
 
 A slot that is reused every D iterations has phase parity (i / D) & 1 at iteration i.
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from cute_py.tma.emulator.memory import SharedMemory
 
 MAX_COUNT: Final = 2**20 - 1
-"""Limit of the arrival count and of the transaction count either side of zero. Source: PTX ISA 9.0, mbarrier."""
+"""Limit of the arrival count, and of the absolute transaction count. Source: PTX ISA 9.0, mbarrier."""
 
 
 @dataclass(frozen=True, slots=True)
 class BarrierView:
     """The fields of a barrier as the TMA Atoms reference pages print them.
 
-    There a wait is released when `phase == want and pending == arrive_count and txn_count >= expected_txn`, with
-    `pending` counting arrivals upwards. The PTX ISA's rule, which `Mbarrier` follows, asks for equal bytes, and a
-    barrier whose phase completes is in the next one at once.
+    On these pages, a wait is released when `phase == want and pending == arrive_count and txn_count >= expected_txn`;
+    `pending` counts arrivals upwards. `Mbarrier` follows the rule of the PTX ISA: the bytes must be equal, and a
+    barrier whose phase completes is at once in the next phase.
     """
 
     phase: int
@@ -46,7 +46,7 @@ class BarrierView:
     expected_txn: int
 
     def released(self, want_phase: int) -> bool:
-        """Whether that phase, counted from 0, has completed: all arrivals and exactly the expected bytes have come.
+        """Whether that phase, counted from 0, has completed with all arrivals and exactly the expected bytes.
 
         >>> bar = Mbarrier(1)
         >>> _ = bar.arrive_expect_tx(64); bar.view.released(0)
@@ -55,7 +55,7 @@ class BarrierView:
         (True, False)
 
         Raises:
-            InvalidValueError: a phase below 0.
+            InvalidValueError: the phase is below 0.
         """
         want_phase = expect_integer(want_phase, "the index of a phase", 0)
         complete = self.pending == self.arrive_count and self.txn_count == self.expected_txn
@@ -98,7 +98,7 @@ class Mbarrier:
         self.offset: int | None = None
         """Offset in shared memory in bytes, if the barrier lives there."""
         self.rank = 0
-        """Number of the CTA that it lives in."""
+        """Rank of the CTA whose shared memory holds it."""
         self.phase = 0
         self.pending = arrive_count
         self.tx_count = 0
@@ -138,11 +138,11 @@ class Mbarrier:
         self.tx_count = value
 
     def expect_tx(self, nbytes: int) -> None:
-        """Expect more bytes in this phase; expectations of several loads sum.
+        """Expect more bytes in this phase; the expectations of several loads add up.
 
         Raises:
             TmaLimitError: the transaction count leaves its range.
-            InvalidValueError: not 0 to 2**20 - 1 bytes.
+            InvalidValueError: `nbytes` is not 0 to 2**20 - 1.
         """
         nbytes = expect_integer(nbytes, "expect_tx", 0, MAX_COUNT, "bytes")
         self._count(self.tx_count + nbytes)
@@ -153,7 +153,8 @@ class Mbarrier:
         """Count bytes that have landed.
 
         Raises:
-            TmaLimitError: the transaction count leaves its range. InvalidValueError: below 0 bytes.
+            TmaLimitError: the transaction count leaves its range.
+            InvalidValueError: `nbytes` is below 0.
         """
         nbytes = expect_integer(nbytes, "bytes that landed", 0)
         expect(source, str, "the source of bytes")
@@ -165,7 +166,7 @@ class Mbarrier:
         """Arrive, and return the phase.
 
         Raises:
-            InvalidValueError: more arrivals than are pending (undefined by the PTX ISA).
+            InvalidValueError: there are more arrivals than are pending, which the PTX ISA leaves undefined.
         """
         count = self._arrivals(count)
         phase = self.phase
@@ -174,19 +175,19 @@ class Mbarrier:
         return phase
 
     def arrive_expect_tx(self, nbytes: int) -> int:
-        """expect_tx, then arrive, as one operation."""
-        self._arrivals(1)  # with an arrival pending the expectation does not end the phase
+        """Run expect_tx and then arrive, as one operation."""
+        self._arrivals(1)  # the pending arrival keeps the phase open while the count is raised
         self.expect_tx(nbytes)
         return self.arrive()
 
     def arrive_drop(self, count: int = 1) -> int:
-        """Arrive, and lower the arrival count of all later phases by as much."""
+        """Arrive, and lower the arrival count of all later phases by the same number."""
         count = self._arrivals(count)
         self._next_count -= count
         return self.arrive(count)
 
     def try_wait(self, parity: int) -> bool:
-        """Whether the phase of this parity has completed, that is whether the current phase has the other parity.
+        """Whether the phase of this parity has completed, so that the current phase has the other parity.
 
         A new barrier is in phase 0, so a wait for parity 1 succeeds at once; the first pass of a ring uses this.
 
@@ -200,7 +201,7 @@ class Mbarrier:
     def _arrivals(self, count: int) -> int:
         count = expect_integer(count, "arrive with count")
         if not 1 <= count <= self.pending:
-            raise InvalidValueError(f"arrive with count {count}; must be 1 to {self.pending}, the arrivals pending")
+            raise InvalidValueError(f"arrive with count {count}; must be 1 to {self.pending}, the pending arrivals")
         return count
 
     def _advance(self) -> None:
@@ -212,10 +213,13 @@ class Mbarrier:
 
 
 def init_barrier(smem: SharedMemory, offset: int, arrive_count: int, *, name: str | None = None) -> Mbarrier:
-    """mbarrier.init: a barrier at `offset` bytes of shared memory.
+    """mbarrier.init: make a barrier at `offset` bytes of shared memory.
 
+    Args:
+        offset: bytes, a multiple of 8. arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
+        name: the name in messages; default: the CTA and the offset.
     Raises:
-        InvalidValueError: the offset is not a multiple of 8, or outside shared memory.
+        InvalidValueError: the offset is not a multiple of 8, or it lies outside shared memory.
 
     >>> from cute_py.tma.emulator import SharedMemory
     >>> print(init_barrier(SharedMemory(1024), 8, 1))
@@ -232,10 +236,11 @@ def init_barrier(smem: SharedMemory, offset: int, arrive_count: int, *, name: st
 
 
 def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
-    """The barrier that was initialised at `offset`.
+    """Return the barrier that was initialised at `offset`.
 
     Raises:
-        InvalidTypeError: the offset is not an integer. InvalidValueError: there is none.
+        InvalidTypeError: the offset is not an integer.
+        InvalidValueError: no barrier was initialised there.
     """
     offset = expect_integer(offset, "the offset of an mbarrier")
     found = smem.barriers.get(offset)
@@ -248,7 +253,7 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
 
 
 def resolve_barrier(barrier: Mbarrier | int, smem: SharedMemory) -> Mbarrier:
-    """The barrier itself, or the barrier at this offset of `smem`."""
+    """Return the barrier itself, or the barrier at this offset of `smem`."""
     if isinstance(barrier, Mbarrier):
         return barrier
     if not is_integer(barrier):
@@ -259,10 +264,10 @@ def resolve_barrier(barrier: Mbarrier | int, smem: SharedMemory) -> Mbarrier:
 def signalled(
     barrier: Mbarrier | int | None, destinations: Sequence[SharedMemory], cta_group: int, *, multicast: bool
 ) -> list[Mbarrier]:
-    """The barriers that a load signals, one for each destination.
+    """Return the barriers that a load signals, one for each destination.
 
-    With multicast the signal goes to the offset of `barrier` in each destination CTA; with `.cta_group::2` to that
-    CTA of the destination's pair whose rank has the parity of the barrier's CTA.
+    With multicast, the signal goes to the offset of `barrier` in each destination CTA. With `.cta_group::2`, it goes to
+    the CTA of the destination's pair whose rank has the parity of the barrier's CTA.
 
     Source: PTX ISA 9.0, cp.async.bulk.tensor; multicast measured on NVIDIA H200, cta_group::2 not.
     """

@@ -1,10 +1,10 @@
 """Global memory as named ranges with real addresses, and the shared memory of one CTA.
 
-Both hold bytes in numpy arrays. A plain uint8 array serves as either: global memory that starts at a given address, or
+Both hold bytes in numpy arrays. A plain uint8 array can be either: global memory that starts at a given address, or
 shared memory that starts at address 0.
 
-Rows of one length are read and written together, at any addresses. Elements are not visited one by one: a row moves as
-one item of its own length (a numpy void type of that many bytes).
+Rows of one length are read and written together, at any addresses. No loop visits single elements: a row moves as one
+item of its own length (a numpy void type of that many bytes).
 """
 
 from __future__ import annotations
@@ -30,35 +30,36 @@ Integers: TypeAlias = "NDArray[np.int64]"
 Chosen: TypeAlias = "slice | Integers"
 """Selection of rows or instructions: a range, or indices."""
 IntegersLike: TypeAlias = "int | Sequence[int] | Sequence[Sequence[int]] | NDArray[np.integer]"
-"""Input that becomes `Integers`: one integer, a sequence, rows of them, or an array of any integer type."""
+"""Input that `Integers` are made of: one integer, a sequence, rows of integers, or an array of any integer type."""
 
 POISON = 0xCD
-"""Fill byte of fresh shared memory, which shows bytes that nothing wrote."""
+"""Fill byte of new shared memory. It shows bytes that nothing wrote."""
 
 MAX_CTAS = 16
-"""Maximum number of CTAs of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. CUDA C++ programming guide, thread
-block clusters."""
+"""Largest number of CTAs of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. Source: CUDA C++ programming
+guide, thread block clusters."""
 
 SHARED_LIMIT = 1 << 32
-"""One past the last shared-memory address, which has 32 bits."""
+"""End (exclusive) of shared-memory addresses, which have 32 bits."""
 
 MAX_SHARED = 1 << 28
-"""Bytes of emulated shared memory: a thousand times what a GPU has, for programs of many tiles at once."""
+"""Largest emulated shared memory in bytes: a thousand times that of a GPU, for programs of many tiles at once."""
 
 MAX_ALLOCATION = 1 << 40
-"""Bytes of one emulated allocation: more than a GPU has; the host itself refuses more than it has."""
+"""Largest emulated allocation in bytes, more than a GPU has. The host refuses more than it has."""
 
 ADDRESS_LIMIT = 1 << 63
-"""One past the last byte address; the engine counts them in 64 bits with a sign. GPUs have 57 bits at most."""
+"""End (exclusive) of byte addresses, which the engine holds in signed 64-bit numbers. GPUs have at most 57 bits."""
 
 ILLEGAL_ADDRESS = "CUDA_ERROR_ILLEGAL_ADDRESS"
 
 
 def as_bytes(array: NDArray[np.generic] | None, what: str, *, writable: bool) -> Bytes:
-    """A one-dimensional view of a uint8 array.
+    """Return a one-dimensional view of a uint8 array.
 
     Raises:
-        InvalidTypeError: not a numpy uint8 array, not contiguous, or not writable where it must be.
+        InvalidTypeError: the array is not a numpy uint8 array, is not contiguous, or is not writable although it must
+            be.
     """
     refuse_mask(array, what)
     if not isinstance(array, np.ndarray) or array.dtype != np.uint8:
@@ -72,7 +73,7 @@ def as_bytes(array: NDArray[np.generic] | None, what: str, *, writable: bool) ->
 
 
 def _address(value: int, what: str, nbytes: int) -> int:
-    """The address of the first of `nbytes` bytes."""
+    """Check the address of the first of `nbytes` bytes."""
     return expect_integer(value, what, 0, ADDRESS_LIMIT - nbytes, "bytes")
 
 
@@ -89,12 +90,12 @@ class Range:
 
     @property
     def end(self) -> int:
-        """One past the last address."""
+        """End of the range: the address after the last byte."""
         return self.address + len(self.array)
 
     @property
     def bounds(self) -> str:
-        """Both addresses, for texts."""
+        """Both addresses, as a text."""
         return f"0x{self.address:x} to 0x{self.end:x}"
 
 
@@ -126,11 +127,11 @@ class GlobalMemory:
         return self._ranges
 
     def add(self, name: str, array: NDArray[np.uint8], address: int) -> Range:
-        """Make `array` the bytes at `address`. The array is used, not copied.
+        """Add a range whose bytes at `address` are `array`. The array is used, not copied.
 
         Raises:
             InvalidTypeError: the name is not a string, the array not uint8, or the address not an integer.
-            InvalidValueError: the name is taken, an address below 0, or the range overlaps another.
+            InvalidValueError: the name exists already, the address is below 0, or the range overlaps another.
         """
         array = as_bytes(array, f"range {given(expect(name, str, 'the name of a range'))}", writable=False)
         entry = Range(name, _address(address, f"the address of range {given(name)}", len(array)), array)
@@ -144,7 +145,7 @@ class GlobalMemory:
         return entry
 
     def allocate(self, name: str, nbytes: int, *, alignment: int = 256) -> Range:
-        """A new zeroed range after all others, aligned as a device allocation is.
+        """Add a zeroed range after all others, aligned like a device allocation.
 
         Raises:
             InvalidTypeError, InvalidValueError: as `add`, and if the size is negative or exceeds the host's memory, or
@@ -170,7 +171,7 @@ class GlobalMemory:
         raise InvalidValueError(f"no range named {given(name)}", {"known": ", ".join(found)})
 
     def find(self, address: int) -> Range | None:
-        """The range that holds the byte at `address`."""
+        """Return the range that holds the byte at `address`, or None."""
         address = expect_integer(address, "an address")
         place = bisect.bisect(self._ranges, address, key=_start) - 1
         if place >= 0 and address < self._ranges[place].end:
@@ -178,21 +179,21 @@ class GlobalMemory:
         return None
 
     def name_of(self, address: int) -> str:
-        """'range + offset' of a byte, or its address if no range holds it."""
+        """Return 'range + offset' of a byte, or its address if no range holds it."""
         entry = self.find(address)
         return f"{int(address):#x}" if entry is None else f"{entry.name} + {int(address) - entry.address}"
 
     def index_of(self, addresses: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Index into `ranges` of the range that starts at or before each address; -1 for none."""
+        """Return the index into `ranges` of the range that starts at or before each address; -1 if there is none."""
         wanted = expect_integer_array(addresses, "addresses")
         starts = np.asarray([entry.address for entry in self._ranges], np.int64)
         return np.searchsorted(starts, wanted, side="right").astype(np.int64) - 1
 
 
 def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
-    """Global memory from either form that the instructions take."""
+    """Return global memory from either form that instructions accept."""
     if isinstance(gmem, GlobalMemory):
-        _address(gmem_base, "gmem_base", 0)  # that of an array; a `GlobalMemory` has addresses of its own
+        _address(gmem_base, "gmem_base", 0)  # the address of an array; a `GlobalMemory` has its own addresses
         return gmem
     array = as_bytes(gmem, "gmem", writable=writable)
     start = _address(gmem_base, "gmem_base", len(array))
@@ -208,11 +209,11 @@ def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> t
         found, expected: arrays of one shape and type.
     """
     whole = found.flags.c_contiguous and expected.flags.c_contiguous and found.nbytes % 8 == 0
-    # They are nearly always equal, so compare eight bytes at a time first.
+    # Arrays are nearly always equal, so compare eight bytes at a time first.
     if whole and np.array_equal(found.reshape(-1).view(np.uint64), expected.reshape(-1).view(np.uint64)):
         return None
     size = found.dtype.itemsize
-    if size in (1, 2, 4, 8):  # as integers: a NaN equals itself there, and 0 is not -0
+    if size in (1, 2, 4, 8):  # compare as integers: a NaN then equals itself, and 0 differs from -0
         found, expected = found.view(f"u{size}"), expected.view(f"u{size}")
     differ = np.asarray(found != expected)
     count = int(np.count_nonzero(differ))
@@ -223,13 +224,13 @@ def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> t
 
 
 def items(array: Bytes, size: int) -> NDArray[np.void]:
-    """Every `size` bytes of `array` that start at any byte, as one item each; a view."""
+    """Return a view of every `size` bytes of `array` from each byte on, as one item each."""
     count = max(len(array) - size + 1, 0)
     return np.ndarray((count,), np.dtype(f"V{size}"), array, 0, (1,))
 
 
 def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Chosen]]:
-    """(range index, which addresses) for the ranges that hold the addresses; one entry and a slice if one does."""
+    """(range index, which addresses) for the ranges that hold the addresses. A single range has a slice."""
     if not len(address):
         return []
     if len(memory.ranges) == 1 and int(address.min()) >= memory.ranges[0].address:
@@ -241,10 +242,11 @@ def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Chosen
 
 
 def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing: bool) -> None:
-    """Check that every byte of the rows at `address` lies in a range, and in a writable one for writes.
+    """Check that every byte of the rows at `address` lies in a range; for writes, in a writable range.
 
     Raises:
-        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS, naming the first byte outside. InvalidTypeError: a range is read-only.
+        TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS; the error names the first byte outside.
+        InvalidTypeError: a range is read-only.
     """
     for index, chosen in _by_range(memory, address):
         part = address[chosen]
@@ -276,7 +278,7 @@ def require_writable(entry: Range, writing: bool) -> None:
 def _held(
     memory: GlobalMemory, address: Integers, size: int
 ) -> Iterator[tuple[Chosen, NDArray[np.void], Integers, int]]:
-    """(which rows, items, index of their items, bytes) for each range and length: a row ends with its range."""
+    """(which rows, items, index of their items, bytes) for each range and length. A row ends with its range."""
     for index, chosen in _by_range(memory, address):
         entry = memory.ranges[index]
         start = address[chosen] - entry.address
@@ -284,14 +286,14 @@ def _held(
             yield chosen, items(entry.array, size), start, size
             continue
         left = np.minimum(len(entry.array) - start, size)
-        # Whole rows first, then one length for each distance to the end of the range.
+        # Complete rows come first, then one length for each distance to the end of the range.
         for held in sorted(np.unique(left).tolist(), key=lambda held: held % size):
             same = left == held
             yield np.arange(len(address))[chosen][same], items(entry.array, held), start[same], held
 
 
 def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
-    """(m, size) bytes at (m,) addresses that some range holds; bytes past the end of the range read as 0."""
+    """Read (m, size) bytes at (m,) addresses that ranges hold. Bytes past the end of a range read as 0."""
     out = None
     for chosen, kept, start, held in _held(memory, address, size):
         rows = kept[start].view(np.uint8).reshape(-1, held)
@@ -305,8 +307,8 @@ def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
 def write_rows(memory: GlobalMemory, address: Integers, rows: Bytes) -> None:
     """Write (m, size) bytes at (m,) addresses, in order.
 
-    Bytes past the end of a range are dropped: a store rounds a row up to 16 bytes, so it may end in memory that is not
-    modelled.
+    Bytes past the end of a range are dropped: a store rounds a row up to 16 bytes, so the row may end in memory that is
+    not modelled.
     """
     for chosen, kept, start, held in _held(memory, address, rows.shape[1]):
         kept[start] = np.ascontiguousarray(rows[chosen, :held]).view(f"V{held}").reshape(-1)
@@ -316,7 +318,7 @@ def write_rows(memory: GlobalMemory, address: Integers, rows: Bytes) -> None:
 
 
 class SharedMemory:
-    """The shared memory of one CTA: bytes, the address of the first, and the mbarriers that live in it.
+    """The shared memory of one CTA: its bytes, the address of the first byte, and its mbarriers.
 
     Args:
         nbytes: size in bytes, or the array of bytes to use.
@@ -324,7 +326,7 @@ class SharedMemory:
         poison: value of every byte that nothing has written.
         rank: number of the CTA in its cluster, 0 to 15.
     Raises:
-        InvalidTypeError, InvalidValueError: an invalid size, base, poison or rank.
+        InvalidTypeError, InvalidValueError: the size, base, poison or rank is invalid.
 
     >>> smem = SharedMemory(4096)
     >>> int(smem.array[0]), smem.base
@@ -359,7 +361,7 @@ class SharedMemory:
 
 
 def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:
-    """Shared memory from either form that the instructions take."""
+    """Return shared memory from either form that instructions accept."""
     if isinstance(smem, SharedMemory):
         return smem
     array = as_bytes(smem, "smem", writable=writable)
@@ -371,4 +373,4 @@ def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:
 
 Memory: TypeAlias = "GlobalMemory | Bytes"
 Window: TypeAlias = "SharedMemory | Bytes"
-"""The two forms of a memory that the instructions take."""
+"""The two forms of a memory that instructions accept."""

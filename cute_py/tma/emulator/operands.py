@@ -1,9 +1,9 @@
-"""The operands of an instruction: the checks of an assembler, the registers and the hardware, before any byte moves.
+"""The operands of an instruction, checked as the assembler, the registers and the hardware do, before any byte moves.
 
-A form that the architecture lacks is an EmissionError, operands that no instruction can have an InvalidValueError.
-A refusal by the hardware itself is a trap: `check_traps` lists those that end in CUDA_ERROR_ILLEGAL_INSTRUCTION and
-leave memory as it was. `unmeasured` names behaviour of an instruction that is documented and was not measured;
-`Emulator(strict=True)` refuses it.
+A form that the architecture lacks raises EmissionError. Operands that no instruction can have raise InvalidValueError.
+If the hardware itself refuses an instruction, it traps: `check_traps` lists the reasons for
+CUDA_ERROR_ILLEGAL_INSTRUCTION, which leaves memory unchanged. `unmeasured` names documented behaviour of an instruction
+that was not measured; `Emulator(strict=True)` refuses it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ HALO_LIMITS: Final = {"im2col::w": 512, "im2col::w::128": W128_GROUP}
 W_OFFSET_LIMIT: Final = 32
 
 BOX_LIMIT: Final = 1 << 22
-"""Maximum number of bytes of a box: far above the boxes that the driver accepts, and small enough for a fast walk."""
+"""Largest number of bytes of a box: far above the boxes that the driver accepts, and small enough for a fast walk."""
 
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
@@ -65,14 +65,14 @@ NEWER_FORMS: Final[dict[tuple[str, str], bool]] = {
     ("tile::scatter4", "store"): True,
     ("cta_group::2", "load"): True,
 }
-"""(Mode or modifier, instruction) that exists from sm_100 on, others from sm_90 on -> only in the
-architecture-specific targets (suffix a or f) of the datacenter chips. Source: ptxas 13.0.88."""
+"""(mode or modifier, instruction) -> whether it exists only in the architecture-specific targets (suffix a or f) of the
+datacenter chips. The listed forms exist from sm_100 on, all others from sm_90 on. Source: ptxas 13.0.88."""
 
 _DATACENTER: Final = (100, 101, 103, 110)
 
 
 def check_form(arch: str, form: str, instruction: str) -> list[Diagnostic]:
-    """The reasons why `instruction` has no `form` on `arch`.
+    """List the reasons why `instruction` has no `form` on `arch`.
 
     Raises:
         InvalidValueError: `arch` is not the name of an architecture.
@@ -101,7 +101,7 @@ def check_form(arch: str, form: str, instruction: str) -> list[Diagnostic]:
 
 @functools.cache
 def require_form(arch: str, form: str, instruction: str) -> None:
-    """Raise an error if the assembler would refuse.
+    """Raise an error if the assembler would refuse the form.
 
     Raises:
         EmissionError: the form does not exist on this architecture.
@@ -111,14 +111,14 @@ def require_form(arch: str, form: str, instruction: str) -> None:
 
 @functools.lru_cache(maxsize=256)
 def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> str:
-    """Behaviour of this instruction that is documented and was not measured; '' if all was measured.
+    """Name documented behaviour of this instruction that was not measured; '' if all was measured.
 
     Args:
         instruction: 'load', 'store', 'reduce' or 'prefetch'.
-        pair: with .cta_group::2.
+        pair: whether the instruction has .cta_group::2.
     """
     row = SWIZZLES[geometry.swizzle]
-    # Interleaved im2col stores agreed with a device on random instructions; no recorded row holds one.
+    # Interleaved im2col stores agreed with a device on random instructions, but no recorded row has one.
     reasons = {
         f"mode {geometry.mode}": geometry.mode not in ("tile", "im2col"),
         f"swizzle {row.kind.name}": row.evidence != MEASURED,
@@ -131,18 +131,18 @@ def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> s
     return "; ".join(reason for reason, holds in reasons.items() if holds)
 
 
-# ---- what no instruction can have ------------------------------------------------------------------------------------
+# ---- operands that no instruction can have ---------------------------------------------------------------------------
 
 
 def require_box(geometry: Geometry, rows: int) -> None:
-    """Refuse to walk a box that fits into no shared memory, for instructions without shared memory to check it.
+    """Refuse a box that fits into no shared memory, for instructions that have no shared memory to check it.
 
     Raises:
-        InvalidValueError: the rows of one instruction are beyond `BOX_LIMIT` bytes.
+        InvalidValueError: the rows of one instruction exceed `BOX_LIMIT` bytes.
     """
     nbytes = rows * geometry.row_bytes
     if nbytes > BOX_LIMIT:
-        raise InvalidValueError(f"box of {nbytes} bytes; more than any shared memory holds")
+        raise InvalidValueError(f"the box has {nbytes} bytes; must have at most {BOX_LIMIT}")
 
 
 def _matrix(values: IntegersLike, width: int, what: str) -> Integers:
@@ -155,11 +155,11 @@ def _matrix(values: IntegersLike, width: int, what: str) -> Integers:
 
 
 def expect_coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
-    """(n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
+    """Return (n, k) coordinates of n instructions; k is the rank, or 5 for gather4 and scatter4.
 
     Raises:
-        InvalidValueError: the wrong number of them, or one that does not fit in 32 bits with a sign.
-        InvalidTypeError: not integers.
+        InvalidValueError: the number of coordinates is wrong, or one does not fit in a signed 32-bit integer.
+        InvalidTypeError: they are not integers.
     """
     array = _matrix(coords, 5 if geometry.four_rows else geometry.rank, "coordinates")
     if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
@@ -176,10 +176,10 @@ def _present(offsets: IntegersLike | None) -> bool:
 
 
 def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integers:
-    """(n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset of the w modes; zeros if none are given.
+    """Return (n, R-2) offsets of im2col, or (n, 2) wHalo and wOffset of the w modes; zeros if none are given.
 
     Raises:
-        InvalidValueError: given for another mode, the wrong number of them, or out of range.
+        InvalidValueError: offsets are given for another mode, their number is wrong, or one is out of range.
     """
     present = _present(offsets)
     if not geometry.im2col:
@@ -202,7 +202,7 @@ def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integer
 
 
 def checked(geometry: Geometry, coords: IntegersLike, offsets: IntegersLike) -> tuple[Integers, Integers, int]:
-    """Coordinates and im2col offsets of n instructions, and the rows of one, if no shared memory bounds its size."""
+    """Check n instructions that have no shared memory. Return coordinates, im2col offsets, and the rows of one."""
     where = expect_coordinates(geometry, coords)
     more = im2col_offsets(geometry, offsets, len(where))
     rows = geometry.row_count(more[0] if len(more) else ())
@@ -211,10 +211,10 @@ def checked(geometry: Geometry, coords: IntegersLike, offsets: IntegersLike) -> 
 
 
 def reduction(op: str | Enum) -> str:
-    """The lower-case name of a reduction, from its name or an enum member of that name.
+    """Return the lower-case name of a reduction, from its name or an enum member of that name.
 
     Raises:
-        InvalidValueError: no such reduction.
+        InvalidValueError: the reduction does not exist.
     """
     name = getattr(op, "name", op)
     if not isinstance(name, str) or name.lower() not in REDUCTIONS:
@@ -223,10 +223,10 @@ def reduction(op: str | Enum) -> str:
 
 
 def refuse_load_operands(instruction: str, offsets: IntegersLike, barrier: None, multicast_mask: None) -> None:
-    """Stores and reductions have the arguments of a load, so that one call fits all; three of them must be absent.
+    """Refuse the operands that only loads have; stores and reductions have the same arguments as a load.
 
     Raises:
-        InvalidValueError: im2col offsets, a barrier, or a multicast mask.
+        InvalidValueError: im2col offsets, a barrier, or a multicast mask is given.
     """
     there_is = {
         "im2col offsets": _present(offsets),
@@ -239,26 +239,27 @@ def refuse_load_operands(instruction: str, offsets: IntegersLike, barrier: None,
 
 
 def offsets_of_windows(offsets: IntegersLike, n: int) -> Integers:
-    """(n,) int64 of one offset for all windows, or one for each.
+    """Return (n,) int64 offsets, from one offset for all windows or one for each.
 
     Raises:
-        InvalidTypeError: not integers. InvalidValueError: another number of them.
+        InvalidTypeError: the offsets are not integers.
+        InvalidValueError: their number is wrong.
     """
     array = expect_integer_array(offsets, "shared-memory offsets")
     if array.shape not in ((), (1,), (n,)):
         raise InvalidValueError(f"the shared-memory offsets have the shape {array.shape}; must be one offset, or {n}")
-    return np.broadcast_to(array, (n,)).astype(np.int64)  # a copy: one offset for all is a view without strides
+    return np.broadcast_to(array, (n,)).astype(np.int64)  # copied, because a broadcast offset is a view without strides
 
 
 def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integers:
-    """(n,) offsets of the windows in shared memory.
+    """Check the (n,) offsets of the windows in shared memory.
 
     Raises:
-        InvalidValueError: negative.
-        TmaTrap: CUDA_ERROR_MISALIGNED_ADDRESS: the address is not a multiple of 128.
+        InvalidValueError: an offset is negative or does not fit in 32 bits.
+        TmaTrap: CUDA_ERROR_MISALIGNED_ADDRESS, if an address is not a multiple of 128.
     """
     if type(offsets) is int and 0 <= offsets < SHARED_LIMIT and (offsets + smem.base) % SMEM_ALIGNMENT == 0:
-        return np.full(n, offsets, np.int64)  # as nearly always, and ten times as fast
+        return np.full(n, offsets, np.int64)  # the common case, and ten times as fast
     array = offsets_of_windows(offsets, n)
     if len(array) and array.min() < 0:
         raise InvalidValueError.of_value("shared-memory offset", int(array.min()), "be 0 or more", "bytes")
@@ -276,7 +277,7 @@ def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integer
 
 
 def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedMemory]:
-    """The shared memories that a load writes: the one given, or those of the CTAs in the mask.
+    """Return the shared memories that a load writes: the given one, or those of the CTAs in the mask.
 
     Raises:
         InvalidValueError: the mask is 0, has more than 16 bits, or names a CTA that the cluster does not have.
@@ -292,14 +293,14 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
     return [smem.peers[i] for i in ranks]
 
 
-# ---- what the hardware refuses ---------------------------------------------------------------------------------------
+# ---- instructions that the hardware refuses --------------------------------------------------------------------------
 
 
 def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str | None = None) -> list[Diagnostic]:
-    """The reasons why the hardware refuses n instructions: for each rule, the first instruction that breaks it.
+    """List the reasons why the hardware refuses n instructions: for each rule, the first instruction that breaks it.
 
     Args:
-        coords: (n, k), as `coordinates` gives them.
+        coords: (n, k), as `expect_coordinates` returns them.
         op: the reduction, if it is one.
     Source:
         measured on NVIDIA H200, driver 580.159.04; packed formats, im2col::w: PTX ISA 9.0.
@@ -336,8 +337,8 @@ def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str 
             judge(name, inner % 128 != 0, inner, name, "be a multiple of 128", "elements")
         bits = inner * geometry.bits
         judge(name, bits % 128 != 0, bits, name, "be a multiple of 16", "bytes", 8)
-    # The base of an im2col load lies in the bounding box. For im2col::w the box is one point in H and D, and W may
-    # start to its left: there only the right end is checked.
+    # The base of an im2col load lies in the bounding box. For im2col::w the box is one point in H and D. Along W the
+    # base may start to the left of the box, so only the right end is checked.
     spatial = geometry.spatial if geometry.im2col else ()
     for index, mode in enumerate(spatial[:1] if geometry.wide else spatial):
         place, (low, high) = coords[:, mode], bounding_box(geometry, index)

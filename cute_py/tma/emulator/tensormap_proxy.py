@@ -1,15 +1,16 @@
-"""Tensor maps that the device itself writes to memory: check whether the TMA engine reads the newest one.
+"""Tensor maps that the device writes to memory: check whether the TMA engine reads the newest map.
 
 The engine reads a tensor map through the tensormap proxy. A map that ordinary stores or tensormap.replace wrote is
-ordered for it only by a pair of fences:
+visible to the engine only after a pair of fences:
 
     writer:  fence.proxy.tensormap::generic.release.scope         after the last write
     reader:  fence.proxy.tensormap::generic.acquire.scope [map]   after the release, before the copy
 
-each with a scope that includes both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
-pair the engine may see the old map, the new one, or a mixture; here it sees the old one, and `Ordering` has the reason.
+Each fence has a scope that includes both threads. tensormap.cp_fenceproxy writes the map and releases it in one
+instruction. Without the pair, the engine may see the old map, the new map, or a mixture. Here it sees the old map, and
+`Ordering` has the reason.
 
-The calls count as ordered, as if the threads synchronised between them.
+The calls are ordered as if the threads synchronised between them.
 
 Source: PTX ISA 9.0, membar/fence, tensormap.cp_fenceproxy; scopes: the TMA Atoms reference pages (.cta inside a CTA,
 .gpu across the CTAs of a cluster).
@@ -34,7 +35,7 @@ MAP_BYTES: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Place of a thread.
+    """The position of a thread: its CTA, cluster and GPU.
 
     >>> Agent(cta=1, cluster=2)
     Agent(cta=1, cluster=2, gpu=0)
@@ -53,7 +54,7 @@ _HERE: Final = Agent()
 
 
 def needed_scope(a: Agent, b: Agent) -> str:
-    """The narrowest scope that includes both threads.
+    """Return the narrowest scope that includes both threads.
 
     >>> needed_scope(Agent(0), Agent(1)), needed_scope(Agent(0), Agent(0))
     ('cluster', 'cta')
@@ -67,7 +68,7 @@ def needed_scope(a: Agent, b: Agent) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ordering:
-    """Whether a read of a tensor map is ordered after its last write, and if not, why."""
+    """Whether a read of a tensor map is ordered after its last write, and the reason if it is not."""
 
     ordered: bool
     why: str = ""
@@ -120,10 +121,10 @@ class TensormapProxy:
         return self._versions[address][-1]
 
     def place(self, address: int, data: bytes) -> None:
-        """Add a map that existed before the kernel started (a kernel parameter, or written by the host).
+        """Add a map that existed before the kernel started: a kernel parameter, or a map that the host wrote.
 
         Raises:
-            InvalidValueError: not 128 bytes, or the address is not a multiple of 128.
+            InvalidValueError: the map does not have 128 bytes, or the address is not a multiple of 128.
         """
         address, data = _placed_map(address, data)
         self._versions[address] = [_Version(data, None, self._tick())]
@@ -136,7 +137,7 @@ class TensormapProxy:
         self._versions[address].append(_Version(data, agent, self._tick()))
 
     def replace(self, address: int, field: str, value: int, ordinal: int = 0, *, agent: Agent = _HERE) -> None:
-        """tensormap.replace: one field of the map in memory is written by one thread."""
+        """tensormap.replace: one thread writes one field of the map in memory."""
         from cute_py.tma.descriptor.replace import replace
 
         self.write(address, replace(self._latest(address).data, field, value, ordinal), agent=agent)
@@ -152,20 +153,20 @@ class TensormapProxy:
         self._acquires[agent, _address(address), scope] = made
 
     def cp_fenceproxy(self, address: int, data: bytes, scope: str, *, agent: Agent = _HERE) -> None:
-        """tensormap.cp_fenceproxy: copy a map from shared memory to `address` and release it, in one."""
+        """tensormap.cp_fenceproxy: copy a map from shared memory to `address` and release it, in one instruction."""
         expect_choice(scope, SCOPES, "scope")
         self.write(address, data, agent=agent)
         self.release(scope, agent=agent)
 
     def read(self, address: int, *, agent: Agent = _HERE) -> tuple[bytes, Ordering]:
-        """The map that the TMA engine sees for a copy issued by `agent`, and whether that is ordered.
+        """Return the map that the TMA engine sees for a copy issued by `agent`, and whether that read is ordered.
 
         Returns:
-            the newest map if it is ordered, else the newest one that is.
+            the newest map whose read is ordered, and the ordering of the newest map of all.
         """
         newest = self._latest(address)
         found = self._check_order(address, newest, expect(agent, Agent, "agent"))
-        versions = reversed(self._versions[address])  # the oldest has no writer, and needs no order
+        versions = reversed(self._versions[address])  # the oldest version has no writer, and needs no order
         seen = next(version for version in versions if not self._check_order(address, version, agent))
         return seen.data, Ordering(not found, found[0].message if found else "")
 

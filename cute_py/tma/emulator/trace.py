@@ -43,7 +43,7 @@ class TraceStep:
     tma_coord: tuple[int, ...]
     """Innermost mode first; with interleave mode 0 counts channel slices."""
     inside: bool
-    """The element is inside the tensor; else it is filled and no global byte is read."""
+    """Whether the element is inside the tensor; if not, it is filled, and no global byte is read."""
     global_address: int
     global_name: str
     instruction: int
@@ -88,7 +88,7 @@ class Difference:
 
 
 def byte_difference(found: Bytes, expected: Bytes) -> Difference | None:
-    """The first byte in which two memories of one length differ, with no step; None if they are equal."""
+    """Find the first byte in which two memories of one length differ, without a step; None if they are equal."""
     first = unequal_bits(found, expected)
     return first and Difference(first[0], int(found[first[0]]), int(expected[first[0]]), first[1], None)
 
@@ -99,7 +99,7 @@ Coordinate: TypeAlias = tuple[int, ...]
 def _operands(
     shape: Geometry, coords: IntegersLike, offsets: IntegersLike
 ) -> tuple[list[Coordinate], list[Coordinate], int]:
-    """Coordinates and im2col offsets of the instructions, and the rows of one."""
+    """Return the coordinates and im2col offsets of the instructions, and the rows of one."""
     width = 5 if shape.four_rows else shape.rank
     if not shape.im2col and isinstance(coords, (list, tuple)) and isinstance(offsets, tuple) and not offsets:
         listed: list[Any] = list(coords)
@@ -115,7 +115,7 @@ def _is_coordinate(value: Any) -> bool:
 
 
 def _starts(offsets: IntegersLike, count: int) -> list[int]:
-    """Where the window of each instruction begins, in bytes."""
+    """The start of the window of each instruction, in bytes."""
     if isinstance(offsets, (list, tuple)) and len(offsets) == count and all(map(_is_coordinate, offsets)):
         return [int(start) for start in offsets]
     found: list[int] = operands.offsets_of_windows(offsets, count).tolist()
@@ -123,15 +123,15 @@ def _starts(offsets: IntegersLike, count: int) -> list[int]:
 
 
 class Trace:
-    """n instructions of one descriptor, and where they move each element.
+    """The path of each element in n instructions of one descriptor.
 
     Args:
         descriptor, mode, im2col_offsets: as for `Emulator.load`.
         coords: (n, R), innermost mode first.
         smem_offsets: (n,) bytes.
-        smem: shared memory, whose base address is used; None stands for 0.
-        gmem: global memory, whose names appear in addresses; None prints plain addresses.
-        logical: TMA coordinate -> coordinate in the tensor's own order, if there is one.
+        smem: shared memory; its base address is used. None: the base address is 0.
+        gmem: global memory; its names appear in addresses. None: addresses are plain numbers.
+        logical: a function TMA coordinate -> coordinate in the tensor's own order, if there is one.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> tile = TensorMapTiled(6, 4096, (64, 16), (128,), (64, 8), swizzle=3)
@@ -167,7 +167,7 @@ class Trace:
     # ---- the rows of one instruction -----------------------------------------------------------------------------
 
     def _coordinate(self, i: int, row: int) -> Coordinate:
-        """Tensor coordinate of byte 0 of a row of instruction i."""
+        """Return the tensor coordinate of byte 0 of a row of instruction i."""
         shape, start = self.geometry, self.coords[i]
         if shape.mode == "tile":
             found = list(start)
@@ -178,14 +178,14 @@ class Trace:
         return (start[0], start[1 + row]) if shape.four_rows else self._pixels(i)[row]
 
     def _pixels(self, i: int) -> list[Coordinate]:
-        """im2col: the coordinates of all rows of instruction i; those of the last one are kept."""
+        """For im2col: the coordinates of all rows of instruction i. The last result is cached."""
         if self._walked is None or self._walked[0] != i:
             one = (np.array([self.coords[i]], np.int64), np.array([self.offsets[i]], np.int64))
             self._walked = i, [tuple(row) for row in row_coordinates(self.geometry, *one).tolist()]
         return self._walked[1]
 
     def _rows_at(self, i: int, want: Coordinate) -> list[int]:
-        """The rows of instruction i that hold the element at a TMA coordinate."""
+        """Find the rows of instruction i that hold the element at a TMA coordinate."""
         shape, start = self.geometry, self.coords[i]
         if not shape.interleaved and not 0 <= want[0] - start[0] < shape.row_bytes * 8 // shape.bits:
             return []
@@ -201,7 +201,7 @@ class Trace:
         return [row]
 
     def _address(self, at: Coordinate) -> int:
-        """Address of byte 0 of the row that begins at this coordinate."""
+        """Return the address of byte 0 of the row that begins at this coordinate."""
         shape = self.geometry
         start = 0 if shape.interleaved else at[0] * shape.bits // 8
         return shape.address + start + sum(at[mode] * shape.strides[mode] for mode in row_modes(shape))
@@ -214,7 +214,7 @@ class Trace:
         return shape.interleaved or 0 <= at[0] * shape.bits // 8 + byte < shape.dims[0] * shape.bits // 8
 
     def _step(self, i: int, row: int, byte: int) -> TraceStep:
-        """The step of byte `byte` of row `row` of instruction i."""
+        """Return the step of byte `byte` of row `row` of instruction i."""
         shape, at = self.geometry, self._coordinate(i, row)
         spread = byte
         if shape.packing is not None:
@@ -239,10 +239,10 @@ class Trace:
     # ---- questions -----------------------------------------------------------------------------------------------
 
     def forward(self, tma_coord: Sequence[int]) -> list[TraceStep]:
-        """Trace the element at a TMA coordinate: one step for each time that an instruction touches it.
+        """Trace the element at a TMA coordinate, with one step for each instruction that touches it.
 
         Raises:
-            InvalidValueError: the wrong number of coordinates.
+            InvalidValueError: the number of coordinates is wrong.
         """
         shape = self.geometry
         want = expect_integers(tma_coord, "TMA coordinate", -ADDRESS_LIMIT, ADDRESS_LIMIT - 1, count=shape.rank)
@@ -269,7 +269,7 @@ class Trace:
         return None
 
     def from_global(self, address: int) -> list[TraceStep]:
-        """The steps of the byte at a global address: one for each time that an instruction touches it."""
+        """Trace the byte at a global address, with one step for each instruction that touches it."""
         address = expect_integer(address, "the address", 0, ADDRESS_LIMIT - 1)
         found = []
         for i in range(len(self.coords)):
@@ -281,7 +281,7 @@ class Trace:
         return found
 
     def steps(self, instruction: int = 0) -> Iterator[TraceStep]:
-        """Every element of one instruction, in the order of the rows."""
+        """Yield every element of one instruction, in the order of the rows."""
         instruction = expect_integer(instruction, "the index of an instruction")
         if not 0 <= instruction < len(self.coords):
             raise InvalidValueError(f"instruction {instruction} does not exist; there are {len(self.coords)}")
@@ -293,13 +293,13 @@ class Trace:
     def first_difference(
         self, found: Bytes, expected: Bytes, *, space: str = "shared", base: int = 0
     ) -> Difference | None:
-        """The first byte in which two memories differ, and what it should hold; None if they are equal.
+        """Find the first byte in which two memories differ, and the value that it should have; None if they are equal.
 
         Args:
             found, expected: uint8 arrays of one length.
             space: 'shared' or 'global'; `base` is the address of byte 0 of global memory.
         Raises:
-            InvalidValueError: different lengths, or no such space.
+            InvalidValueError: the lengths differ, or the space does not exist.
         """
         expect_choice(space, ("shared", "global"), "space")
         base = expect_integer(base, "base", 0, ADDRESS_LIMIT - 1, "bytes")

@@ -2,13 +2,13 @@
 
     destination = destination OP source
 
-inc and dec are those of `atom`: inc counts up to the source and starts again at 0, dec counts down and starts again at
+inc and dec are those of `atom`: inc counts up to the source and starts again at 0; dec counts down and starts again at
 the source. Floating-point sums are rounded to nearest even in the format itself (tf32: in float32). The two FTZ formats
-take denormal operands and give denormal results as zeros of their sign; the others keep denormals. A NaN comes out as
-one pattern in the formats of 16 and 32 bits; a float64 sum returns a NaN operand unchanged, and the source's if both
-are NaN. min and max give the number when one operand is a NaN.
+replace denormal operands and results by zeros of their sign; the other formats keep denormals. In the formats of 16 and
+32 bits, every NaN result has one pattern. A float64 sum returns a NaN operand unchanged; if both are NaN, it returns
+the source. min and max return the number if one operand is a NaN.
 
-All of it was measured on NVIDIA H200, driver 580.159.04.
+Source: measured on NVIDIA H200, driver 580.159.04.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Words: TypeAlias = "NDArray[np.integer]"
 """Numbers of one format, or their bits."""
 
 NAN_FILL: Final = 0x7FF7
-"""Every 16 bits of NaN fill, in any format."""
+"""The NaN fill: this pattern in every 16 bits, for any format."""
 
 TF32_NAN: Final = 0x7FFFE000
 """Result of rounding an in-bounds NaN to tf32."""
@@ -43,7 +43,7 @@ _TF32_DROPPED: Final = 13
 
 
 def filled_rows(count: int, row_bytes: int, nan_fill: bool) -> Bytes:
-    """(count, row_bytes) bytes that a load writes outside the tensor."""
+    """Return the (count, row_bytes) bytes that a load writes outside the tensor."""
     rows = np.zeros((count, row_bytes), np.uint8)
     if nan_fill:
         rows[:, 0::2], rows[:, 1::2] = NAN_FILL & 0xFF, NAN_FILL >> 8
@@ -53,8 +53,8 @@ def filled_rows(count: int, row_bytes: int, nan_fill: bool) -> Bytes:
 def round_to_tf32(rows: Bytes) -> None:
     """Round the float32 words of contiguous bytes to tf32 (10 bits of fraction), in place.
 
-    To nearest, ties to even. A NaN becomes 0x7FFFE000; a result past the largest number becomes infinity.
-    Denormals are not flushed.
+    The rounding is to nearest, ties to even. A NaN becomes 0x7FFFE000. A result past the largest number becomes
+    infinity. Denormals are not flushed.
 
     >>> bits = np.array([0x3F801000, 0x3F801001, 0x3F803000], np.uint32)
     >>> round_to_tf32(bits.view(np.uint8)); [hex(number) for number in bits]
@@ -77,13 +77,13 @@ REDUCTIONS: Final[dict[str, tuple[TensorMapDataType, ...]]] = {
     **dict.fromkeys(("inc", "dec"), (_T.UINT32,)),
     **dict.fromkeys(("and", "or", "xor"), _INTEGERS),
 }
-"""Reduction -> the element formats that support it; the others trap."""
+"""Reduction -> the element formats that support it; a reduction of another format traps."""
 
 _INFINITY: Final = {_T.FLOAT16: 0x7C00, _T.BFLOAT16: 0x7F80}
-"""Format of 16 bits -> the pattern of infinity."""
+"""16-bit format -> the pattern of infinity."""
 
 _NAN: Final = {2: 0x7FFF, 4: 0x7FFF_FFFF, 8: 0xFFF8_0000_0000_0000}
-"""Bytes of a format -> the NaN that its sums give."""
+"""Bytes of a format -> the NaN that its sums return."""
 
 _ON_INTEGERS: Final[dict[str, Callable[[Words, Words], Words]]] = {
     "and": operator.and_,
@@ -98,10 +98,10 @@ _ON_INTEGERS: Final[dict[str, Callable[[Words, Words], Words]]] = {
 
 
 def reduced(old: Bytes, new: Bytes, op: str, data_type: TensorMapDataType) -> Bytes:
-    """`old OP new`, elementwise.
+    """Compute `old OP new`, elementwise.
 
     Args:
-        old, new: (m, k) bytes, contiguous, whole elements.
+        old, new: (m, k) contiguous bytes of complete elements.
     Returns:
         (m, k) bytes.
     """
@@ -121,7 +121,7 @@ def reduced(old: Bytes, new: Bytes, op: str, data_type: TensorMapDataType) -> By
 
 
 def _flushed(values: Floats) -> Floats:
-    """float32 with denormals as zeros of their sign."""
+    """Return float32 numbers with denormals replaced by zeros of their sign."""
     bits = values.view(np.uint32)
     small = (bits & 0x7F800000) == 0
     return np.where(small, bits & np.uint32(0x80000000), bits).view(np.float32) if small.any() else values
@@ -141,7 +141,7 @@ def _float_sum(old: Floats, new: Floats) -> Floats:
 
 
 def _small_float_order(old: Words, new: Words, op: str, infinity: int) -> Words:
-    """min or max of floats of 16 bits, which order as their bits do: -0 is below +0, and a NaN behind every number."""
+    """min or max of 16-bit floats, in the order of their bits: -0 is below +0, and a NaN comes after every number."""
     behind = 0x7FFF if op == "min" else -0x8000
 
     def key(bits: Words) -> NDArray[np.int16]:

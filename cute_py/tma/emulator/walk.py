@@ -1,20 +1,20 @@
-"""The places of an instruction's rows in global memory, and the part of each that lies inside the tensor.
+"""The positions of an instruction's rows in global memory, and the part of each row that lies inside the tensor.
 
-**Tiles.** Mode i >= 1 takes ceil(box_i / step_i) coordinates, c_i + k * step_i, mode 1 fastest. Without interleave mode
-0 lies inside a row and its element stride has no effect. With interleave mode 0 counts channel slices and is the
-fastest of the modes that count rows, mode R-2 gives one slice for any box, and the other modes are as before.
+**Tiles.** Mode i >= 1 has ceil(box_i / step_i) coordinates, c_i + k * step_i, mode 1 fastest. Without interleave, mode
+0 lies inside a row, and its element stride has no effect. With interleave, mode 0 counts channel slices and is the
+fastest of the modes that count rows. Mode R-2 then has one slice for any box, and the other modes are as before.
 gather4 and scatter4 name four rows instead of a box.
 
 **im2col.** The bounding box of spatial mode i is [lower_i, size_i - 1 + upper_i]. A base starts at the instruction's
-coordinates, steps through W by its element stride, returns to lower_W past the end and steps H, then D; past the last
-spatial mode the image number grows by its element stride. The sampled pixel is base + offsets; it is filled where it,
-the image or the channel lies outside the tensor.
+coordinates and steps through W by its element stride. Past the end it returns to lower_W and steps H, then D. Past the
+last spatial mode, the image number grows by its element stride. The sampled pixel is base + offsets. It is filled if
+the pixel, the image or the channel lies outside the tensor.
 
-The im2col::w modes keep H and D: past the end of W the image number grows. After the pixels (w: all of them;
-w::128: each 32) follow `halo` pixels that go on along W from the last one, and all of them are moved by `offset`.
+The im2col::w modes keep H and D: past the end of W the image number grows. After the pixels (w: all of them; w::128:
+each 32), `halo` pixels follow, which continue along W from the last pixel. `offset` moves all of them.
 
-The walk produces `Rows`, and the engine moves them: one entry for each row of each of n instructions, rows in
-the order in which they lie in shared memory.
+The walk produces `Rows`, and the engine moves them. It has one entry for each row of each of n instructions, in the
+order in which the rows lie in shared memory.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ class Rows:
     """The rows of n instructions, R rows each."""
 
     address: Integers
-    """(n, R) bytes: where byte 0 of the row would be; meaningless where `inside` is false."""
+    """(n, R) bytes: the address of byte 0 of the row; meaningless if `inside` is false."""
     inside: Flags
-    """(n, R): no coordinate but the innermost is outside the tensor."""
+    """(n, R): whether all coordinates except the innermost are inside the tensor."""
     first: Integers
     """(n,) bytes: the first byte of a row that is inside the tensor."""
     last: Integers
-    """(n,) bytes: one past the last byte of a row that is inside the tensor; `first` if there is none."""
+    """(n,) bytes: the end (exclusive) of the bytes of a row inside the tensor; `first` if there are none."""
 
 
 def walk_rows(geometry: Geometry, coords: Integers, offsets: Integers) -> Rows:
-    """The rows of n instructions.
+    """Find the rows of n instructions.
 
     Args:
-        coords: (n, rank), innermost mode first; gather4 and scatter4: (n, 5), the innermost coordinate, then four row
-            coordinates; im2col: bases inside the bounding box.
-        offsets: (n, rank - 2) of im2col, W first; (n, 2) of the w modes: wHalo and wOffset, the same in every row.
+        coords: (n, rank), innermost mode first. For gather4 and scatter4: (n, 5), the innermost coordinate and four row
+            coordinates. For im2col: bases inside the bounding box.
+        offsets: for im2col (n, rank - 2), W first; for the w modes (n, 2), wHalo and wOffset, the same in every row.
     Source:
         tile, im2col: measured on NVIDIA H200, driver 580.159.04.
-        The others: PTX ISA 9.0, .tile::scatter4, .tile::gather4, im2col::w and im2col::w::128 modes; not measured. That
-        halo pixels go on along W, and are not taken from the next image, is our reading of its figures 18 and 19.
+        The others: PTX ISA 9.0, .tile::scatter4, .tile::gather4, im2col::w and im2col::w::128 modes; not measured.
+        According to our reading of figures 18 and 19, halo pixels continue along W, not in the next image.
     """
     n = len(coords)
     start = coords[:, 0] * geometry.bits // 8
@@ -69,7 +69,7 @@ def walk_rows(geometry: Geometry, coords: Integers, offsets: Integers) -> Rows:
             inside = (fits[:, :, None] & inside[:, None, :]).reshape(n, -1)
         else:
             address, inside = address + along, inside & fits
-    if geometry.interleaved:  # a slice is whole, or outside
+    if geometry.interleaved:  # a slice is complete or outside
         return Rows(address, inside, np.zeros(n, np.int64), np.full(n, geometry.row_bytes))
     first = np.minimum(np.maximum(-start, 0), geometry.row_bytes)
     last = np.minimum(geometry.dims[0] * geometry.bits // 8 - start, geometry.row_bytes)
@@ -77,7 +77,7 @@ def walk_rows(geometry: Geometry, coords: Integers, offsets: Integers) -> Rows:
 
 
 def row_coordinates(geometry: Geometry, coord: Integers, offsets: Integers) -> Integers:
-    """(R, rank) tensor coordinates of byte 0 of each row of one instruction, with (1, k) coordinates and offsets."""
+    """Return (R, rank) tensor coordinates of byte 0 of each row of one instruction; arguments are (1, k)."""
     if geometry.mode == "tile":
         return coord + _tile_table(geometry)
     places = dict(_places(geometry, coord, offsets))
@@ -86,16 +86,16 @@ def row_coordinates(geometry: Geometry, coord: Integers, offsets: Integers) -> I
 
 @functools.lru_cache(maxsize=256)
 def _tile_table(geometry: Geometry) -> Integers:
-    """(R, rank) coordinates of the rows of a tile at 0."""
+    """Return (R, rank) coordinates of the rows of a tile at 0."""
     indices = np.indices(geometry.counts[::-1]).reshape(geometry.rank, -1)[::-1]  # the fastest mode is the last axis
     return np.asarray(indices.T * np.asarray(geometry.steps))
 
 
 def _places(geometry: Geometry, coords: Integers, offsets: Integers) -> list[tuple[int, Integers]]:
-    """(mode, coordinates in it) of the modes that count rows.
+    """List (mode, coordinates in it) of the modes that count rows.
 
-    For a tile (n, count) for each mode, fastest mode first: its rows are all combinations. Otherwise (n, R), one for
-    each row.
+    For a tile, the coordinates are (n, count) for each mode, fastest mode first; its rows are all combinations.
+    Otherwise they are (n, R), one for each row.
     """
     if geometry.mode == "tile":
         return [(mode, coords[:, mode, None] + along) for mode, along in _row_axes(geometry)]
@@ -109,7 +109,7 @@ def _places(geometry: Geometry, coords: Integers, offsets: Integers) -> list[tup
 
 
 def sixteen_byte_rule(geometry: Geometry, last: Integers) -> Integers:
-    """Bytes of a row that a store writes: up to the next 16 bytes, never past the box.
+    """Count the bytes of a row that a store writes: up to the next 16 bytes, never past the box.
 
     Source: measured on NVIDIA H200, driver 580.159.04: bytes = min(ceil(valid bytes / 16) x 16, inner bytes).
     """
@@ -117,7 +117,7 @@ def sixteen_byte_rule(geometry: Geometry, last: Integers) -> Integers:
 
 
 def row_modes(geometry: Geometry) -> range:
-    """The modes of a tile that count rows, fastest first.
+    """Return the modes of a tile that count rows, fastest first.
 
     Mode R-2 of an interleaved tensor is among them, with one coordinate.
     """
@@ -126,13 +126,15 @@ def row_modes(geometry: Geometry) -> range:
 
 @functools.lru_cache(maxsize=256)
 def _row_axes(geometry: Geometry) -> list[tuple[int, Integers]]:
-    """(mode, distance of each of its coordinates from the first), fastest mode first."""
+    """List (mode, distance of each of its coordinates from the first), fastest mode first."""
     return [(m, np.arange(geometry.counts[m], dtype=np.int64) * geometry.steps[m]) for m in row_modes(geometry)]
 
 
 def _step(geometry: Geometry, index: int, start: Integers, count: Integers) -> tuple[Integers, Integers]:
-    """In the spatial mode with this index: the coordinate after `count` steps from `start`, and how often it passed the
-    end of the bounding box and returned to its beginning."""
+    """Step `count` times from `start` in the spatial mode with this index.
+
+    Return the coordinate, and the number of times that it passed the end of the bounding box and returned to its start.
+    """
     mode = geometry.spatial[index]
     step, low, high = geometry.steps[mode], *bounding_box(geometry, index)
     ahead = (high - start) // step + 1  # coordinates left in the first pass
@@ -144,12 +146,12 @@ def _step(geometry: Geometry, index: int, start: Integers, count: Integers) -> t
 
 
 def bounding_box(geometry: Geometry, index: int) -> tuple[int, int]:
-    """First and last base coordinate of im2col in the spatial mode with this index."""
+    """Return the first and last base coordinate of im2col in the spatial mode with this index."""
     return geometry.lower[index], geometry.dims[geometry.spatial[index]] - 1 + geometry.upper[index]
 
 
 def _bases(geometry: Geometry, coords: Integers, offsets: Integers) -> tuple[list[Integers], Integers]:
-    """Pixels sampled by im2col, one (n, R) array for each spatial mode, W first; and image numbers (n, R)."""
+    """Return the pixels that im2col samples, (n, R) for each spatial mode, W first, and the (n, R) image numbers."""
     carry = np.broadcast_to(np.arange(geometry.rows, dtype=np.int64), (len(coords), geometry.rows))
     bases = []
     for index, mode in enumerate(geometry.spatial):
@@ -159,7 +161,7 @@ def _bases(geometry: Geometry, coords: Integers, offsets: Integers) -> tuple[lis
 
 
 def _wide_bases(geometry: Geometry, coords: Integers, offsets: Integers) -> tuple[list[Integers], Integers]:
-    """Pixels and image numbers of im2col::w and im2col::w::128, as `_bases`."""
+    """Return the pixels and image numbers of im2col::w and im2col::w::128, as `_bases`."""
     halo, offset, group = int(offsets[0, 0]), int(offsets[0, 1]), geometry.group
     slot = np.arange(geometry.row_count(offsets[0]), dtype=np.int64)
     within = slot % (group + halo)

@@ -1,8 +1,8 @@
 """Export a copy as text for another program: CUDA C++, PTX, the driver call, CuTe C++ or Triton.
 
 The driver call has literal arguments; only the address is a variable. The CuTe and Triton snippets have the tensor's
-extents and strides as literals in elements, outermost first for Triton, innermost first (column-major order of modes)
-for CuTe. They are text, so neither framework is needed.
+extents and strides as literals in elements: outermost first for Triton, innermost first (column-major order of modes)
+for CuTe. The snippets are text, so neither framework is needed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from cute_py.tma.exports.single_tile import cuda_kernel, single_tile_ptx
 
 
 def data_type_name(data_type: TensorMapDataType) -> str:
-    """The driver's enumerator.
+    """Return the driver's enumerator of an element format.
 
     >>> data_type_name(TensorMapDataType.BFLOAT16), data_type_name(TensorMapDataType.PACKED_16U4_ALIGN8B)
     ('CU_TENSOR_MAP_DATA_TYPE_BFLOAT16', 'CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B')
@@ -48,23 +48,23 @@ def data_type_name(data_type: TensorMapDataType) -> str:
 
 
 def _array(kind: str, name: str, values: Sequence[int], suffix: str = "") -> str:
-    # C has no empty array: a map of rank 1 has no strides.
+    # A map of rank 1 has no strides, but C has no empty array, so the array gets one element.
     written = ", ".join(f"{value}{suffix}" for value in values) or f"0{suffix}"
     return f"{kind} {name}[{max(1, len(values))}] = {{{written}}};"
 
 
 def encode_call(request: TensorMap, *, variable: str = "map", address: str = "global_address") -> str:
-    """The C code that makes `request` with the driver: literal arrays, then the call.
+    """Write the C code that makes `request` with the driver: literal arrays, then the call.
 
     Args:
-        variable: name of the CUtensorMap. address: expression of the tensor's address (void*).
+        variable: the name of the CUtensorMap. address: a C expression for the tensor's address (void*).
 
     >>> print(encode_call(TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)).splitlines()[-3])
         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
 
     Raises:
         EmissionError: the request has a number without an enumerator in the driver.
-        InvalidValueError: the variable is not an identifier, or the address not an expression.
+        InvalidValueError: the variable is not an identifier, or the address is not an expression.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     expect_name(variable, "variable")
@@ -118,7 +118,7 @@ _FLOATS: Final = {
     "float6_e2m3fn": ("cute::float_e2m3_t", ""),
     "float6_e3m2fn": ("cute::float_e3m2_t", ""),
 }
-"""Element types in CuTe C++ and Triton, where they have an own name; integers are int8_t and tl.int8, ..."""
+"""Element types in CuTe C++ and Triton that have their own name; integers are int8_t and tl.int8, ..."""
 
 _ATOMS: Final = ("INTER", "SW32", "SW64", "SW128")
 """CuTe's canonical K-major layout atoms, by the driver's swizzle."""
@@ -131,7 +131,7 @@ def _element_strides(request: TensorMapTiled) -> tuple[int, ...]:
 
 
 def _tiled(atom: Copyable | TracedCopy, request: TensorMapTiled, what: str) -> TracedCopy:
-    """A copy that a snippet can show."""
+    """Trace a copy, and refuse it if a snippet can't show it."""
     copy = trace_copy(atom)
     expect(request, TensorMapTiled, "the request")
     if copy.mode != "tile":
@@ -140,10 +140,10 @@ def _tiled(atom: Copyable | TracedCopy, request: TensorMapTiled, what: str) -> T
 
 
 def _cute_smem_layout(copy: TracedCopy, element: str, tile: str) -> str:
-    """The expression of the tile's layout: row-major, or a canonical atom repeated.
+    """Write the expression of the tile's layout: row-major, or a canonical atom repeated.
 
     Raises:
-        EmissionError: rows of a box that are neither rows of the tile nor one row of the atom, or a rank other than 2.
+        EmissionError: the rows of a box are neither rows of the tile nor one row of the atom, or the rank is not 2.
     """
     if copy.swizzle is TensorMapSwizzle.NONE and copy.box[-1] == copy.tile[-1]:
         return f"make_layout(make_shape({tile}), LayoutRight{{}})"
@@ -157,13 +157,13 @@ def _cute_smem_layout(copy: TracedCopy, element: str, tile: str) -> str:
 
 
 def cute_cpp(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
-    """CuTe C++: the tensor, the canonical shared-memory layout of the swizzle, `make_tma_copy`.
+    """Write CuTe C++: the tensor, the canonical shared-memory layout of the swizzle, and `make_tma_copy`.
 
     Args:
         atom: an atom or operation, as for `lower`.
     Raises:
-        EmissionError: a mode other than tile, a reduction other than add, a swizzle without a canonical layout, or a
-            tile that this layout does not have.
+        EmissionError: the copy has a mode other than tile, a reduction other than add, a swizzle without a canonical
+            layout, or a tile that this layout can't describe.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -196,13 +196,13 @@ def cute_cpp(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
 
 
 def triton(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
-    """Triton: `tl.make_tensor_descriptor` and the load or store of one block.
+    """Write Triton: `tl.make_tensor_descriptor`, and the load or store of one block.
 
     Args:
         atom: an atom or operation, as for `lower`.
     Raises:
-        EmissionError: a mode other than tile, multicast, an element type that Triton lacks, or a reduction that its
-            descriptors lack.
+        EmissionError: the copy has a mode other than tile, multicast, an element type that Triton lacks, or a reduction
+            that Triton's descriptors lack.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -248,17 +248,18 @@ KINDS: dict[str, str] = {"cu": ".cu", "ptx": ".ptx", "c": ".c", "cute": ".cute.c
 
 
 def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch: str = "sm_90a") -> str:
-    """The text of one export of a copy.
+    """Write one export of a copy.
 
     Args:
         atom: an atom or operation, as for `lower`.
-        kind: "cu" a CUDA C++ kernel for one tile; "ptx" a module for one tile (without TMA before sm_90); "c" the
-            cuTensorMapEncode* call with literal arguments; "cute" CuTe C++; "triton" a Triton kernel.
-        request: the tensor map request; that of the atom if not given.
-        arch: for "ptx".
+        kind: "cu": a CUDA C++ kernel for one tile; "ptx": a module for one tile (without TMA before sm_90); "c": the
+            cuTensorMapEncode* call with literal arguments; "cute": CuTe C++; "triton": a Triton kernel.
+        request: the request of the tensor map; default: that of the atom.
+        arch: the target, for "ptx".
     Raises:
-        InvalidValueError: no such kind or architecture. InvalidTypeError, TmaBuildError: not an atom.
-        EmissionError: the copy has no such form, or the request is not tiled.
+        InvalidValueError: the kind or the architecture does not exist.
+        InvalidTypeError, TmaBuildError: the argument is not an atom.
+        EmissionError: the copy does not have this form, or the request is not tiled.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -287,11 +288,16 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
 def write_export(
     atom: Copyable, kind: str, path: str | PathLike[str], *, request: TensorMap | None = None, arch: str = "sm_90a"
 ) -> Path:
-    """Write one export to a file; the kind's ending is added if the path has none.
+    """Write one export to a file. If the path has no ending, the kind's ending is added.
 
+    Args:
+        path: the file. atom, kind, request, arch: as in `export`.
+    Returns:
+        the path of the file, with its ending.
     Raises:
-        InvalidValueError, EmissionError: as `export`.
+        InvalidValueError: the path does not name a file.
         FileFormatError: the file can't be written.
+        As `export`.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

@@ -1,14 +1,15 @@
-"""One tile moved by TMA, as a program of its own: a PTX module, and a CUDA C++ kernel. Load, store or reduction.
+"""One tile moved by TMA as a separate program: a PTX module or a CUDA C++ kernel that loads, stores or reduces it.
 
-One CTA of 128 threads. Parameters: the 128-byte tensor map by value (64-byte aligned, as CUtensorMap is; the grid
-constant), a coordinate for each mode (s32, elements, innermost first), and the image: a load writes the bytes of shared
-memory there, a store or reduction takes its tile from there. Shared memory: the tile, then the barrier.
+The kernel has one CTA of 128 threads. Its parameters are the 128-byte tensor map by value (a grid constant, 64-byte
+aligned like CUtensorMap), a coordinate for each mode (s32, elements, innermost first), and the image. A load writes the
+bytes of shared memory to the image; a store or reduction reads its tile from it. Shared memory has the tile, then the
+barrier.
 
-A load announces its bytes, issues one instruction per box and waits; a store fences its writes to the asynchronous
-proxy, issues, commits, and waits for the group to complete, since the kernel ends after it.
+A load announces its bytes, issues one instruction per box, and waits. A store fences its writes to the asynchronous
+proxy, issues, commits, and waits for the group to complete, because the kernel ends after it.
 
-The kernel needs no header but <cuda.h> for the type of its parameter (or none at all with NVRTC, where a 128-byte
-struct is in its place).
+The kernel needs only <cuda.h>, for the type of its parameter. With NVRTC it needs no header, because a 128-byte struct
+replaces that type.
 """
 
 from __future__ import annotations
@@ -36,29 +37,30 @@ def shared_bytes(atom: Copyable | TracedCopy) -> int:
 
 
 def _expect_alone(copy: TracedCopy, what: str) -> None:
-    """Refuse a copy that one CTA can't make by itself: multicast or a cache hint, which need a cluster or a policy.
-    Refuse one of more rows than the four that its parameters name.
+    """Refuse a copy that one CTA can't make by itself.
+
+    Multicast needs a cluster, a cache hint needs a policy, and the parameters name four rows by index.
 
     Raises:
-        EmissionError: it is one.
+        EmissionError: the copy has multicast or a cache hint, or names another number of rows by index.
     """
     if copy.multicast > 1 or copy.cache_hint:
         text = f"a single-tile {what} has no cluster and no policy"
-        raise EmissionError(f"{text}: multicast and cache hints are not in it")
+        raise EmissionError(f"{text}, so it can't have multicast or a cache hint")
     if copy.rows_by_index and copy.tile[0] > 4:
-        raise EmissionError(f"a single-tile {what} of {copy.tile[0]} rows by index; must be 4")
+        raise EmissionError(f"a single-tile {what} has {copy.tile[0]} rows by index; must have 4")
 
 
 def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
-    """The PTX module.
+    """Write the PTX module that moves one tile.
 
     Args:
-        atom: what `lower` takes.
+        atom: any object that `lower` accepts.
     Raises:
-        EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel lacks), an
-            instruction that `arch` does not have, or a tile whose bytes are not a multiple of 4.
+        EmissionError: the copy has multicast or a cache hint (they need a cluster or a policy, which this kernel
+            lacks), `arch` does not have an instruction, or the bytes of the tile are not a multiple of 4.
         TmaLimitError: the tile fits into no block of `arch`.
-        InvalidValueError: no such architecture.
+        InvalidValueError: the architecture does not exist.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
@@ -146,15 +148,15 @@ def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: 
 
 
 def cuda_kernel(atom: Copyable | TracedCopy, name: str = "move_tile") -> str:
-    """CUDA C++ of a kernel that moves one tile; self-contained, for NVRTC or nvcc, 128 threads.
+    """Write a CUDA C++ kernel that moves one tile, self-contained, for NVRTC or nvcc, with 128 threads.
 
-    Dynamic shared memory: `single_tile.shared_bytes(atom)`. `image` receives the bytes of shared memory after a load
-    and provides them for a store or reduction.
+    A launch needs `single_tile.shared_bytes(atom)` bytes of dynamic shared memory. `image` receives the bytes of shared
+    memory after a load, and provides them for a store or reduction.
 
     Args:
-        atom: what `lower` takes.
+        atom: any object that `lower` accepts.
     Raises:
-        EmissionError: multicast or a cache hint, which need a cluster or a policy.
+        EmissionError: the copy has multicast or a cache hint, which need a cluster or a policy.
         InvalidValueError: the name is not an identifier.
 
     >>> import cute_py as cute
@@ -173,7 +175,7 @@ def cuda_kernel(atom: Copyable | TracedCopy, name: str = "move_tile") -> str:
         coords = [f"c{i} + {start}" if start else f"c{i}" for i, start in enumerate(copy.instruction_origin(box))]
         at = f"base + {copy.offsets[box]}" if copy.offsets[box] else "base"
         fixed = [*([at, "desc", "barrier"] if is_load else ["desc", at]), *coords]
-        # of an im2col load whose filter position is not given: the first one
+        # If the filter position of an im2col load is not given, it is the first one.
         offsets = copy.im2col_offsets or (0,) * (len(statement.constraints) - len(fixed))
         values = zip(statement.constraints, [*fixed, *map(str, offsets)], strict=True)
         inputs = ", ".join(f'"{letter}"({"(short)" if letter == "h" else ""}{value})' for letter, value in values)

@@ -1,7 +1,7 @@
-"""gemm_kernel: from a tiled MMA and three TMA atoms to a kernel that can be read, compiled, run and explained.
+"""gemm_kernel: make a kernel that can be read, compiled, run and explained from a tiled MMA and three TMA atoms.
 
-It uses each part of this library where a kernel needs it, and runs at the speed that these parts allow. It is not a
-GEMM library: it has one kind of epilogue and one schedule, and it searches nothing.
+The kernel uses each part of this library where a kernel needs it, and runs at the speed that these parts allow. It is
+not a GEMM library: it has one kind of epilogue and one schedule, and it does not search for a better one.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from cute_py.tma.gemm.plan import GemmPlan, plan_gemm
 from cute_py.tma.gemm.source import CONSUMER_REGISTERS, DUMP_HERE, PRODUCER_REGISTERS, gemm_source
 
 MACHINE_CTAS: Final = 4
-"""CTAs of a launch on the emulated multiprocessor."""
+"""Number of CTAs of a launch on the emulated multiprocessor."""
 
 
 class PreparedGemm:
-    """A GEMM of three arrays on a device, ready to launch. Launches on one stream at a time.
+    """A GEMM of three arrays on a device, ready to launch on one stream at a time.
 
     Args:
-        views: of A, B and C. keep: objects that must outlive the launches.
+        views: the views of A, B and C. keep: objects that must outlive the launches.
         others: values of further parameters, which the text of `gemm_kernel` does not have.
     """
 
@@ -75,14 +75,22 @@ class PreparedGemm:
         self._keep = (views, keep)
 
     def launch(self, stream: StreamLike = None) -> None:
-        """Enqueue the GEMM. Raises DeviceError if the driver refuses it."""
+        """Enqueue the GEMM.
+
+        Raises:
+            DeviceError: the driver refuses the launch.
+        """
         handle = stream_handle(stream)
         if handle not in self._launches:
             self._launches[handle] = PreparedLaunch(self.kernel, self.blocks, self._parameters, handle)
         self._launches[handle].launch()
 
     def check(self, stream: StreamLike = None) -> None:
-        """Wait for the stream, and raise DeviceError if a barrier did not complete or the kernel trapped."""
+        """Wait for the stream.
+
+        Raises:
+            DeviceError: a barrier did not complete, or the kernel trapped.
+        """
         full, empty = self._record.read(stream_handle(stream))
         found = full or empty
         if found is not None:
@@ -93,10 +101,10 @@ class PreparedGemm:
 
 
 def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None) -> str:
-    """Cause that keeps a barrier of a GEMM kernel from completing, as far as two records show it.
+    """Find the cause that keeps a barrier of a GEMM kernel from completing, as far as two records show it.
 
     Args:
-        full, empty: the first wait of each kind that timed out; the stage number of a record counts all waits of its
+        full, empty: the first wait of each kind that timed out. The stage number of a record counts all waits of its
             thread.
     """
     if empty is not None and empty.stage < plan.stages:
@@ -108,7 +116,7 @@ def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None
         arrivals = counted(plan.cluster * plan.warpgroups, "arrival")
         return f"missing arrivals: an empty barrier needs {arrivals} per phase"
     if full.expected != plan.stage_bytes:
-        return f"wrong expect_tx: a full barrier expects {full.expected} bytes, and {plan.stage_bytes} are loaded"
+        return f"wrong expect_tx: a full barrier expects {full.expected} bytes, but the loads bring {plan.stage_bytes}"
     if plan.cluster > 1:
         mask = (1 << plan.cluster) - 1
         return f"wrong mask, because the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"
@@ -119,7 +127,8 @@ def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None
 class GemmKernel:
     """A GEMM kernel: C (M,N) = epilogue(A (M,K) * B (N,K)).
 
-    plan: its numbers. kernel: its text and launch configuration.
+    Attributes:
+        plan: the numbers of the kernel. kernel: its text and launch configuration.
 
     >>> import cute_py as cute
     >>> def atom(op, rows, columns, tile):
@@ -144,14 +153,14 @@ class GemmKernel:
 
     @property
     def source(self) -> str:
-        """The whole CUDA C++ file. It includes nothing."""
+        """The complete CUDA C++ file. It includes no header."""
         return self.kernel.text
 
     def edited(self, old: str, new: str) -> GemmKernel:
-        """The kernel with every `old` in its text replaced by `new`. The result is not checked.
+        """Return the kernel with every `old` in its text replaced by `new`. The result is not checked.
 
         Raises:
-            InvalidValueError: the text has no `old`.
+            InvalidValueError: the text does not contain `old`.
         """
         if expect(old, str, "the old text") not in self.source:
             raise InvalidValueError(f"the source has no {given(old)}")
@@ -159,21 +168,23 @@ class GemmKernel:
         return replace(self, kernel=replace(self.kernel, text=text))
 
     def compile(self, arch: str | None = None) -> CompiledKernel:
-        """The machine code, from the cache or from NVRTC.
+        """Return the machine code, from the cache or from NVRTC.
 
         Raises:
-            MissingPackageError: no cuda-python. DeviceError: NVRTC is missing, or refuses the text.
-            InvalidValueError: no such architecture.
+            MissingPackageError: cuda-python is not installed.
+            DeviceError: NVRTC is missing, or it refuses the text.
+            InvalidValueError: the architecture does not exist.
         """
         return compile_kernel(self.kernel, None if arch is None else architecture(arch).name)
 
     def prepare(self, a: ArrayLike, b: ArrayLike, c: ArrayLike, device: Device | None = None) -> PreparedGemm:
-        """Compile, load, and bind to arrays in device memory.
+        """Compile and load the kernel, and bind it to arrays in device memory.
 
         Args:
-            a, b, c: (M,K), (N,K), (M,N), with the strides and types of the atoms' tensors.
+            a, b, c: (M,K), (N,K), (M,N) arrays with the strides and types of the atoms' tensors.
         Raises:
-            InvalidValueError, InvalidTypeError: other arrays than the atoms were made for. DeviceError: no device.
+            InvalidValueError, InvalidTypeError: the arrays differ from those that the atoms were made for.
+            DeviceError: there is no device.
         """
         views = {name: self._view(name, array) for name, array in zip("ABC", (a, b, c), strict=True)}
         device = as_device(device, common_device({name: view.device for name, view in views.items()}))
@@ -183,17 +194,17 @@ class GemmKernel:
         return PreparedGemm(self, views, device)
 
     def run(self, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, stream: StreamLike = None) -> ArrayLike:
-        """C = epilogue(A * B) on a device.
+        """Compute C = epilogue(A * B) on a device.
 
         Args:
             a, b: (M,K) and (N,K), arrays on a device, or numpy arrays, which are copied to the device and back.
-            c: (M,N); by default a new array like a.
+            c: (M,N); default: a new array like a.
             stream: the stream of device arrays. The GEMM is enqueued there; `run` neither waits for it nor checks it.
         Returns:
             c.
         Raises:
-            InvalidValueError, InvalidTypeError: other arrays than the atoms were made for.
-            DeviceError: no device, or a barrier did not complete; its text has the bytes expected and brought.
+            InvalidValueError, InvalidTypeError: the arrays differ from those that the atoms were made for.
+            DeviceError: there is no device, or a barrier did not complete; the text has the expected and arrived bytes.
         """
         arrays = {"A": a, "B": b, "C": self._new(a) if c is None else c}
         views = {name: self._view(name, array) for name, array in arrays.items()}
@@ -212,10 +223,10 @@ class GemmKernel:
         return arrays["C"]
 
     def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
-        """Its launch on the emulated multiprocessor: `run_ptx(kernel, args=(a, b, c))`, arrays of numpy.
+        """Return the launch on the emulated multiprocessor: `run_ptx(kernel, args=(a, b, c))`, with numpy arrays.
 
         Raises:
-            InvalidValueError, InvalidTypeError: other arrays than the atoms were made for.
+            InvalidValueError, InvalidTypeError: the arrays differ from those that the atoms were made for.
         """
         import numpy as np
 
@@ -234,13 +245,14 @@ class GemmKernel:
     def stage(
         self, a: ArrayLike, b: ArrayLike, tile: tuple[int, int] = (0, 0), k: int = 0, *, backend: str = "emulator"
     ) -> dict[str, Bytes]:
-        """Contents of one stage just before a warpgroup reads it: the bytes of A's tile, and of B's.
+        """Return the bytes of A's and B's tiles in one stage, just before a warpgroup reads it.
 
         Args:
-            tile: of C, counted in tiles of a CTA along M and N. k: the step of the main loop.
+            tile: the tile of C, counted in tiles of a CTA along M and N. k: the step of the main loop.
             backend: 'emulator', for numpy arrays, or 'cuda', which runs the kernel and copies this stage out.
         Raises:
-            InvalidValueError: no such tile, step or backend; other arrays. TmaTrap, DeviceError: as the loads do.
+            InvalidValueError: the tile, step or backend does not exist, or the arrays do not fit.
+            TmaTrap, DeviceError: as the loads do.
         """
         numbers = expect_integers(tile, "a tile of C", 0)
         if len(numbers) != 2:
@@ -320,9 +332,10 @@ class GemmKernel:
         )
         shared = f"; {plan.cluster} CTAs along {plan.shared_by} share {'B' if plan.shared_by == 'M' else 'A'}"
         shared *= bool(plan.shared_by)
-        split = [f"  split sectors   {' and '.join(plan.split_rows)}: rows begin within one of 32 bytes, take one more"]
+        rows = " and ".join(plan.split_rows)
+        split = [f"  split sectors   {rows}: rows start inside a 32-byte sector and take one more"]
         if plan.cluster == 1:
-            split.append("                  loads of B halve in clusters that share it, num_multicast=2")
+            split.append("                  clusters that share B (num_multicast=2) halve its loads")
         registers = PRODUCER_REGISTERS[plan.warpgroups], CONSUMER_REGISTERS[plan.warpgroups]
         lines = [
             f"C (M,N) = A (M,K) * B (N,K), M {m}, N {n}, K {k}: {2 * m * n * k / 1e9:.6g} GFLOP",
@@ -331,8 +344,8 @@ class GemmKernel:
             "work",
             f"  tile            {plan.tile[0]} x {plan.tile[1]} of C per CTA, K in steps of {plan.tile[2]}{shared}",
             f"  tiles           {tiles_m} x {tiles_n}, {counted(tiles_k, 'step')} each; {plan.group} rows go together",
-            f"  hang over       {tiles_m * plan.tile[0] - m} rows, {tiles_n * plan.tile[1] - n} columns, "
-            f"{tiles_k * plan.tile[2] - k} of K: filled with zeros, and not stored",
+            f"  past the end    {tiles_m * plan.tile[0] - m} rows, {tiles_n * plan.tile[1] - n} columns, "
+            f"{tiles_k * plan.tile[2] - k} of K: loaded as zeros, not stored",
             *(split if plan.split_rows else []),
             "",
             f"shared memory, {plan.shared_bytes} of {MAX_SHARED_BYTES} bytes",
@@ -341,7 +354,8 @@ class GemmKernel:
             "",
             "barriers of a stage",
             f"  full            1 arrival and {plan.stage_bytes} bytes, which {counted(loads, 'load')} bring",
-            f"  empty           {counted(plan.cluster * plan.warpgroups, 'arrival')}: of each warpgroup that reads it",
+            f"  empty           {counted(plan.cluster * plan.warpgroups, 'arrival')}: one from each warpgroup "
+            "that reads it",
             "",
             f"threads, {plan.threads}",
             f"  warpgroup 0     one thread loads; {registers[0]} registers",
@@ -357,7 +371,7 @@ class GemmKernel:
 def _on_device(
     arrays: dict[str, ArrayLike], views: dict[str, ArrayView], device: Device
 ) -> tuple[dict[str, ArrayView], list[DeviceBuffer]]:
-    """The arrays on the device, and the device buffers of host arrays."""
+    """Copy host arrays to the device, and return the device arrays and the buffers of host arrays."""
     there: dict[str, ArrayView] = {}
     buffers = []
     for name, array in arrays.items():
@@ -378,24 +392,25 @@ def gemm_kernel(
     group: int = 8,
     wait_cycles: int = WAIT_CYCLES,
 ) -> GemmKernel:
-    """One kernel for C (M,N) = epilogue(A (M,K) * B (N,K)), written from these objects.
+    """Write one kernel for C (M,N) = epilogue(A (M,K) * B (N,K)) from these objects.
 
-    Persistent and warp-specialised: TMA loads into a ring of stages, wgmma through descriptors, stmatrix, TMA stores.
-    If a tile extends past the tensor, loads fill the rest with zeros and stores clip it.
+    The kernel is persistent and warp-specialised. TMA loads fill a ring of stages, wgmma reads them through
+    descriptors, and stmatrix and TMA stores write C. If a tile extends past the tensor, loads fill the rest with zeros
+    and stores clip it.
 
     Args:
         tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most 192
             accumulators per thread (a tile of 256 x 192).
-        tma_a, tma_b: loads of A (M,K) and B (N,K), their shared layouts one stage, canonical for wgmma. If one of them
-            is multicast to 2, two CTAs form a cluster and share that operand.
-        tma_c: the store of C (M,N), its shared layout 64 rows, K-major, of bfloat16 or float16.
-        stages: of the ring, 2 to 16; by default as many as fit.
-        epilogue: an expression of CUDA C++ of `x`, a sum (float).
+        tma_a, tma_b: loads of A (M,K) and B (N,K). The shared layout of each is one stage, canonical for wgmma. If one
+            of them is multicast to 2, two CTAs form a cluster and share that operand.
+        tma_c: the store of C (M,N). Its shared layout is a K-major tile of 64 rows, of bfloat16 or float16.
+        stages: stages of the ring, 2 to 16; default: as many as fit.
+        epilogue: a CUDA C++ expression in `x`, a sum (float).
         staging: buffers of C's tile for each warpgroup, 1 to 8.
         group: rows of tiles that are computed together, so that they find B in L2.
-        wait_cycles: bound of one wait on a barrier, in SM clock cycles.
+        wait_cycles: the longest wait on a barrier, in SM clock cycles.
     Raises:
-        InvalidValueError: the objects break rules of `check_gemm`; this is checked before the compilation.
+        InvalidValueError: the objects break rules of `check_gemm`, which runs before the compilation.
         InvalidTypeError: the arguments are not a tiled MMA and TMA atoms.
     Source:
         PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix Instructions", cp.async.bulk.tensor, stmatrix, setmaxnreg.

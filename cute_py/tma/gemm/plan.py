@@ -1,12 +1,12 @@
-"""Plan of a GEMM kernel, read off its objects: tiles, descriptors, stages, coordinates; and the reasons that forbid it.
+"""Plan a GEMM kernel from its objects: tiles, descriptors, stages and coordinates, or the reasons against it.
 
     A (M,K) --tma_a--> stages of A --descriptor--> wgmma --accumulators--> stmatrix --> staging --tma_c--> C (M,N)
     B (N,K) --tma_b--> stages of B --descriptor-->
 
-A CTA computes a tile of M by N: M of A's tile, N of B's. Each warpgroup of the tiled MMA has the 64 rows of its atom,
-once or several times. One step of the main loop is one tile of K: `k_steps` instructions, whose descriptors lie
-`k_unit` apart. If tma_b is a multicast, two CTAs along M form a cluster and share B; if tma_a is, two CTAs along N
-share A.
+A CTA computes a tile of M by N, with the M of A's tile and the N of B's. Each warpgroup of the tiled MMA computes the
+64 rows of its atom, once or several times. One step of the main loop is one tile of K. It has `k_steps` instructions,
+whose descriptors lie `k_unit` apart. If tma_b is a multicast, two CTAs along M form a cluster and share B. If tma_a is
+a multicast, two CTAs along N share A.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ MAX_STAGES: Final = 16
 BARRIER_ROOM: Final = 2 * 8 * MAX_STAGES
 """Bytes of shared memory for the barriers: 8 for each of the two barriers of a stage."""
 WARPGROUP_ROWS: Final = 64
-"""Rows of one wgmma. PTX ISA, wgmma.mma_async."""
+"""Rows of one wgmma. Source: PTX ISA, wgmma.mma_async."""
 MOST_SUMS: Final = 192
-"""Maximum number of accumulators per thread: ptxas keeps this many in the 232 registers of a thread without
+"""Largest number of accumulators per thread. ptxas keeps this many in the 232 registers of a thread without
 spilling."""
 _STORED: Final = ("bfloat16", "float16")
 _NAMES: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
@@ -58,10 +58,13 @@ class TileBox:
 
 @record
 class TileBoxes:
-    """Coordinates of a tile's boxes: the sum of index * step over the two tile modes, plus the box's own.
+    """The coordinates of a tile's boxes: the sum of index * step over the two tile modes, plus those of the box.
 
-    boxes: those that one CTA issues. steps: of each tile mode, in TMA order. shift: coordinates that a CTA of a cluster
-    adds for its rank if it shares the tile, and the byte offset of its part.
+    Attributes:
+        boxes: the boxes that one CTA issues.
+        steps: the step of each tile mode, in TMA order.
+        shift: the coordinates that a CTA of a cluster adds for its rank if it shares the tile, and the byte offset of
+            its part.
     """
 
     boxes: tuple[TileBox, ...]
@@ -85,8 +88,8 @@ class TileBoxes:
 class GemmOperand:
     """An operand of wgmma in shared memory: its first descriptor without an address, and the distances of the others.
 
-    row_units, k_units: distances in units of 16 bytes, from 64 rows of A to the next 64, and from the K of one
-    instruction to the next.
+    row_units, k_units: distances in units of 16 bytes. row_units leads from 64 rows of A to the next 64, and k_units
+    from the K of one instruction to the next.
     """
 
     major: str
@@ -97,7 +100,7 @@ class GemmOperand:
 
 @dataclass(frozen=True, slots=True)
 class GemmPlan:
-    """The numbers of one GEMM kernel. Sizes in elements unless a name says bytes.
+    """The numbers of one GEMM kernel. Sizes are in elements unless a name says bytes.
 
     >>> import cute_py as cute
     >>> def atom(op, rows, columns, tile):
@@ -150,17 +153,17 @@ class GemmPlan:
 
     @property
     def k_steps(self) -> int:
-        """Instructions along K of one stage."""
+        """Instructions along K in one stage."""
         return self.tile[2] // int(self.tiled_mma.shape_mnk[2])
 
     @property
     def row_steps(self) -> int:
-        """Instructions along M of one warpgroup."""
+        """Instructions along M for one warpgroup."""
         return self.tile[0] // (WARPGROUP_ROWS * self.warpgroups)
 
     @property
     def split_rows(self) -> tuple[str, ...]:
-        """The loaded operands with a row that does not begin at a 32-byte sector of the L2 cache."""
+        """The loaded operands with rows that do not start at a 32-byte sector of the L2 cache."""
         strides = {name: self.atoms[name].request.global_strides for name in "AB"}
         return tuple(name for name, steps in strides.items() if any(step % SECTOR_BYTES for step in steps))
 
@@ -200,7 +203,7 @@ class GemmPlan:
 
 
 def most_stages(stage: int, staging: int) -> int:
-    """Number of stages of `stage` bytes that fit into a block beside the staging bytes."""
+    """Count the stages of `stage` bytes that fit into a block beside the staging bytes."""
     return min((MAX_SHARED_BYTES - BARRIER_ROOM - staging) // stage, MAX_STAGES)
 
 
@@ -215,13 +218,16 @@ def _tile(atom: TmaAtom) -> tuple[int, ...]:
 def check_gemm(
     tiled_mma: TiledMma, tma_a: TmaAtom, tma_b: TmaAtom, tma_c: TmaAtom, stages: int | None = None, staging: int = 2
 ) -> list[Diagnostic]:
-    """List every rule that these objects break as one GEMM; if the list is empty, `gemm_kernel` accepts them.
+    """List every rule that these objects break as one GEMM. If the list is empty, `gemm_kernel` accepts them.
 
-    The rules: `mma` (a dense wgmma of shared operands with float32 sums), `warpgroups`, `operand_type`, `direction`,
+    The rules are `mma` (a dense wgmma of shared operands with float32 sums), `warpgroups`, `operand_type`, `direction`,
     `extents`, `tile`, `no_descriptor`, `staging_tile`, `multicast`, `stages`.
 
+    Args:
+        As `gemm_kernel`.
     Raises:
-        InvalidTypeError: not a tiled MMA, or not TMA atoms. InvalidValueError: stages or staging out of range.
+        InvalidTypeError: the arguments are not a tiled MMA and TMA atoms.
+        InvalidValueError: stages or staging is out of range.
 
     >>> import cute_py as cute
     >>> def atom(op, rows, columns, tile):
@@ -243,7 +249,7 @@ def check_gemm(
 def _arguments(
     tiled_mma: TiledMma, tma_a: TmaAtom, tma_b: TmaAtom, tma_c: TmaAtom, stages: int | None, staging: int
 ) -> tuple[dict[str, TmaAtom], int | None, int]:
-    """The atoms by operand, and the two numbers, after a check of their types."""
+    """Check the types of the arguments; return the atoms by operand, and the two numbers."""
     expect(tiled_mma, TiledMma, "the tiled MMA of a GEMM kernel")
     given = {"A": tma_a, "B": tma_b, "C": tma_c}
     atoms = {name: expect(atom, TmaAtom, f"the TMA atom of {name}") for name, atom in given.items()}
@@ -372,7 +378,7 @@ def _staging_bytes(atom: TmaAtom) -> int:
 
 
 def _check_staging(atom: TmaAtom, columns: int) -> list[Diagnostic]:
-    """A tile of C that the stmatrix of one warpgroup fills: 64 rows of complete swizzle spans."""
+    """Check that the stmatrix of one warpgroup can fill a tile of C: 64 rows of complete swizzle spans."""
     rows, width = _tile(atom)
     span = atom.plan.box[0] * 2
     swizzle = atom.swizzle
@@ -402,7 +408,7 @@ def _k_major(atom: TmaAtom, rows: int, width: int) -> object:
 
 
 def _walk(atom: TmaAtom) -> TileBoxes:
-    """The instructions of one CTA, and the steps from tile to tile."""
+    """Return the instructions of one CTA, and the steps from tile to tile."""
     work = first_tile(atom)
     rank, per_cta = atom.plan.rank, work.per_tile // atom.num_multicast
     coords = list(work.rows)
@@ -429,10 +435,11 @@ def _walk(atom: TmaAtom) -> TileBoxes:
 
 
 def _operand(mma: TiledMma, name: str, atom: TmaAtom) -> GemmOperand:
-    """The descriptor of an operand's first instruction, and the steps to those of other rows and of other K.
+    """Return the descriptor of an operand's first instruction, and the steps to other rows and other K.
 
     Raises:
-        StaticAssertError: not a canonical layout. InvalidValueError: the steps are not multiples of one number.
+        StaticAssertError: the layout is not canonical.
+        InvalidValueError: the steps are not multiples of one number.
     """
     extent = WARPGROUP_ROWS if name == "A" else int(mma.shape_mnk[1])
     k = int(mma.shape_mnk[2])
@@ -467,7 +474,7 @@ def plan_gemm(
     staging: int = 2,
     group: int = 8,
 ) -> GemmPlan:
-    """The numbers of a GEMM kernel of these objects. Args, errors: as `gemm_kernel`."""
+    """Compute the numbers of a GEMM kernel of these objects. Arguments and errors are those of `gemm_kernel`."""
     atoms, stages, staging = _arguments(tiled_mma, tma_a, tma_b, tma_c, stages, staging)
     group = expect_integer(group, "group", 1)
     refuse(InvalidValueError, check_gemm(tiled_mma, tma_a, tma_b, tma_c, stages, staging))

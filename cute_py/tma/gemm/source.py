@@ -1,11 +1,12 @@
 """The text of a GEMM kernel: one CUDA C++ file with the constants of a `GemmPlan`.
 
 Warpgroup 0 releases its registers; one of its threads walks the tiles and keeps the stages full. The other warpgroups
-wait for a stage, issue its wgmma, and free the stage before it, so that one stage's instructions are always in flight.
-A tile's sums go through stmatrix into staging buffers, and by TMA stores to C while the next tile is multiplied.
+wait for a stage, issue its wgmma, and free the stage before it, so that the instructions of one stage are always in
+flight. A tile's sums go through stmatrix into staging buffers. TMA stores then write them to C while the next tile is
+multiplied.
 
-The kernel reports a wait that times out, and its thread stops waiting from then on. Warpgroups process the rest of
-their tiles with the current contents of the stages, so that threads still meet at their barriers; but they free no more
+If a wait times out, the kernel reports it, and its thread stops waiting from then on. Warpgroups process the rest of
+their tiles with the current contents of the stages, so that threads still meet at their barriers. But they free no more
 stages, so that the producer gives up too. By then every issued load has arrived, and no block ends before its loads.
 """
 
@@ -27,12 +28,12 @@ from cute_py.tma.gemm.plan import GemmPlan, TileBox, TileBoxes
 NAME: Final = "gemm"
 PARAMETERS: Final = ("map_a", "map_b", "map_c", "record")
 DUMP_HERE: Final = "        const u64 a = first_a + stage"
-"""Beginning of the line before which a warpgroup may read the stage that it has waited for."""
+"""Start of the line before which a warpgroup may read the stage that it has waited for."""
 PRODUCER_REGISTERS: Final = {1: 40, 2: 40}
 CONSUMER_REGISTERS: Final = {1: 232, 2: 232}
 """Warpgroups that multiply -> registers of a thread; 40 * 128 + 232 * 256 are below the 65,536 of an SM."""
 MOST_BOXES: Final = 3
-"""Maximum number of boxes of a tile that are written as separate lines; more become a loop, which the compiler
+"""Largest number of boxes of a tile that are written as separate lines. More boxes become a loop, which the compiler
 unrolls."""
 
 _FUNCTIONS: Final = r"""
@@ -197,7 +198,7 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
 
 
 def _wrapped(parts: Iterable[str], width: int) -> list[str]:
-    """Parts of a list on lines of at most `width` characters."""
+    """Arrange parts of a list on lines of at most `width` characters."""
     lines, line = [], ""
     for part in parts:
         if line and len(line) + 1 + len(part) > width:
@@ -208,7 +209,7 @@ def _wrapped(parts: Iterable[str], width: int) -> list[str]:
 
 
 def multiply_function(plan: GemmPlan) -> str:
-    """The device function around one wgmma: d += A * B by two descriptors; `accumulate` 0 starts from zero."""
+    """Write the device function around one wgmma: d += A * B by two descriptors; `accumulate` 0 starts from zero."""
     atom = plan.tiled_mma.atom
     count = atom.registers["C"][0]
     scales = [1 if atom.template_args.get(f"scale{x}", "One") == "One" else -1 for x in "AB"]
@@ -256,7 +257,7 @@ def _apart(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _places(boxes: Sequence[TileBox], after: int) -> tuple[int, list[list[str]]]:
-    """Loop count of the lines, and their byte and coordinates: a line for each box, or one line in `i` for a grid."""
+    """Return the loop count, and bytes and coordinates of each line: a line per box, or one line in `i` for a grid."""
     rows = [(after + box.place, *box.coords) for box in boxes]
     if len(rows) > MOST_BOXES:
         steps = [_apart(one, before) for before, one in itertools.pairwise(rows)]
@@ -270,7 +271,7 @@ def _places(boxes: Sequence[TileBox], after: int) -> tuple[int, list[list[str]]]
 
 
 def _along(start: int, step: int, outer: int, inner: int) -> str:
-    """The text of a number that moves by `step` from box to box, and by `outer` after each `inner` of them."""
+    """Write a number that moves by `step` from box to box, and by `outer` after each `inner` of them."""
     one_mode = outer == step * inner
     moves = [_term("i", step)] if one_mode else [_term(f"i % {inner}", step), _term(f"i / {inner}", outer)]
     return " + ".join(term for term in (str(start) if start else "", *moves) if term)
@@ -310,14 +311,14 @@ def _stores(plan: GemmPlan) -> tuple[list[str], CopyOp]:
 
 
 def multicast_mask(plan: GemmPlan) -> int:
-    """Mask of the CTAs that receive a part of a shared operand: all of the cluster."""
+    """Return the mask of the CTAs that receive a part of a shared operand: all CTAs of the cluster."""
     along = (1, 2, 1, 1) if plan.shared_by == "M" else (1, 1, 2, 1)
     layout = Layout(tuple(Int(n) for n in along))
     return create_tma_multicast_mask(layout, (0, 0, 0, 0), 1 if plan.shared_by == "M" else 2)
 
 
 def gemm_constants(plan: GemmPlan) -> dict[str, int]:
-    """Constants that are folded into the text, by name."""
+    """Return the constants that are folded into the text, by name."""
     tiles_m, tiles_n, tiles_k = plan.tiles
     cluster_m, cluster_n = (plan.cluster if plan.shared_by == x else 1 for x in "MN")
     a, b = plan.operands["A"], plan.operands["B"]
@@ -393,7 +394,7 @@ def _header(plan: GemmPlan) -> str:
 
 
 def _constants_text(constants: dict[str, int]) -> str:
-    """All constants of 32 bits in one enumeration, the descriptors in another."""
+    """Write all 32-bit constants in one enumeration, and the descriptors in another."""
     small = {name: value for name, value in constants.items() if not name.startswith("DESCRIPTOR")}
     large = {name: value for name, value in constants.items() if name not in small}
     listed = _wrapped((f"{name} = {value}u," for name, value in small.items()), 116)
@@ -402,10 +403,10 @@ def _constants_text(constants: dict[str, int]) -> str:
 
 
 def gemm_source(plan: GemmPlan, epilogue: str, wait_cycles: int) -> KernelSource:
-    """The kernel of a plan.
+    """Write the kernel of a plan.
 
     Args:
-        epilogue: an expression of CUDA C++ of `x`, a sum (float). wait_cycles: bound of one wait, in SM clock cycles.
+        epilogue: a CUDA C++ expression in `x`, a sum (float). wait_cycles: the longest wait, in SM clock cycles.
     """
     constants = gemm_constants(plan)
     loads, load_ops = _loads(plan)

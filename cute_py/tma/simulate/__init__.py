@@ -1,1 +1,1 @@
-"""Programs of copies and barriers that Python states. The names end with the next minor version (`cute_py.tma`)."""
+"""Programs of copies and barriers, written in Python. The next minor version removes the names (`cute_py.tma`)."""

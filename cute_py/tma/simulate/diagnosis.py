@@ -1,17 +1,17 @@
-"""Run a program of copies, barriers and fences and watch its order, to find hangs, traps and races.
+"""Run a program of copies, barriers and fences, and check its order for hangs, traps and races.
 
-`Run`, `diagnose` and `Outcome` end with the next minor version: `cute_py.run_ptx` runs and judges kernels.
+The next minor version removes `Run`, `diagnose` and `Outcome`: `cute_py.run_ptx` runs and judges kernels.
 
-On a GPU a barrier that expects the wrong number of bytes never completes, without a reason; a tile that is read too
-early is wrong only sometimes. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`, and
-returns an `Outcome`: completed, trap, or would hang; with all races that it found.
+On a GPU, a barrier that expects the wrong number of bytes never completes and gives no reason. A tile that is read too
+early is wrong only sometimes. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`. It
+returns an `Outcome` (completed, trap, or would hang) with all races that it found.
 
 A load is in flight from its issue until a wait has seen the phase of its barrier complete. The program may neither read
 nor write bytes in flight. A store reads its source until the program has waited for its group.
 
-Stores and reductions do not signal a barrier, but complete bulk async-groups. A thread commits those it has issued as a
-group, and waits until at most N of the newest groups are pending. `wait_group_read` waits for the reads of shared
-memory only, `wait_group` for the writes too.
+Stores and reductions do not signal a barrier; they complete bulk async-groups. A thread commits its issued stores as a
+group, and waits until at most N of the newest groups are pending. `wait_group_read` waits only for the reads of shared
+memory, `wait_group` also for the writes.
 
 Source: PTX ISA 9.0, cp.async.bulk.commit_group, cp.async.bulk.wait_group.
 """
@@ -37,7 +37,7 @@ from cute_py.tma.emulator.operands import checked, reduction
 from cute_py.tma.emulator.tensormap_proxy import Agent, TensormapProxy
 
 MOST_NAMED: Final = 8
-"""Maximum number of barriers that a scope names."""
+"""Largest number of barriers that a scope names."""
 
 
 @dataclass(slots=True)
@@ -51,9 +51,9 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """Two accesses to the same bytes of shared memory, or to one tensor map, without an order between them.
+    """Two unordered accesses to the same bytes of shared memory, or to one tensor map.
 
-    `start` and `stop` are bytes of shared memory; equal for a tensor map.
+    `start` and `stop` are bytes of shared memory; they are equal for a tensor map.
     """
 
     rule: str
@@ -80,8 +80,8 @@ class Race:
 class Outcome:
     """Outcome of a program. `status` is 'completed', 'trap' or 'would hang'.
 
-    `scope` counts what the run judged, and lists what it did not: a program that completes without a race is sound
-    within it.
+    `scope` counts the events that the run judged, and lists those that it did not. A program that completes without a
+    race is sound within this scope.
 
     >>> from cute_py.tma.emulator import Emulator, GlobalMemory, SharedMemory
     >>> found = diagnose(lambda run: run.wait(run.barrier(0), 0), Emulator(), GlobalMemory(), SharedMemory(64))
@@ -104,7 +104,7 @@ class Outcome:
 
     @property
     def summary(self) -> str:
-        """Text of the program's end and its races, without the scope."""
+        """The program's end and its races as a text, without the scope."""
         lines = [self.status]
         if self.status == "trap":
             lines = [f"trap: {self.cuda_error}: {self.cause}"]
@@ -124,7 +124,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Flight(Access):
-    """A load that was issued: the shared bytes that it writes, and the phase of the barrier that it will signal."""
+    """A load that was issued: the shared bytes that it writes, and the barrier phase that it will signal."""
 
     barrier: Mbarrier
     phase: int
@@ -133,7 +133,7 @@ class Flight(Access):
 
 
 class LoadOperands(TypedDict, total=False):
-    """Operands of a load other than its map, coordinates, place and barrier, as for `Emulator.load`."""
+    """Operands of a load, as for `Emulator.load`, except its map, coordinates, position and barrier."""
 
     mode: str | None
     im2col_offsets: Sequence[int]
@@ -143,14 +143,14 @@ class LoadOperands(TypedDict, total=False):
 
 
 class Run:
-    """One CTA's program. Methods are the program's instructions, in program order.
+    """The program of one CTA. The methods are the program's instructions, in program order.
 
     Args:
         engine: the TMA engine.
         gmem, smem: the memories.
         maps: tensor maps in memory; if given, loads and stores accept the address of a map instead of its bytes.
-        agent: place of the thread that issues the copies.
-        strict: raise `RaceError` at the first race instead of noting it.
+        agent: the position of the thread that issues the copies.
+        strict: raise `RaceError` at the first race, instead of recording it.
 
     >>> from cute_py.tma.emulator import Emulator, GlobalMemory, SharedMemory
     >>> run = Run(Emulator(), GlobalMemory(), SharedMemory(64))
@@ -176,7 +176,7 @@ class Run:
         self.agent = Agent() if agent is None else expect(agent, Agent, "agent")
         self.races: list[Race] = []
         self.groups: list[list[Access]] = [[]]
-        """Reads of stores that nothing waited for, by bulk group, oldest first; the last group is not committed."""
+        """Reads of stores that no wait covers, by bulk group, oldest first; the last group is not committed."""
         self.flights: list[Flight] = []
         self._reading: list[Access] = []
         self._ordinary: list[Access] = []
@@ -184,7 +184,7 @@ class Run:
         self._judged: Counter[str] = Counter()
         self._barriers: list[Mbarrier] = []
         self.stuck_at: Mbarrier | None = None
-        """The barrier whose phase the last wait did not see complete."""
+        """The barrier whose phase was not complete at the last wait."""
 
     def __repr__(self) -> str:
         return f"<run on {self.smem!r}: {counted(self._count, 'instruction')}, {counted(len(self.races), 'race')}>"
@@ -198,7 +198,7 @@ class Run:
         return made
 
     def wait(self, barrier: Mbarrier, parity: int) -> None:
-        """Wait until the phase of this parity has completed; the loads of that phase are then visible to this thread.
+        """Wait until the phase of this parity has completed. The loads of that phase are then visible to this thread.
 
         Raises:
             WouldHangError: no issued copy completes the phase.
@@ -231,7 +231,7 @@ class Run:
         cta_group: int = 1,
         gmem_base: int = 0,
     ) -> Flight:
-        """Issue a load that has not landed yet; `land` it later. The operands are those of `Emulator.load`."""
+        """Issue a load without landing it; `land` lands it later. The operands are those of `Emulator.load`."""
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"
@@ -253,10 +253,11 @@ class Run:
         return flight
 
     def land(self, flight: Flight) -> int:
-        """The bytes of an issued load arrive, and complete at its barrier.
+        """Let the bytes of an issued load arrive, and complete them at its barrier.
 
         Raises:
-            TmaTrap: the load traps. InvalidValueError: it has landed before.
+            TmaTrap: the load traps.
+            InvalidValueError: the load has landed before.
         """
         if expect(flight, Flight, "flight").landed:
             raise InvalidValueError(f"{flight.name} has landed already")
@@ -271,14 +272,14 @@ class Run:
         barrier: Mbarrier,
         **operands: Unpack[LoadOperands],
     ) -> int:
-        """Issue a load. Its bytes land at once, but nothing may rely on that before a wait."""
+        """Issue a load. Its bytes land at once, but the program may rely on them only after a wait."""
         return self.land(self.issue(descriptor, coords, offset, barrier, **operands))
 
     # ---- ordinary accesses -------------------------------------------------------------------------------------
 
     @contextmanager
     def reading(self, offset: int, nbytes: int, who: str = "a reader") -> Iterator[Bytes]:
-        """Context manager that yields the bytes of a stage; they count as being read inside the block."""
+        """Return a context manager that yields the bytes of a stage. They count as being read inside the block."""
         span = self._access(offset, nbytes, who)
         self._check_conflict("read before its barrier completed", self.flights, span)
         self._reading.append(span)
@@ -288,12 +289,12 @@ class Run:
             self._reading.remove(span)
 
     def read(self, offset: int, nbytes: int, who: str = "an ordinary read") -> Bytes:
-        """Ordinary loads of shared bytes; a copy."""
+        """Read shared bytes with ordinary loads, and return a copy."""
         with self.reading(offset, nbytes, who) as view:
             return view.copy()
 
     def write(self, offset: int, data: Bytes, who: str = "an ordinary write") -> None:
-        """Ordinary stores to shared bytes."""
+        """Write shared bytes with ordinary stores."""
         data = as_bytes(data, "data", writable=False)
         span = self._access(offset, len(data), who)
         self._check_conflict("written while a load is in flight", self.flights, span)
@@ -302,7 +303,7 @@ class Run:
         self._ordinary.append(span)
 
     def fence_proxy_async(self) -> None:
-        """fence.proxy.async: ordinary writes so far are visible to bulk copies."""
+        """fence.proxy.async: make earlier ordinary writes visible to bulk copies."""
         self._ordinary = []
 
     # ---- stores ------------------------------------------------------------------------------------------------
@@ -336,16 +337,16 @@ class Run:
         self.groups.append([])
 
     def wait_group_read(self, newest: int = 0) -> None:
-        """cp.async.bulk.wait_group.read N: all committed groups but the `newest` have read their sources."""
+        """cp.async.bulk.wait_group.read N: wait until all committed groups but the `newest` have read their source."""
         kept = len(self.groups) - 1 - expect_integer(newest, "wait_group", 0, unit="groups")
         del self.groups[: max(kept, 0)]
 
     def wait_group(self, newest: int = 0) -> None:
-        """cp.async.bulk.wait_group N: as `wait_group_read` for races in shared memory; the emulator writes at once."""
+        """cp.async.bulk.wait_group N: as `wait_group_read` for shared-memory races; the emulator writes at once."""
         self.wait_group_read(newest)
 
     def exit(self) -> None:
-        """The CTA ends: its shared memory is released, so every store must have read it and every load have landed."""
+        """End the CTA. Its shared memory is released, so every store must have read it and every load have landed."""
         unread = [Race("exit before the group was read", op.start, op.stop, op.name, "exit") for op in self._unread()]
         flying = [Race("exit before the load was waited for", f.start, f.stop, f.name, "exit") for f in self.flights]
         for race in unread + flying:
@@ -353,13 +354,13 @@ class Run:
                 self._note(race)
 
     def _unread(self) -> list[Access]:
-        """Sources of stores that may still be read."""
+        """Sources that stores may still read."""
         return list(itertools.chain(*self.groups))
 
     # ---- how it ends -------------------------------------------------------------------------------------------
 
     def _scope(self, left: str = "", stuck: Mbarrier | None = None) -> Scope:
-        """Scope so far: events that were judged, and events that were not."""
+        """Return the scope so far: events that were judged, and events that were not."""
         judged = [counted(count, noun) for noun, count in sorted(self._judged.items())]
         open_ = [b for b in self._barriers if b is not stuck and (b.tx_count or b.pending != b.arrive_count)]
         not_judged = [left] if left else []
@@ -386,7 +387,7 @@ class Run:
         mode: str | None,
         offsets: Sequence[int] = (),
     ) -> tuple[Descriptor, Access]:
-        """The tensor map that the engine sees, by its address or itself; the shared bytes that a copy touches."""
+        """Return the tensor map that the engine sees, and the shared bytes that a copy touches."""
         if isinstance(descriptor, int):
             if self.maps is None:
                 raise InvalidTypeError(
@@ -401,14 +402,14 @@ class Run:
         return descriptor, Access(name, offset, offset + row_image(shape, rows, self.smem.base + offset).extent)
 
     def _access(self, offset: int, nbytes: int, who: str) -> Access:
-        """Bytes of shared memory that an ordinary access touches."""
+        """Return the bytes of shared memory that an ordinary access touches."""
         size = len(self.smem)
         start = expect_integer(offset, "the offset in shared memory", 0, size, "bytes")
         count = expect_integer(nbytes, "the size of an access to shared memory", 0, size - start, "bytes")
         return Access(expect(who, str, "who"), start, start + count)
 
     def _check_conflict(self, rule: str, others: Sequence[Access], this: Access) -> None:
-        """Note a race with each other access that shares bytes."""
+        """Record a race with each other access that shares bytes."""
         for other in others:
             low, high = max(this.start, other.start), min(this.stop, other.stop)
             if low < high:
@@ -462,7 +463,7 @@ def diagnose(
     """Run `program` and return how it ends.
 
     Args:
-        program: a function that gets a `Run` and makes its calls on it.
+        program: a function that takes a `Run` and makes its calls on it.
         maps: tensor maps in memory, if the program names them by address.
 
     >>> from cute_py.tma.emulator.emulator import Emulator

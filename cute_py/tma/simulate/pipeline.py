@@ -1,11 +1,11 @@
 """Simulate a producer and a consumer with a ring of stages, tick by tick.
 
-`Ring`, `RingLoad` and `RingStore` end with the next minor version: `cute_py.run_ptx` runs a kernel with its ring.
+The next minor version removes `Ring`, `RingLoad` and `RingStore`: `cute_py.run_ptx` runs a kernel with its ring.
 
 The producer waits until a stage is empty, expects the bytes of the loads, and issues the loads of iteration i into
 stage i mod D. They land `load_ticks` later. The consumer waits for the full barrier, works on the stage, stores it if
-the ring has a store, and arrives at the empty barrier. Both barriers of a stage are waited for with parity (i / D) & 1,
-the producer's inverted, so that the first pass finds every stage empty.
+the ring has a store, and arrives at the empty barrier. The consumer waits with parity (i / D) & 1. The producer waits
+with the inverted parity, so that the first pass finds every stage empty.
 
     stage 0  LLLLCC.LLLLCC.    . empty   L loading   F full
     stage 1  .LLLLFCC.LLLLC    C consumed   S stored
@@ -42,7 +42,7 @@ else:
 BARRIER_BYTES = 8
 
 MAX_TICKS = 10_000
-"""Maximum number of ticks of one step: a timeline has a character for each tick."""
+"""Largest number of ticks of one step. A timeline has a character for each tick."""
 
 EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 """States of a stage, as the timeline prints them."""
@@ -50,11 +50,12 @@ EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 
 @dataclass(frozen=True, slots=True)
 class RingLoad:
-    """One operand that every iteration loads: its descriptor, its coordinates by iteration, its place in the stage.
+    """One operand that every iteration loads: its descriptor, its coordinates by iteration, its offset in the stage.
 
     Raises:
-        InvalidTypeError: a descriptor that is neither bytes nor a decoded tensor map, or coordinates that are not rows
-            of integers. InvalidValueError: a place beyond shared memory.
+        InvalidTypeError: the descriptor is neither bytes nor a decoded tensor map, or the coordinates are not rows of
+            integers.
+        InvalidValueError: the offset lies beyond shared memory.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> RingLoad(TensorMapTiled("int32", 4096, (4096,), (), (128,)), [(0,), (128,)]).coords
@@ -75,7 +76,7 @@ class RingLoad:
 
 @dataclass(frozen=True, slots=True)
 class RingStore:
-    """Store of every iteration from its stage. Raises the errors of `RingLoad`.
+    """The store of every iteration from its stage. It raises the errors of `RingLoad`.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> RingStore(TensorMapTiled("int32", 4096, (4096,), (), (128,)), [(0,), (128,)]).coords
@@ -93,7 +94,7 @@ class RingStore:
 
 
 def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
-    bytes_or_map(copy.descriptor)  # refused here if it is neither
+    bytes_or_map(copy.descriptor)  # raises an error if it is neither
     rows = expect_integer_array(copy.coords, f"coords of {what}")
     if rows.ndim != 2 and (rows.size or not rows.ndim):
         got = given(copy.coords)
@@ -120,7 +121,7 @@ class TimelineEvent:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A ring's run: its events, the state of every stage at every tick, and its end."""
+    """The run of a ring: its events, the state of every stage at every tick, and its end."""
 
     depth: int
     events: tuple[TimelineEvent, ...]
@@ -155,15 +156,16 @@ class Ring:
 
     Args:
         engine: the TMA engine.
-        gmem, smem: the memories; stages start at byte 0 of shared memory, the barriers follow the last stage.
-        loads: loads of every iteration; the barrier expects the bytes of all together.
+        gmem, smem: the memories. Stages start at byte 0 of shared memory, and the barriers follow the last stage.
+        loads: loads of every iteration; the barrier expects the bytes of all loads together.
         depth: number of stages.
-        store: the store of every iteration, if any.
-        stage_bytes: distance of two stages; None: as much as the loads need, rounded up to 1024.
-        expect_bytes: bytes that the producer announces; None: the right number.
-        consume: called with the stage's bytes and the iteration, may change them (then a proxy fence follows).
+        store: the store of every iteration, if there is one.
+        stage_bytes: bytes from one stage to the next. None: as many as the loads need, rounded up to 1024.
+        expect_bytes: bytes that the producer announces. None: the correct number.
+        consume: a function that is called with the stage's bytes and the iteration. It may change the bytes; a proxy
+            fence then follows.
     Raises:
-        InvalidValueError: no stage, no load, lists of different length, or shared memory that is too small.
+        InvalidValueError: no stage or no load is given, the lists differ in length, or shared memory is too small.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.emulator.emulator import Emulator
@@ -241,9 +243,9 @@ class Ring:
         """Run all iterations.
 
         Args:
-            load_ticks, consume_ticks, store_ticks: how long each takes, 1 to 10,000.
+            load_ticks, consume_ticks, store_ticks: the ticks that each takes, 1 to 10,000.
         Returns:
-            the timeline; the ring hangs if neither actor can proceed and no load is in flight.
+            the timeline. The ring hangs if neither actor can proceed and no load is in flight.
         """
         ticks = {"load_ticks": load_ticks, "consume_ticks": consume_ticks, "store_ticks": store_ticks}
         return _Simulation(self, *[expect_integer(n, name, 1, MAX_TICKS, "ticks") for name, n in ticks.items()]).run()
@@ -269,7 +271,7 @@ class _Simulation:
         self.stages[stage].state = state
 
     def land(self) -> bool:
-        """Land the loads that are due."""
+        """Land the loads whose time has come."""
         flying = len(self.flying)
         while self.flying and self.flying[0][0] <= self.tick:
             _, iteration, flight = self.flying.pop(0)
@@ -298,7 +300,7 @@ class _Simulation:
         return True
 
     def work(self) -> bool:
-        """Move the consumer on by one step if it can."""
+        """Move the consumer on by one step, if it can proceed."""
         i, ring = self.consumed, self.ring
         if i >= ring.iterations or self.tick < self.busy_until:
             return self.tick < self.busy_until

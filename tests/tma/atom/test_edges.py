@@ -104,6 +104,6 @@ def test_swizzled_rows_shorter_than_their_swizzle_are_placed_apart(rows: int, co
         span = 16 << swizzle
         assert made.why_not() == (
             f"rows of {2 * columns} bytes; with swizzle {span}B the engine places them {span} bytes apart, but "
-            f"the shared layout {2 * columns}"
+            f"the shared layout {2 * columns} bytes apart"
         )
         assert f"places them {span} bytes apart" in made.explain()

@@ -96,12 +96,17 @@ NOT_SHARED = "the barrier of an executable TMA atom must be in shared memory"
         (LOAD, cute.make_gmem_ptr(0, "uint64"), {}, NOT_SHARED),
         (STORE, cute.make_gmem_ptr(0, "uint64"), {}, NOT_SHARED),
         (LOAD, object(), {}, NOT_SHARED),
-        (LOAD, Barrier(), {"cache_mode": "wb"}, "cache mode wb is not for a load"),
-        (STORE, Barrier(), {"cache_mode": "ca"}, "cache mode ca is not for a store"),
+        (LOAD, Barrier(), {"cache_mode": "wb"}, "load does not support cache mode wb"),
+        (STORE, Barrier(), {"cache_mode": "ca"}, "store does not support cache mode ca"),
         (SHARED_BY_4, Barrier(), {}, "a load shared by 4 CTAs needs a multicast mask"),
         (LOAD, Barrier(), {"multicast": 1}, "multicast mask 0x0001; a load of mode NO_MULTICAST takes none"),
         (STORE, Barrier(), {"multicast": 3}, "multicast mask 0x0003; a store takes none"),
-        (SHARED_BY_4, Barrier(), {"multicast": 7}, "multicast mask 0x0007 of 3 CTAs; must name the 4 that share"),
+        (
+            SHARED_BY_4,
+            Barrier(),
+            {"multicast": 7},
+            "multicast mask 0x0007 of 3 CTAs; must name the 4 CTAs that share the load",
+        ),
         (SHARED_BY_4, Barrier(), {"multicast": 0}, "multicast mask 0; must be 1 to 65535"),
         (SHARED_BY_4, Barrier(), {"multicast": 1 << 16}, "multicast mask 65536; must be 1 to 65535"),
     ],
@@ -341,7 +346,7 @@ def test_reductions_are_those_that_execute(dtype: str) -> None:
         try:
             tma_reduce(bound, TILE_IN_SMEM, (0, 0))
         except TmaBuildError as refusal:
-            assert refusal.headline.startswith(f"reduction {kind.name} of {dtype}; the hardware has it for uint32")
+            assert refusal.headline.startswith(f"reduction {kind.name} of {dtype}; the hardware supports it for uint32")
         else:
             executed.append(kind.name)
     assert executed == REDUCTIONS[dtype].split()

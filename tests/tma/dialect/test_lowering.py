@@ -59,7 +59,7 @@ def test_the_box_that_cannot_be_encoded_is_split_and_said() -> None:
     assert trace.ptx.count("cp.async.bulk.tensor.2d") == 2
     assert "add.s32 %r_bk_1, %r_bk, 64;" in trace.ptx
     assert "add.s64 %rd_smem_dst_1, %rd_smem_dst, 16384;" in trace.ptx
-    said = "the tile takes 2 boxes of [128, 64]: a row has 256 bytes, a 128B-swizzled one at most 128"
+    said = "the tile takes 2 boxes of [128, 64]: a row has 256 bytes, and a 128B-swizzled row at most 128"
     assert trace.stage("3").notes[0] == said
     whole = TensorMapTiled(9, 4096, (512, 512), (1024,), (128, 128), swizzle=3)
     assert violations(whole)
@@ -157,7 +157,7 @@ def test_each_row_of_a_gather_has_an_index_of_its_own(op: str) -> None:
     columns = ("%r_bk", "%r_bk", "%r_bk_2", "%r_bk_3")
     assert coords == [f"{column}, {index}" for column, index in zip(columns, rows * 2, strict=True)]
     assert trace.ptx.count("add.s32 %r_bk_") == 2 and trace.ptx.count("add.s64 %rd_smem") == 3
-    with pytest.raises(EmissionError, match="a single-tile module of 8 rows by index; must be 4"):
+    with pytest.raises(EmissionError, match="a single-tile module has 8 rows by index; must have 4"):
         single_tile_ptx(trace.copy, "sm_100a")
 
 
@@ -331,7 +331,7 @@ def test_what_is_no_atom() -> None:
         lower(3)  # type: ignore[arg-type]
     with pytest.raises(TmaBuildError, match="must be a multiple of one box"):
         trace_copy(stand_in(transaction_bytes=1000))
-    with pytest.raises(InvalidValueError, match="swizzle = 99; must be a number of the driver's"):
+    with pytest.raises(InvalidValueError, match="swizzle = 99; must be a swizzle number of the driver"):
         lower(dataclasses.replace(EXAMPLE.request, swizzle=99))
     pair = tile_atom("load", (128, 64), "bf16", swizzle=3, op="SM100_TMA_2SM_LOAD", arch="sm_100a")
     with pytest.raises(EmissionError, match="needs an a or f variant"):

@@ -91,7 +91,7 @@ def test_cache_hints(name: str, hint: int | None) -> None:
 def test_loads_and_stores_have_their_own() -> None:
     assert [m.value for m in CacheMode if check_cache_mode(m, "load")] == ["wb", "wt"]
     assert [m.value for m in CacheMode if check_cache_mode(m, "store")] == ["ca", "lu", "cv"]
-    assert [d.text for d in check_cache_mode(CacheMode.CA, "reduce")] == ["cache mode ca is not for a reduce"]
+    assert [d.text for d in check_cache_mode(CacheMode.CA, "reduce")] == ["reduce does not support cache mode ca"]
 
 
 def test_unknown_cache_modes() -> None:

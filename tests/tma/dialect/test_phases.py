@@ -160,7 +160,7 @@ def test_without_a_kernel_spec_nothing_is_rewritten() -> None:
 def test_copies_without_tma_are_skipped_in_phase_2() -> None:
     trace = run_phases(KernelFunction("sm_80", (A,)))
     assert trace.rewritten == ()
-    assert trace.phases[1].lines == ("sm80_cp_async_4_bf16: skipped, no TMA atom",)
+    assert trace.phases[1].lines == ("sm80_cp_async_4_bf16: skipped, not a TMA atom",)
 
 
 def test_counters_must_agree_with_the_indices() -> None:

@@ -141,7 +141,7 @@ def test_limits_of_the_transaction_count() -> None:
 
 def test_more_arrivals_than_pending() -> None:
     barrier = Mbarrier(2)
-    with pytest.raises(InvalidValueError, match="must be 1 to 2, the arrivals pending"):
+    with pytest.raises(InvalidValueError, match="must be 1 to 2, the pending arrivals"):
         barrier.arrive(3)
     barrier.expect_tx(16)
     barrier.arrive(2)

@@ -270,7 +270,10 @@ def test_a_descriptor_may_be_any_buffer(kind: Callable[[bytes], Any]) -> None:
         (TensorMapTiled(9, 4096, (40,) * 6, (96,) * 5, (16,) * 6), "rank = 6; must be 1 to 5"),
         (TensorMapTiled(9, 4096, (40, 12), (96,), (16, 4), (1, 0)), "must be 1 or more"),
         (TensorMapIm2col(9, 4096, (40, 12), (96,), (), (), 16, 4), "im2col with rank 2; must be 3 to 5"),
-        (TensorMapTiled(9, 4096, (40, 12), (96,), (16, 4), None, 1), "interleave with rank 2; must be 3 to 5"),
+        (
+            TensorMapTiled(9, 4096, (40, 12), (96,), (16, 4), None, 1),
+            "a map with interleave has rank 2; must be 3 to 5",
+        ),
         (TensorMapTiled(13, 4096, (40, 12), (96,), (24, 4)), "not a multiple of a group"),
     ],
 )

@@ -236,7 +236,7 @@ def test_one_function_for_all_exports(tmp_path: Path) -> None:
 def test_exports_that_can_not_be() -> None:
     with pytest.raises(InvalidValueError, match="export 'sass'; expected one of cu, ptx, c, cute, triton"):
         export(SHAPES[0], "sass")
-    with pytest.raises(TmaBuildError, match="not an atom: no attribute op, request"):
+    with pytest.raises(TmaBuildError, match="expected an atom, but the argument has no attribute op, request"):
         export(3, "cute")  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="expected a tensor map request, got int"):
         export(3, "c")  # type: ignore[arg-type]
