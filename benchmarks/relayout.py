@@ -297,7 +297,7 @@ SMALL: Final = (
 
 def small(bench: Bench) -> None:
     """Print nodes of copies of 64 KiB to 8 MiB."""
-    print("| bytes | case | us a node | memcpy node | times |\n|---|---|---|---|---|")
+    print("| bytes | case | us per node | memcpy node | times |\n|---|---|---|---|---|")
     for size in (2**16, 2**18, 2**20, 2**22, 2**23):
         for name, shape, order in SMALL:
             ours, memcpy = bench.nodes(size, shape(size), order)

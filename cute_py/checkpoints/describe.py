@@ -112,7 +112,7 @@ def describe_checkpoint(
     unsure = [row.weight.name for row in rows if not row.certain]
     left = [f"order of scales: {counted(len(unsure), 'weight')}; several orders have this size"] if unsure else []
     if reference is None and unsure:
-        left[0] += ", a reference does (--reference ORIGINAL)"
+        left[0] += "; the original checkpoint decides (--reference ORIGINAL)"
     if not judged:
         left.append(f"checksums: no {CHECKSUMS}")
     scope = ["names", "types", "shapes", *(["scales", "padding"] if rows else []), *(["checksums"] if judged else [])]
@@ -159,7 +159,7 @@ def _order(
     places = scale_places(form, weight.shape)
     others = [one for one in fits if not np.array_equal(scale_places(form.with_(scales=one), weight.shape), places)]
     if name not in FITTING or others:
-        more = f"; the sizes of {' and '.join(others)} fit too" if others else ""
+        more = f"; {' and '.join(others)} {'has' if len(others) == 1 else 'have'} the same size" if others else ""
         return f"{says}{more}", False, []
     return f"{says}; no other common order has {count} scales", True, []
 

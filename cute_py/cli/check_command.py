@@ -187,6 +187,6 @@ def run(options: argparse.Namespace) -> int:
     broken = bool(result.errors) or (ran is not None and not ran.ok)
     if not broken and not result.scope.complete:
         left = counted(len(result.scope.not_judged), "line")
-        lines.append(f"this is not an approval: {left} above for what was not judged; --strict then exits with 1")
+        lines.append(f"not an approval: see {left} above for what was not judged; with --strict, the exit status is 1")
     report(options, lambda: found, lambda: "\n".join(lines))
     return int(broken or (options.strict and not result.scope.complete))

@@ -1,4 +1,4 @@
-"""`cute-py demo`: show the library to four kinds of readers on one screen; with a file, show the copy of its array step
+"""`cute-py demo`: show four kinds of use on one screen; with a file, show the copy of its array step
 by step."""
 
 from __future__ import annotations
@@ -93,20 +93,20 @@ def _for_four_readers() -> str:
     plan = mesh.redistribute(eight, four, "float32")
     moved = len([one for one in plan.transfers() if one.source_device != one.destination_device])
     return f"""\
-I learn CuTe: a layout maps coordinates to offsets    cute-py print LAYOUT
+Learn CuTe: a layout maps coordinates to offsets      cute-py print LAYOUT
   {layout}, so coordinate (3,2) has offset {int(layout((3, 2)))}
   {chr(10).join(rows).replace(chr(10), chr(10) + "  ")}
 
-My TMA copy is wrong: the broken rule and a fix       cute-py explain ERROR
+Debug a TMA copy: the broken rule and a fix           cute-py explain ERROR
   {refused}
 
-I move or quantise tensors: any layout, any format    cute-py convert MODEL
+Move or quantise tensors: any layout, any format      cute-py convert MODEL
   float32 (64,256) as mxfp8: {scaled.data.nbytes} bytes of elements, {scaled.scales.size} scales
 
-I shard tensors: who holds what, and what moves       cute-py reshard PLAN
+Shard tensors: who holds what, and what moves         cute-py reshard PLAN
   rows on 8 devices to columns on 4: {moved} transfers, {plan.bytes_moved} bytes
 
-And a copy through the emulated TMA engine            cute-py copy FILE"""
+Copy a file through the emulated TMA engine           cute-py copy FILE"""
 
 
 def _show_steps(work: TensorCopy, name: str) -> None:

@@ -46,6 +46,10 @@ MAP_HELP = (
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
+    p.description = (
+        "Encodes, decodes, compares and checks tensor maps, without a driver. A map is given as a file of bytes or as "
+        "text, such as the output of a debugger. Every action takes --json."
+    )
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     e = actions.add_parser("encode", help="encode the 128 bytes of a map from sizes, a JSON request or a .npy header")

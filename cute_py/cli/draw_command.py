@@ -62,7 +62,7 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
     p.add_argument("--address", type=integer, default=4096, help="global address")
-    p.add_argument("--arch", default="sm_90a")
+    p.add_argument("--arch", default="sm_90a", help="target architecture; default sm_90a")
     p.add_argument("--color", choices=COLORS, default="value", help="meaning of the colours of a layout")
     p.add_argument("--out", metavar="FILE", help="write FILE.svg, FILE.png, FILE.html or FILE.txt")
     p.add_argument(

@@ -20,23 +20,23 @@ from cute_py.errors import CuteError, nearest_names, shortened
 from cute_py.terminal import ERROR, FACT, HINT, folded, painted, terminal_width, wants_colour
 
 COMMANDS = {
-    "demo": "show on one screen what the library does for four kinds of readers",
+    "demo": "show one example of each use: layouts, TMA copies, formats, shards",
     "explain": "explain a text or an error: its meaning, its cause, and a change that works",
     "print": "print a layout or tensor as CuTe does: a table or its elements",
     "copy": "copy a tensor from a file: tile by tile through an emulated or real TMA engine, or into another layout",
-    "tma": "show the TMA box of a tile and how it follows: G-basis, TMA tensor, partition, descriptor",
+    "tma": "show the TMA box of a tile, and its G-basis, TMA tensor, partition and descriptor",
     "desc": "encode, decode, compare and check tensor maps (CUtensorMap)",
     "check": "check the TMA and barrier instructions in a PTX, CUDA or cubin file",
     "run": "run a kernel in PTX or CUDA C++ without a GPU",
     "watch": "run a CUDA program and report the tensor maps that it encodes",
-    "tmem": "plan and emulate tcgen05.cp, from shared to tensor memory (assembled for sm_100a, not executed)",
+    "tmem": "plan and emulate tcgen05.cp, the copy from shared to tensor memory (not run on a GPU)",
     "atom": "list, find and show MMA and copy atoms, with the elements that each thread holds",
     "draw": "draw layouts, swizzles, TMA boxes, tiles in shared memory and descriptors",
     "convert": "convert the weights of a checkpoint to a block-scaled format, to another one, or back",
     "reshard": "convert the sharded files of one mesh to those of another",
     "serve": "serve the playground as a local web page",
     "doctor": "report versions, driver and GPU, the features that work, and known issues of the driver",
-    "skill": "write a folder for coding agents that lists the command for each question",
+    "skill": "write a skill for coding agents: which command answers which question",
     "completion": "print a script that completes these commands in a shell",
 }
 """Command -> its line in `cute-py --help`. The module `<command>_command` defines its arguments. It is imported only
@@ -55,17 +55,17 @@ exit status:
        anything was not judged (check --strict, reshard --strict), a name or a
        shape contradicts a placement (reshard), or a feature gives a wrong
        result (doctor)
-  2    refused: wrong arguments, a file that can't be read, no such layout;
-       standard error has the rule, the facts and the fix, and with --json
-       standard output has the broken rules as records
+  2    the command refuses an argument, a file or a copy; standard error has
+       the rule, the facts and a fix, and with --json standard output has the
+       broken rules as records
   130  interrupted
-  watch returns the exit status of the program; 126 or 127 if it can't be run,
-  as in a shell
   141  the reader of the output closed the pipe
+  watch returns the exit status of the program, or 126 or 127 if the program
+  can't be run, as in a shell
 
 Every command takes --json. Pass - to read a text or a file from standard
-input. Output to a terminal is coloured: NO_COLOR switches colour off,
-FORCE_COLOR on.
+input. Output to a terminal is coloured; the environment variable NO_COLOR
+switches colour off, and FORCE_COLOR switches it on.
 """
 
 

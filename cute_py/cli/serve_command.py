@@ -355,8 +355,8 @@ def make_server(
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Serves the page of 'cute-py draw --html', and answers its input with this library, in milliseconds. It "
-        "answers only requests to its own address from its own page. Stop it with Ctrl-C."
+        "Serves the playground, the page of 'cute-py draw --html', at a local address. The installed library computes "
+        "the answers. The server accepts only requests to its own address from its own page. Stop it with Ctrl-C."
     )
     p.add_argument("--port", type=integer, default=PORT, help="0 selects a free port; default %(default)s")
     p.add_argument("--host", default=HOST, help="address to listen at, such as ::1; default %(default)s, this machine")

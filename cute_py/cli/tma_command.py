@@ -56,7 +56,7 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
     p.add_argument("--internal-dtype", help="element type in which TMA counts")
     p.add_argument("--address", type=integer, help="global address; default 4096")
-    p.add_argument("--arch", default="sm_90a")
+    p.add_argument("--arch", default="sm_90a", help="target architecture; default sm_90a")
     p.add_argument("--show", choices=list(VIEWS), help="; ".join(f"{k}: {v}" for k, v in VIEWS.items()))
     p.add_argument("--stages", action="store_true", help="same as the view lower")
     p.add_argument("--at", metavar="TILE_COORD", help="lower: the tile, such as 3 or '(1,0)'; default any tile")

@@ -16,7 +16,7 @@ VIEWS = ("all", "plan", "trace", "ptx", "cuda", "kernel", "picture")
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p.description = "These actions plan, emit as text, and emulate tcgen05.cp. They do not run on a GPU."
+    p.description = "Plans tcgen05.cp, prints its PTX and CUDA, and emulates it. Nothing runs on a GPU."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     d = actions.add_parser("demo", help="copy a 32 x 16 tile of bytes to the lanes of all four warps, and back")

@@ -22,9 +22,9 @@ def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
         "Runs COMMAND with its own input and output, records every cuTensorMapEncode* call through CUPTI, and "
-        "reports on standard error: each distinct map, refused maps with the rule and the fix, harmful maps, "
-        "maps that are encoded repeatedly, and which kernel receives which map. The exit status is that of the "
-        "program."
+        "reports on standard error: each distinct map, refused maps with the rule and the fix, maps with harmful "
+        "settings, maps that are encoded repeatedly, and the kernels that receive each map. The exit status is that "
+        "of the program."
     )
     command.epilog = "Example: cute-py watch --dump maps -- python train.py"
     command.add_argument(

@@ -41,7 +41,7 @@ Triple = tuple[Array, Array, Array]
 
 
 def _jax() -> Any:
-    return imported("jax", "functions of JAX", "jax", INSTALL)
+    return imported("jax", "a function of cute_py.jax", "jax", INSTALL)
 
 
 def _call(body: Callable[..., Any], results: Any, *arrays: Array) -> Any:

@@ -72,7 +72,7 @@ def parsed_layout(text: str) -> Layout | ComposedLayout:
 
 def _kinds(form: Format) -> tuple[Any, Any]:
     """PyTorch's types of data and scales; packed elements are bytes."""
-    torch = torch_module("operators of cute_py")
+    torch = torch_module("an operator of cute_py")
     return (torch_dtype(form.dtype) if form.number.bits == 8 else torch.uint8), torch_dtype(form.scale_dtype)
 
 
@@ -187,12 +187,12 @@ the process. The arrays belong to PyTorch, which keeps what its graphs use."""
 
 
 def _capturing() -> bool:
-    return bool(torch_module("operators of cute_py").cuda.is_current_stream_capturing())
+    return bool(torch_module("an operator of cute_py").cuda.is_current_stream_capturing())
 
 
 def _on_stream(source: Any, destination: Any, device: torch.device, **options: Any) -> None:
     """Copy on PyTorch's current stream; one that is being captured gets the kernels as nodes of its graph."""
-    stream = torch_module("operators of cute_py").cuda.current_stream(device)
+    stream = torch_module("an operator of cute_py").cuda.current_stream(device)
     if not _capturing():
         copy(source, destination, stream=stream, **options)
         return
@@ -221,7 +221,7 @@ def _host_scale(total: torch.Tensor | None, form: Format) -> float | None:
 
 def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any, Any]:
     """Memory for data and scales on a device; padding is 0."""
-    torch = torch_module("operators of cute_py")
+    torch = torch_module("an operator of cute_py")
     kinds, shapes = _kinds(form), array_shapes(form, shape)
     data = torch.zeros(shapes[0], dtype=torch.uint8, device=device)
     width = kinds[1].itemsize
@@ -236,7 +236,7 @@ def _view(data: Any, scales: Any, form: Format, total: float | None, shape: Sequ
 
 def _scale_of(total: float | None, device: Any) -> torch.Tensor:
     """The tensor scale as a result on a device: 1 where the format has none."""
-    torch = torch_module("operators of cute_py")
+    torch = torch_module("an operator of cute_py")
     made: Any = torch.full((), 1.0 if total is None else total, dtype=torch.float32, device=device)
     return made
 
@@ -255,7 +255,7 @@ def _device_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | 
 def _device_dequantize(
     data: torch.Tensor, scales: torch.Tensor, total: torch.Tensor | None, format: str, shape: Sequence[int], dtype: Any
 ) -> torch.Tensor:
-    torch = torch_module("operators of cute_py")
+    torch = torch_module("an operator of cute_py")
     made: Any = torch.empty(tuple(shape), dtype=dtype, device=data.device)
     form = as_format(format)
     _on_stream(_view(data, scales, form, _host_scale(total, form), shape), made, data.device)
@@ -265,7 +265,7 @@ def _device_dequantize(
 def _device_convert(
     data: torch.Tensor, scales: torch.Tensor, total: torch.Tensor | None, source: str, to: str, shape: Sequence[int]
 ) -> Triple:
-    torch = torch_module("operators of cute_py")
+    torch = torch_module("an operator of cute_py")
     ours, form = as_format(source), as_format(to)
     if not same_bytes(ours, form):
         return _device_quantize(_device_dequantize(data, scales, total, source, shape, torch.float32), to, None)
@@ -278,7 +278,7 @@ def _device_convert(
 
 
 def _fake_triple(like: torch.Tensor, form: Format, shape: Sequence[Any]) -> Triple:
-    torch = torch_module("operators of cute_py")
+    torch = torch_module("an operator of cute_py")
     (data, scales), kinds = array_shapes(form, shape), _kinds(form)
     return (
         like.new_empty(data, dtype=kinds[0]),
@@ -326,7 +326,7 @@ _BODIES: Final[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
 @functools.cache
 def register() -> None:
     """Register the operators with PyTorch; a second call does nothing."""
-    torch = torch_module("operators of cute_py")
+    torch = torch_module("an operator of cute_py")
     for name, (schema, written) in OPERATORS.items():
         body, fake = _BODIES[name]
         made = torch.library.custom_op(f"cute_py::{name}", body, mutates_args=written, schema=schema)

@@ -47,7 +47,7 @@ def test_a_kernel_without_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert np.load("out.npy").tolist() == [0] * 32, "check writes no array"
     *_, scope, last = capsys.readouterr().out.splitlines()
     assert scope == "not judged: other launches: other sizes, arguments and contents of memory"
-    assert last == "this is not an approval: 1 line above for what was not judged; --strict then exits with 1"
+    assert last == "not an approval: see 1 line above for what was not judged; with --strict, the exit status is 1"
     assert main(["check", "load.ptx", *LAUNCH, "--strict"]) == 1
 
 

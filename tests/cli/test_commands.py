@@ -331,7 +331,7 @@ def test_demo_tells_the_story(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = shell(capsys, "demo")
     assert status == 0
     assert out.splitlines()[-1] == "equal"
-    for part in ("I learn CuTe", "My TMA copy is wrong", "I move or quantise tensors", "I shard tensors", "hint : "):
+    for part in ("Learn CuTe", "Debug a TMA copy", "Move or quantise tensors", "Shard tensors", "hint : "):
         assert part in out
     assert len(out.splitlines()) <= 24
     assert max(map(len, out.splitlines())) <= 80
@@ -355,7 +355,7 @@ def test_help_says_what_the_exit_statuses_are(capsys: pytest.CaptureFixture[str]
     for line in (
         "  0    success",
         "  1    the copy is not equal",
-        "  2    refused",
+        "  2    the command refuses",
         "  130  interrupted",
         "  141  the reader",
     ):

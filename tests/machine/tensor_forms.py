@@ -101,13 +101,15 @@ def page() -> str:
     made = table()
     count, refused = sum(one[2] for one in made), sum(sum(one[3].values()) for one in made)
     lines = [
-        "# tcgen05 on the machine, form by form",
+        "# tcgen05, form by form",
         "",
-        f"ptxas 13.0.88 assembles {count} recorded tcgen05 instructions for some target. The machine executes "
+        "Which forms of tcgen05 does `run_ptx` execute, and which does it refuse?",
+        "",
+        f"ptxas 13.0.88 assembles {count} recorded tcgen05 instructions for at least one target. `run_ptx` executes "
         f"{count - refused} of them and",
         f"refuses {refused} by name, before anything runs. The last column is the paragraph of the PTX ISA 9.0 that a "
-        "form follows; no",
-        "Blackwell GPU was at hand. `python -m tests.machine.tensor_forms` writes this page.",
+        "form follows, because",
+        "no Blackwell GPU was available. `python -m tests.machine.tensor_forms` writes this page.",
         "",
         "| instruction | form | recorded | executed | refused | PTX ISA |",
         "|---|---|---|---|---|---|",

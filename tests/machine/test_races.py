@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -48,6 +49,17 @@ def test_a_change_that_cures_it_is_offered(name: str) -> None:
     kernel = KERNELS[name]
     found = [one for one in kernel.run(mended=False).diagnostics if one.rule == kernel.rule]
     assert any(kernel.cure in str(fix) for one in found for fix in one.fixes), found[0].facts
+
+
+def test_a_report_quotes_the_other_instruction_and_shows_no_name_of_a_field() -> None:
+    text = KERNELS["a read without a barrier"].run(mended=False).explain()
+    (quoted,) = [line for line in text.splitlines() if line.endswith("<- the other instruction")]
+    instruction = quoted.partition(" | ")[2].partition("   <-")[0]
+    assert instruction.startswith("st.shared")
+    assert text.count(instruction) == 1
+    for name in NAMES:
+        report = KERNELS[name].run(mended=False).explain()
+        assert not re.search(r"<- \w+_\w+|^ +\w+_\w+:", report, re.MULTILINE), report
 
 
 def test_without_judgement_a_run_only_ends() -> None:

@@ -13,8 +13,12 @@ from cute_py.notation.source_lines import line_text
 MAX_LINES: Final = 8
 """Maximum number of lines of the text that one finding quotes."""
 WIDTH: Final = 110
-_QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change", CLEARED)
+_QUIET: Final = (
+    "line", "other_line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change", CLEARED,
+)  # fmt: skip
 """Facts that the message or the quoted lines already contain."""
+_ROLES: Final = {"other_line": "the other instruction"}
+"""Roles of quoted lines whose fact has the name of a field."""
 
 
 def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
@@ -55,7 +59,7 @@ def quoted(one: Diagnostic, texts: Mapping[int, str], sources: Mapping[int, str]
         if name.endswith((" at", "line", "come from", "run", "brought")):
             for number in value if isinstance(value, (list, tuple)) else [value]:
                 if isinstance(number, int) and number in texts:
-                    marks.setdefault(number, name)
+                    marks.setdefault(number, _ROLES.get(name, name))
     said = []
     for number in sorted(marks)[:MAX_LINES]:
         text = one.facts.get("instruction") if number == here else texts.get(number)
@@ -72,6 +76,8 @@ def told(
     title = f"{one.rule}: {cause}" if cause and cause != one.rule else one.rule
     lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts, sources)]
     shown = {name: value for name, value in one.facts.items() if name not in _QUIET and _adds(name, value, one)}
+    if one.facts.get("other_line") in texts:
+        shown.pop("other", None)
     lines += [f"  {name}: {value}" for name, value in shown.items()]
     reason = reason_for(one, reasons)
     if reason is not None:
