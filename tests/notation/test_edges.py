@@ -10,8 +10,10 @@ import cute_py as cute
 from cute_py import (
     BlockedEncoding,
     DotOperandEncoding,
+    E,
     Layout,
     NvidiaMmaEncoding,
+    ScaledBasis,
     SliceEncoding,
     SwizzledSharedEncoding,
     TritonLayout,
@@ -22,8 +24,10 @@ from cute_py import (
 )
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 from cute_py.layout import LayoutLeft, LayoutRight
-from cute_py.notation.compiler_types import spelled_type
+from cute_py.notation.argument_lists import matching_bracket
+from cute_py.notation.compiler_types import bindings, spelled_type
 from cute_py.notation.expressions import read_expression
+from cute_py.notation.log_lines import as_printed
 from tests.each import each_of
 
 MMA = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
@@ -190,3 +194,80 @@ def test_places_of_refusals(text: str, position: int, said: str) -> None:
 def test_expressions_that_are_no_integers(text: str) -> None:
     with pytest.raises(InvalidValueError, match="is not"):
         read_expression(text, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "made"),
+    [
+        ("-3", -3),
+        ("(4,2):(-1,4)", Layout((4, 2), (-1, 4))),
+        ("3*E<1>", ScaledBasis(3, 1)),
+        ("E<0>-E<1>", E(0) - E(1)),
+        ("2*E<0,1>+3*E<1>", 2 * E(0, 1) + 3 * E(1)),
+        ("(_,3)", (cute._, 3)),
+        ("counting_iter(-2)", cute.counting_iterator(-2)),
+        ("counting_iter(1.500000)", cute.counting_iterator(1.5, "float32")),
+    ],
+)
+def test_what_prints_is_read(text: str, made: object) -> None:
+    found = cute.parse(text)
+    assert found == made
+    assert str(found) == str(made)
+
+
+@pytest.mark.parametrize(
+    ("read", "error", "said"),
+    [
+        (lambda: cute.parse("3 E<1>"), ParseError, "'3 E<1>' is not a number"),
+        (lambda: cute.parse("_3/_0"), ParseError, "the ratio _3/_0 has denominator 0"),
+        (lambda: cute.parse(str(2**128 + 1)), ParseError, f"the integer is {2**128 + 1}; must be at most"),
+        (lambda: cute.parse("9" * 200), ParseError, "the integer is 9{17} ... 9{17} \\(200 characters\\); must be"),
+        (lambda: read_expression("foo(2)", {}), InvalidValueError, r"^'foo\(2\)' is not a number$"),
+        (lambda: read_expression("1" + " " * 2000, {}), InvalidValueError, "2001 characters; must have at most 2000"),
+        (lambda: parse_triton_encoding("FooLayout(a=1)"), ParseError, "expected one of Blocked, .* got 'Foo'"),
+        (lambda: parse_triton_encoding("#ttg.slice<{dim=0, parent=" * 40), ParseError, "at most 8 nested encodings"),
+        (
+            lambda: parse_triton("#ttg.linear<{register = [[0,1],[1]], lane = [], warp = [], block = []}>"),
+            ParseError,
+            "expected bases of one rank",
+        ),
+        (
+            lambda: parse_triton("#ttg.linear<{register = [], lane = [], warp = [], block = []}>"),
+            ParseError,
+            "no basis defines the rank of the tile",
+        ),
+        (lambda: DotOperandEncoding(1, MMA, 128), InvalidValueError, "^kWidth = 128; must be at most 64"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_refusals_in_words(read: Callable[[], object], error: type[CuteError], said: str) -> None:
+    with pytest.raises(error, match=said):
+        read()
+
+
+def test_an_integer_as_large_as_it_may_be() -> None:
+    assert cute.parse(str(2**128)) == 2**128
+    assert cute.parse(f"-{2**128}") == -(2**128)
+    assert read_expression("1" + " " * 1999, {}) == 1
+
+
+def test_a_bracket_that_does_not_close_ends_with_the_text_or_the_bound() -> None:
+    assert matching_bracket("f(a", 2) == 3
+    assert matching_bracket("(" + "a" * 10, 1, 4) == 5
+    assert matching_bracket('f(")")', 2) == 5
+
+
+def test_facts_of_encodings_in_words() -> None:
+    lanes = ((1,), (0,), (0,))
+    two, one = (TritonLayout((("lane", lanes[:n]),), (("dim0", 2),)).facts()[2] for n in (3, 2))
+    assert two.startswith("lane bit 1 (value 2) and lane bit 2 (value 4) move no dimension")
+    assert one.startswith("lane bit 1 (value 2) moves no dimension")
+    assert SwizzledSharedEncoding(8, 1, 1, (1, 0)).facts() == ["max phase 1: no swizzle, dimension 1 is contiguous"]
+
+
+def test_texts_of_pages_and_of_windows_are_read_as_printed() -> None:
+    assert as_printed("a &lt;b&gt;\r\nc&amp;d") == "a <b>\nc&d"
+
+
+def test_the_values_of_template_parameters() -> None:
+    assert bindings("f() [with T = int, 5! = y; auto U = float]") == {"T": "int", "U": "float"}
