@@ -23,7 +23,7 @@ from cute_py.draw.page import html_page
 from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
-from cute_py.draw.threads import draw_tv
+from cute_py.draw.threads import draw_mma, draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, unless_refused
 from cute_py.explanation.atoms import atom_of
@@ -60,6 +60,7 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument("--at", default="0", help="tile that is drawn in shared memory: an index or a coordinate")
     p.add_argument("--dtype", default="float16", help="element type; also sets the width in which banks are counted")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
+    p.add_argument("--operand", choices=("A", "B", "C"), help="draw only this operand of an MMA")
     p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
     p.add_argument("--address", type=integer, default=4096, help="global address")
     p.add_argument("--arch", default="sm_90a", help="target architecture; default sm_90a")
@@ -168,7 +169,12 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
         raise InvalidValueError(f"--what {what} needs --smem, the layout of a tile in shared memory")
     if what is None and len(texts) == 1 and (data := _descriptor_in(texts[0])):
         return [draw_descriptor(data)]
-    if what is None and len(texts) == 1 and (atom := _atom_in(texts[0])):
+    atom = _atom_in(texts[0]) if what is None and len(texts) == 1 else None
+    if options.operand is not None:
+        if not isinstance(atom, MmaAtom):
+            raise InvalidValueError("--operand needs the name of an MMA atom, such as SM80_16x8x8_F32F16F16F32_TN")
+        return [draw_mma(atom, operand=options.operand)]
+    if atom is not None:
         return [draw(atom)]
     things: list[Any] = [cute.parse(text) for text in texts]
     if what == "compare" or (what is None and len(things) > 1):

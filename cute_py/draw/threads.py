@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers
+from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers
 from cute_py.arith_tuple.cells import known_integer
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_copy import Side, TiledCopy
-from cute_py.atom.tiled_mma import TiledMma, make_tiled_mma
+from cute_py.atom.tiled_mma import Operand, TiledMma, make_tiled_mma
 from cute_py.draw.element_path import tuple_text
 from cute_py.draw.layouts import Sizes, equals, expect_element_bits, plain, plane_of
 from cute_py.draw.picture import Picture
@@ -215,15 +215,17 @@ _ELSEWHERE: Final = {
     "tmem": "lies in tensor memory: no thread holds it",
 }
 _BLANK: Final = Cell(blank=True)
+_DRAWN: Final[tuple[Operand, ...]] = get_args(Operand)
 
 
-def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
+def draw_mma(mma: TiledMma | MmaAtom | str, *, operand: Operand | None = None) -> Picture:
     """Draw A, B and C of an MMA: B above C, A to the left of C, with thread and value in each element.
 
     Args:
         mma: a tiled MMA, or an atom or its name for one of it.
+        operand: draw only 'A', 'B' or 'C'.
     Raises:
-        InvalidTypeError: not an MMA.
+        InvalidTypeError: not an MMA. InvalidValueError: no such operand.
 
     A is (M, K), B (N, K) with K running down, and C (M, N). An operand in shared or tensor memory has no threads, so
     its cells show the coordinate.
@@ -238,7 +240,11 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
         raise InvalidTypeError(f"draw_mma takes a tiled MMA or an atom, got {type(mma).__name__} {given(mma)}")
     m, n, k = (int(extent) for extent in mma.tile_shape())
     sizes = {"A": (m, k), "B": (n, k), "C": (m, n)}
-    cell = {x: _operand(mma, x, *sizes[x]) for x in "ABC"}
+    title = f"{mma.atom.name}: {counted(int(mma.size()), 'thread')}, {m} x {n} x {k}"
+    if operand is not None:
+        expect_choice(operand, _DRAWN, "operand")
+        return _operand_alone(mma, operand, *sizes[operand], title)
+    cell = {x: _operand(mma, x, *sizes[x]) for x in _DRAWN}
     limits = (40, 40, 24) if (k + m) * (k + n) > 4096 else (64, 64, 64)
     tall, wide, deep = (shown(size, limit) for size, limit in zip((m, n, k), limits, strict=True))
     rows: list[tuple[Cell | None, ...]] = []
@@ -267,12 +273,33 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
         legends=_legends(int(mma.size()), (cell for row in rows for cell in row)),
         notes=cut_note(k + m, k + n, (*deep, *tall), (*deep, *wide)),
     )
-    notes = [f"{x} {where}" for x in "ABC" if (where := _ELSEWHERE.get(mma.atom.fragment_type(x).kind))]
-    title = f"{mma.atom.name}: {counted(int(mma.size()), 'thread')}, {m} x {n} x {k}"
-    return Picture(title, (table,), tuple(notes))
+    return Picture(title, (table,), tuple(filter(None, (_elsewhere(mma, x) for x in _DRAWN))))
 
 
-def _operand(mma: TiledMma, operand: Any, rows: int, columns: int) -> Callable[[int, int], Cell]:
+def _elsewhere(mma: TiledMma, operand: Operand) -> str:
+    """Where an operand lies that no thread holds, as a note."""
+    where = _ELSEWHERE.get(mma.atom.fragment_type(operand).kind)
+    return f"{operand} {where}" if where else ""
+
+
+def _operand_alone(mma: TiledMma, operand: Operand, height: int, width: int, title: str) -> Picture:
+    cell = _operand(mma, operand, height, width)
+    tall, wide = shown(height, 64), shown(width, 64)
+    rows = tuple(tuple(None if i is None or j is None else cell(i, j) for j in wide) for i in tall)
+    down, across = ("M", "N") if operand == "C" else ("M" if operand == "A" else "N", "K")
+    table = Table(
+        rows=rows,
+        row_labels=tuple(GAP if i is None else str(i) for i in tall),
+        column_labels=tuple(GAP if j is None else str(j) for j in wide),
+        column_brackets=(BracketRow("", (Bracket(0, len(wide), f"{operand}: {across} {width}", strong=True),)),),
+        row_brackets=(BracketRow("rows", (Bracket(0, len(tall), f"{down} {height}", strong=True),)),),
+        legends=_legends(int(mma.size()), (one for row in rows for one in row)),
+        notes=cut_note(height, width, tall, wide),
+    )
+    return Picture(f"{operand} of {title}", (table,), tuple(filter(None, (_elsewhere(mma, operand),))))
+
+
+def _operand(mma: TiledMma, operand: Operand, rows: int, columns: int) -> Callable[[int, int], Cell]:
     """(row, column) -> the cell of an operand."""
     if mma.atom.fragment_type(operand).kind != "value":
         return lambda i, j: Cell(f"{i},{j}", f"{operand}({i},{j})")

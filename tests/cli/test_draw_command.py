@@ -48,6 +48,7 @@ def test_standard_input_and_json(capsys: pytest.CaptureFixture[str], monkeypatch
         (["(4,8):(8,1)", "--color", "tile", "--tile", "(2,4)"], "24  25"),
         (["(4,8):(8,1)", "--color", "tile", "--tile", "2x4"], "24  25"),
         (["((_8,_4),(_2,_2)):((_16,_2),(_1,_8))", "--what", "tv", "--tile", "8x16"], "T31 V3"),
+        (["SM80_16x8x16_F32F16F16F32_TN", "--operand", "B"], "N 8 0 |  T0 V0   T0 V1   T1 V0"),
         (["--what", "tmem"], "32-127 | as lanes 0-31"),
         ([GMEM, "--smem", SMEM], "(192,96)/"),
         ([GMEM, "--smem", SMEM, "--what", "smem", "--at", "(3,3)"], "tile (3,3) in shared memory"),
@@ -63,6 +64,13 @@ def test_every_picture_has_its_text(capsys: pytest.CaptureFixture[str], argument
     status, out, err = shell(capsys, "draw", *arguments)
     assert (status, err) == (0, "")
     assert part in out
+
+
+@pytest.mark.parametrize("text", ["(4,8):(8,1)", "SM75_U32x4_LDSM_N"])
+def test_only_an_mma_has_operands(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    status, out, err = shell(capsys, "draw", text, "--operand", "B")
+    assert (status, out) == (2, "")
+    assert "--operand needs the name of an MMA atom" in err
 
 
 def test_files_are_written_whole(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -44,6 +44,26 @@ def test_operands_are_around_each_other() -> None:
     assert picture.svg.count("<rect") == 16 * 16 + 16 * 8 + 16 * 8 + 1  # the paper
 
 
+def test_one_operand_alone_has_the_cells_of_the_whole() -> None:
+    whole = draw_mma(WARP)
+    for operand, (rows, columns), (down, across) in (
+        ("A", (16, 16), (17, 0)),
+        ("B", (16, 8), (0, 17)),
+        ("C", (16, 8), (17, 17)),
+    ):
+        picture = draw(cute.mma_atom(WARP), operand=operand)
+        for i in range(rows):
+            for j in range(columns):
+                place = (j, i) if operand == "B" else (i, j)  # B is (N, K), and K runs down in the whole
+                assert _at(picture, *place).text == _at(whole, down + i, across + j).text
+        assert picture.title == f"{operand} of {whole.title}"
+    shared = draw_mma("SM90_64x64x16_F32F16F16_SS", operand="A")
+    assert _at(shared, 3, 5).text == "3,5"
+    assert shared.notes == ("A is read from shared memory through a descriptor: no thread holds it",)
+    with pytest.raises(InvalidValueError, match="operand"):
+        draw_mma(WARP, operand="D")  # type: ignore[arg-type]
+
+
 def test_each_thread_has_a_colour() -> None:
     picture = draw_mma(WARP)
     tones = {cell.tone for cell in picture.tables[0].cells if not cell.blank}
