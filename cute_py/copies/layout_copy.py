@@ -50,7 +50,7 @@ class LayoutCopyResult:
     """Result of `copy`.
 
     Attributes:
-        destination: the destination as it was given. bytes: bytes of the elements. seconds: time of the copy alone.
+        destination: the destination argument. bytes: bytes of the elements. seconds: time of the copy alone.
         report: a comparison with a memcpy; None unless it was requested.
 
     On first use, `equal` and `difference` compare both sides, and wait for the device.

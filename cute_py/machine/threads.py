@@ -33,7 +33,7 @@ Writer: TypeAlias = "Callable[[Frame, Any], None]"
 Run: TypeAlias = "Callable[[Frame], None]"
 """An instruction on a frame."""
 Control: TypeAlias = "Callable[[Frame], list[tuple[int, Frame]] | None]"
-"""An instruction that may stop threads or branch: (program counter, threads); None: all continue."""
+"""An instruction that may stop threads or branch: it returns (program counter, threads), or None if all continue."""
 
 LANES: Final = 32
 WARPGROUP: Final = 128

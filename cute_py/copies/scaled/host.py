@@ -71,8 +71,7 @@ class ScaledCopyResult:
     """The result of a copy into existing memory.
 
     Attributes:
-        destination: the destination as it was given. bytes: bytes of its elements and scales. plan: a text of the
-            steps.
+        destination: the destination argument. bytes: bytes of its elements and scales. plan: a text of the steps.
 
     `equal` compares both sides when it is first used, and waits for the device.
     """

@@ -205,7 +205,7 @@ def copy_by_device(
 
 
 def _on_host(thing: T) -> T | ScaledTensor | NDArray[np.generic]:
-    """A copy of an operand in host memory. What is no memory is returned as it is."""
+    """Copy an operand to host memory; return an object without memory unchanged."""
     if isinstance(thing, ScaledTensor):
         data: Any = _on_host(thing.data)
         scales: Any = _on_host(thing.scales)

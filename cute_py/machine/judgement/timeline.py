@@ -100,7 +100,7 @@ class TimelineRecorder(Observer):
         self._note(m, RunEvent(len(m.totals.trace), "phase", cta, -1, inside, barrier.phase))
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
-        """A barrier is there."""
+        """A barrier is initialised."""
         cta, inside = divmod(place, f.m.shared_stride)
         self._note(f.m, RunEvent(len(f.m.totals.trace), "phase", cta, site.number, inside))
 

@@ -70,7 +70,7 @@ class ClockKeeper(Observer):
         self.m = m
         self.clocks = Clocks(m, self._now)
         self.barriers: dict[int, _Phases | None] = {}
-        """Place -> the mbarrier there; None: it was invalidated."""
+        """Place -> its mbarrier; None if the mbarrier was invalidated."""
         self.loads: dict[int, dict[int, tuple[int, Site, Frame]]] = {}
         """CTA -> place of an mbarrier -> time of the last bytes for this CTA, and the threads that issued them."""
         self._bars: dict[tuple[int, int], Released] = {}
