@@ -194,3 +194,18 @@ def test_a_tile_without_a_box_tells_why() -> None:
         cute.tma.make_tma_copy("SM90_TMA_LOAD", gmem, Layout((Int(8), Int(32)), (Int(32), Int(1))), (Int(8), Int(64)))
     words = " ".join(cute.explain(caught.value).split())
     assert "to do : Give the tiler and the shared layout equal static sizes" in words
+
+
+def test_arguments_in_a_sentence_are_judged_with_their_type_and_units() -> None:
+    text = (
+        "cuTensorMapEncodeTiled returned CUDA_ERROR_INVALID_VALUE with rank 2, float16, globalDim (500, 1000), "
+        "globalStrides (1000 bytes), boxDim (64,64), swizzle 128B"
+    )
+    answer = str(cute.explain(text))
+    assert "tiled tensor map, FLOAT16, rank 2" in answer
+    assert "globalStrides[0] = 1000 bytes; must be a multiple of 16" in answer
+    assert "globalStrides (1000,) -> (1008,) bytes" in answer
+    without = str(cute.explain(text.replace("float16, ", "").replace("(1000 bytes)", "(ptr 0x7ffe10)")))
+    assert "not judged: the rules of sizes, strides and boxes" in without
+    assert "format" not in without
+    assert "were checked" not in without

@@ -13,7 +13,7 @@ import cute_py as cute
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
 from cute_py.errors import FileFormatError, counted, shortened
 from cute_py.explanation.dispatch import readings_of
-from cute_py.explanation.readings import Reading
+from cute_py.explanation.readings import Reading, without
 from cute_py.notation.log_lines import as_printed
 from cute_py.notation.parse import MOST_TEXT
 
@@ -55,8 +55,12 @@ def run(options: argparse.Namespace) -> int:
     answer = cute.explain(text)
     readings = readings_of(text)
     unread = _unread(as_printed(text), readings) if "\n" in text else []
+    in_part = _read_in_part(as_printed(text), readings)
     data = {"explain": str(answer), "parts": list(map(_part, readings)), "not_recognised": unread}
+    data["read_in_part"] = in_part
     more = f"\n\nNot recognised: {counted(len(unread), 'line')}, the first: {unread[0]}" if unread else ""
+    if in_part:
+        more += f"\n\nRead only in part: {counted(len(in_part), 'line')}; what it demands was not judged: {in_part[0]}"
     report(options, lambda: data, lambda: f"{answer}{more}")
     return 0
 
@@ -128,6 +132,27 @@ def _unread(text: str, readings: Sequence[Reading]) -> list[str]:
             left.append(shortened(line.strip(), 160))
         begin += len(line) + 1
     return left
+
+
+_DEMANDS: Final = re.compile(r"\b(?:must|should|expected|requires?|got)\b", re.IGNORECASE)
+
+
+def _read_in_part(text: str, readings: Sequence[Reading]) -> list[str]:
+    """The lines that demand something, and of which only names were read."""
+    found, begin = [], 0
+    for line in text.split("\n"):
+        end = begin + len(line)
+        here = [one for one in readings if one.begin < end and one.end > begin]
+        left = without(text, here)[begin:end]
+        if here and not any(map(_judges, here)) and _DEMANDS.search(left):
+            found.append(shortened(line.strip(), 160))
+        begin = end + 1
+    return found
+
+
+def _judges(one: Reading) -> bool:
+    """Whether a reading judges its part of the text, and does not only explain a name."""
+    return bool(one.broken or one.changes or one.missing or one.judged or one.scope)
 
 
 def _part(reading: Reading) -> dict[str, object]:

@@ -14,11 +14,12 @@ from itertools import islice, pairwise
 from typing import Any, Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
-from cute_py.explanation.readings import Reading, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.notation.argument_lists import matching_bracket, split_operands
-from cute_py.tma.descriptor.data_types import FORMATS
+from cute_py.tma.descriptor.data_types import FORMATS, format_of
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fixes import find_changes
@@ -313,7 +314,8 @@ def _value(part: str) -> Value:
     part = part.strip()
     if part[:1] in ("(", "[", "{") and part[-1:] in (")", "]", "}") and part.lower() not in ("(nil)", "(null)"):
         body = re.sub(r"^[(\[{]|[)\]}]$", "", part)
-        numbers = [_number(item) for item in body.split(",") if item.strip()]
+        items = [re.sub(r"(?<=[0-9])\s{0,9}(?:bytes?|B)\Z", "", item.strip()) for item in body.split(",")]
+        numbers = [_number(item) for item in items if item]
         return tuple(n for n in numbers if n is not None) if None not in numbers else part
     number = _number(part)
     return part if number is None else number
@@ -399,12 +401,20 @@ def _by_name(text: str) -> Iterator[Reading]:
     for fields, span, copies in groups:
         notes = [f"printed by {copies} threads at once; the lines of all of them agree"] if copies > 1 else []
         notes += refused_why(text)
+        if "data_type" not in fields and (stated := _stated_type(text)):
+            fields["data_type"] = format_of(stated).name
         kind = _TILELANG_PRINT if "cudaGlobalStrides" in text or "globalStridesRaw" in text else _CUTLASS_PRINT
         if not heads:
             kind = f"Arguments of cuTensorMapEncode{'Im2col' if 'pixels_per_column' in fields else 'Tiled'}"
         results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each printed map ends with its result
         until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
         yield from _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes)
+
+
+def _stated_type(text: str) -> str:
+    """The element type that a text names apart from any argument; '' if it names none, or several."""
+    types = {as_dtype(match[0]).name for match in some(TYPE_NAME.finditer(text)) if unless_refused(format_of, match[0])}
+    return types.pop() if len(types) == 1 else ""
 
 
 _SHORT_NAMES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
@@ -523,6 +533,8 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     said = [*notes, *([] if isinstance(fields.get("global_address"), int) else [_NO_ADDRESS])]
     if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
         missing = [name if name not in pointers else _PRINTED_ADDRESS.format(name) for name in lacking]
+        missing += [] if "data_type" in fields else ["data_type"]
+        said += ["not judged: the rules of sizes, strides and boxes, because the text does not have all of them"]
         yield _incomplete(kind, span, _settings(fields), rank, [*missing, *left_out], said)
     elif rank > 1 and len(dims) == len(strides) == rank and strides[0] > strides[-1] in _WIDTHS:
         yield from _outermost_first(kind, span, fields, notes)
@@ -644,8 +656,12 @@ def _incomplete(
         if d.argument in ("tensorDataType", "interleave", "swizzle", "l2Promotion", "oobFill", "globalAddress")
     ]
     stated = [f"rank {rank}"] if rank else []
-    stated += [] if _NO_ADDRESS in notes else [f"address {partial.global_address:#x}"]
-    stated += [line for line in _names(partial) if line.split()[0] not in missing]
+    without_address = _NO_ADDRESS in notes
+    notes = [note for note in notes if note != _NO_ADDRESS]
+    missing = [*missing, *(["global_address"] if without_address else [])]
+    stated += [] if without_address else [f"address {partial.global_address:#x}"]
+    unknown = {*missing, *(("format",) if "data_type" in missing else ())}
+    stated += [line for line in _names(partial) if line.split()[0] not in unknown]
     for name in ("interleave", "l2_promotion", "oob_fill"):
         value = getattr(partial, name)
         stated += [] if name in missing else [f"{name} {int(value)} is {getattr(value, 'name', 'unknown')}"]

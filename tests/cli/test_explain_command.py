@@ -65,3 +65,16 @@ def test_lines_that_were_not_recognised_are_counted(capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out)["not_recognised"] == ["my program begins", "my program ends"]
     assert main(["explain", "CUDA error: misaligned address"]) == 0
     assert "Not recognised" not in capsys.readouterr().out
+
+
+def test_a_line_of_which_only_names_were_read_is_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "ValueError: Expected scale_b to be float8_e8m0fnu, contiguous and swizzled, but got [4096, 32]"
+    assert main(["explain", text]) == 0
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == "float8_e8m0fnu, a power of two"
+    assert said.endswith(f"Read only in part: 1 line; what it demands was not judged: {text}\n")
+    assert main(["explain", "--json", text]) == 0
+    assert json.loads(capsys.readouterr().out)["read_in_part"] == [text]
+    for judged in ("CUDA error: misaligned address", "float8_e8m0fnu", "scale_a and scale_b must be contiguous"):
+        assert main(["explain", "--json", judged]) == 0
+        assert json.loads(capsys.readouterr().out)["read_in_part"] == []

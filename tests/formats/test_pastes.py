@@ -11,6 +11,7 @@ import cute_py as cute
 from cute_py import formats
 from cute_py.draw import draw
 from cute_py.errors import InvalidValueError
+from cute_py.explanation.dispatch import readings_of
 from cute_py.formats.scale_orders import ORDERS
 from tests.each import each_of
 from tests.shares import one_in
@@ -187,3 +188,94 @@ def test_the_operands_of_scaled_mm(name: str) -> None:
     answer = " ".join(str(cute.explain(name)).split())
     assert "round_up(M, 128) * round_up(ceil(K / V), 4) contiguous scales in the order 32_4_4" in answer
     assert "stride 1 along M" in answer
+
+
+CONFIGURATION = """\
+RuntimeError: Invalid scaling configuration.
+- For TensorWise scaling, a and b should be float8, scales should be float and singletons.
+- For RowWise scaling, a and b should be float8, scales should be float, scale_a should be (256, 1) and scale_b \
+should be (1, 500), and both should be contiguous.
+- For BlockWise 1x128 scaling, a and b should be float8, scales should be float, scale_a should be (256, 8) and \
+scale_b should be (8, 500), and both should be outer-dim-major.
+- For BlockWise 1x32 scaling, a and b should be float8, scales should be float8_e8m0fnu, scale_a should have 8192 \
+elements and scale_b should have 16384 elements, and both should be contiguous.
+- For BlockWise 1x16 scaling, a and b should be float4 (packed 2x), scales should be float8_e4m3fn, scale_a should \
+have 16384 elements and scale_b should have 32768 elements, and both should be contiguous.
+Got mat_a.dtype()=Float8_e4m3fn, scale_a.dtype()={0}, scale_a.size()=[{1}], scale_a.stride()=[{2}], \
+mat_b.dtype()=Float8_e4m3fn, scale_b.dtype()={0}, scale_b.size()=[{3}] and scale_b.stride()=[{4}]
+"""
+SHORT = (
+    "Invalid scaling configuration. For tensorwise scaling, both scales should be scalar. For rowwise scaling, "
+    "scale_a should be (256, 1), scale_b should be (1, 500). For (BlockWise1x128, BlockWise128x128), scale_a should "
+    "be (256, 8), scale_b should be (8, 4). Got scale_a.size()=({0}) and scale_b.size()=({1})"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "change"),
+    [
+        (
+            CONFIGURATION.format("Float8_e8m0fnu", "256, 32", "32, 1", "500, 32", "32, 1"),
+            ["scale_b has 16000 elements; BlockWise 1x32 needs 16384: 384 are missing"],
+            ["scale_b: cute.copy(scaled, formats.mxfp8()).scales has 16384 elements"],
+        ),
+        (  # more scales than any size with these rows needs: no change is known
+            CONFIGURATION.format("Float8_e8m0fnu", "256, 32", "32, 1", "600, 32", "32, 1"),
+            ["scale_b has 19200 elements; BlockWise 1x32 needs 16384: 2816 are too many"],
+            [],
+        ),
+        (
+            CONFIGURATION.format("Float8_e8m0fnu", "256, 32", "32, 1", "512, 32", "1, 512"),
+            ["scale_b has the strides (1, 512); BlockWise 1x32 needs it contiguous"],
+            [],
+        ),
+        (
+            CONFIGURATION.format("Float", "256, 8", "8, 1", "8, 500", "1, 8"),
+            ["scale_a has the strides (8, 1); BlockWise 1x128 needs it outer-dim-major"],
+            ["scale_a: formats.fp8(block=(1, 128), scales='mn_major') keeps these scales with stride 1 along M"],
+        ),
+        (
+            CONFIGURATION.format("Float", "256, 1", "1, 1", "500, 1", "1, 1"),
+            ["scale_b has the shape (500, 1); RowWise needs (1, 500)"],
+            [],
+        ),
+        (
+            CONFIGURATION.format("Half", "256, 1", "1, 1", "1, 500", "500, 1"),
+            ["no recipe has these types: a Float8_e4m3fn, b Float8_e4m3fn, scale_a Half, scale_b Half"],
+            [],
+        ),
+        (
+            SHORT.format("256, 8", "4, 8"),
+            ["scale_b has the shape (4, 8); BlockWise1x128, BlockWise128x128 needs (8, 4)"],
+            [],
+        ),
+        (SHORT.format("256, 1", "1, 500"), [], []),
+    ],
+)
+def test_a_scaled_product_is_compared_with_its_recipes(text: str, wrong: list[str], change: list[str]) -> None:
+    (reading,) = readings_of(text)
+    assert [found.text for found in reading.broken] == wrong
+    assert len(reading.changes) == len(change)
+    assert all(made.startswith(said) for made, said in zip(reading.changes, change, strict=True))
+    assert "break no rule" not in str(reading)
+    if not wrong:
+        assert reading.missing == ("the condition that failed: all numbers of the text fit rowwise",)
+
+
+def test_the_number_of_scales_that_is_offered_is_the_one_of_the_copy() -> None:
+    x = np.ones((500, 1024), np.float32)
+    scaled = cute.copy(x, formats.mxfp8(scales="linear"))
+    assert cute.copy(scaled, formats.mxfp8()).scales.size == 16384
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("scale_b must be swizzled to SWIZZLE_32_4_4 format", "the call does not pass swizzle_b = SWIZZLE_32_4_4"),
+        ("For Blockwise scaling both scales should be contiguous", "they refuse a slice or a transposed view"),
+    ],
+)
+def test_demands_of_pytorch_on_scales(text: str, says: str) -> None:
+    answer = str(cute.explain(f"ValueError: {text}"))
+    assert says in answer
+    assert "A change that works" in answer

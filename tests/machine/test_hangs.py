@@ -271,6 +271,17 @@ def test_a_change_of_bytes_is_offered_after_it_was_tried() -> None:
     assert f"change: replace `272` by `256` in line {line}" in found.explain()
 
 
+@pytest.mark.parametrize("back", ["@!%p2 bra SPIN;", "@%p2 bra DONE_WAITING;\nbra SPIN;"])
+def test_a_barrier_of_all_threads_goes_before_the_loop_that_waits(back: str) -> None:
+    """Threads may pass the loop a different number of times, so the barrier must not stand inside of it."""
+    wait = f"NEXT:\nSPIN:\nmbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;\n{back}\nDONE_WAITING:\n"
+    text = program(INIT.replace("READY: bar.sync 0;", "READY:") + LOAD.replace("bra WAIT", "bra NEXT") + wait + STORE)
+    found = run(text)
+    (unknown,) = [one for one in found.diagnostics if one.rule == "initialisation not known"]
+    line = next(i for i, one in enumerate(text.split("\n"), 1) if one == "SPIN:")
+    assert unknown.fixes == (f"insert `bar.sync 0;` before line {line}",)
+
+
 def test_an_answer_quotes_the_lines_that_it_names() -> None:
     text = program(ROUNDS.replace("[other], 32;", "[other], 33;"))
     lines = text.split("\n")

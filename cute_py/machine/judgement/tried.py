@@ -7,6 +7,7 @@ limit of runs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -91,6 +92,36 @@ def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
     return made
 
 
+_OF_ALL_THREADS: Final = ("bar.sync", "barrier.cluster")
+_LABEL: Final = re.compile(r"\s*([$%\w]+):(?!:)")
+_BRANCH: Final = re.compile(r"\bbra(?:\.uni)?\s+([$%\w]+)\s*;")
+_WAIT: Final = re.compile(r"\bmbarrier\.(?:try|test)_wait\b")
+_LINES_OF_A_SPIN: Final = 16
+"""The most lines of a loop that does nothing but wait."""
+
+
+def before_a_spin(text: str, change: Insertion) -> Insertion:
+    r"""Move a barrier of all threads out of a loop that waits for an mbarrier, to the line before the loop's label.
+
+    Threads may pass such a loop a different number of times, so a barrier inside of it need not be reached by all.
+
+    >>> text = "st;\nW:\nmbarrier.try_wait.parity.b64 p, [b], 0;\n@!%p bra W;\nld;"
+    >>> before_a_spin(text, Insertion(3, "bar.sync 0;")).line, before_a_spin(text, Insertion(5, "bar.sync 0;")).line
+    (2, 5)
+    """
+    lines = text.split("\n")
+    waits = _WAIT.search(lines[change.line - 1]) is not None
+    if change.behind or not waits or not any(name in change.text for name in _OF_ALL_THREADS):
+        return change
+    labels = {found[1]: i for i, line in enumerate(lines, 1) if (found := _LABEL.match(line))}
+    for end in range(change.line, min(change.line + _LINES_OF_A_SPIN, len(lines)) + 1):
+        branch = _BRANCH.search(lines[end - 1])
+        begin = labels.get(branch[1], end) if branch else end
+        if end - _LINES_OF_A_SPIN < begin < change.line:
+            return replace(change, line=begin)
+    return change
+
+
 def barrier_changes(found: Diagnostic) -> list[tuple[Change, ...]]:
     """The corrected number for a wrong count of bytes, arrivals or registers."""
     change = found.facts.get("change")
@@ -130,7 +161,8 @@ def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun, sources: 
         if one.rule in seen or one.rule not in CHANGES:
             continue
         seen.add(one.rule)
-        for change in CHANGES[one.rule](one):
+        for parts in CHANGES[one.rule](one):
+            change = [before_a_spin(text, part) if isinstance(part, Insertion) else part for part in parts]
             if not left:
                 return made
             left -= 1

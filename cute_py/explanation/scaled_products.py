@@ -1,0 +1,182 @@
+"""Read the refusal of a scaled product by PyTorch: compare the operands that it got with each recipe that it lists.
+
+    Invalid scaling configuration.
+    - For <recipe> scaling, a and b should be <type>, scales should be <type>, scale_a should be (<rows>, <columns>) ...
+    Got mat_a.dtype()=<type>, scale_a.dtype()=<type>, scale_a.size()=[...], scale_a.stride()=[...], ...
+
+Source: PyTorch, aten/src/ATen/native/cuda/ScaledBlas.cpp. torch/_meta_registrations.py has a form without types.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
+from typing import Final
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.explanation.offers import passes_check
+from cute_py.explanation.readings import Reading
+from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
+from cute_py.tensor.arrays import row_major
+
+_MESSAGE: Final = re.compile(r"Invalid scaling configuration\.(?:(?!\bGot\b)[^\0]){1,4000}?Got [^\n]{1,800}")
+_FIELD: Final = re.compile(
+    r"\b(?:mat_)?(a|b|scale_a|scale_b)\.(dtype|size|stride)\(\)=(?:[\[(]([0-9, ]{0,80})[\])]|(\w{1,40}))"
+)
+_NAME: Final = re.compile(r"\((?P<pair>[\w, ]{1,60})\),|(?P<one>[\w ]{1,60}) scaling,")
+_TYPES: Final = re.compile(r"a and b should be (\w{1,20})[^,]{0,20}, scales should be (\w{1,20})")
+_SHAPE: Final = re.compile(r"scale_([ab]) should be \(([0-9]{1,12}), ([0-9]{1,12})\)")
+_COUNT: Final = re.compile(r"scale_([ab]) should have ([0-9]{1,12}) elements")
+_LAYOUTS: Final = ("outer-dim-major", "near-inner-dim-major", "contiguous")
+_SOURCE: Final = "PyTorch, _scaled_mm"
+_SCALES: Final = ("scale_a", "scale_b")
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor that the product got. An empty type, and strides of None, are unknown."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A recipe of the message: the types of data and scales, the shapes or counts, and the layout of the scales."""
+
+    name: str
+    data: str
+    scales: str
+    shapes: dict[str, tuple[int, int]]
+    counts: dict[str, int]
+    layout: str
+
+    @property
+    def block(self) -> int:
+        """Elements that share a scale in 32_4_4 order; 0 for other recipes."""
+        return {"1x32": 32, "1x16": 16}.get(self.name.rpartition(" ")[2], 0)
+
+    def takes(self, got: dict[str, Operand]) -> bool:
+        """Whether the types fit, where both sides name them."""
+        types = {name: one.dtype.lower() for name, one in got.items() if one.dtype}
+        return all(
+            kind.startswith(self.data) if name in "ab" else kind == (self.scales or kind)
+            for name, kind in types.items()
+        )
+
+    def refuses(self, name: str, got: Operand) -> Iterator[str]:
+        """What a tensor of scales breaks."""
+        count, want, shape = prod(got.shape), self.counts.get(name), self.shapes.get(name)
+        if want is not None and count != want:
+            difference = f"{want - count} are missing" if count < want else f"{count - want} are too many"
+            yield f"{name} has {count} elements; {self.name} needs {want}: {difference}"
+        if shape is not None and got.shape != shape:
+            yield f"{name} has the shape {got.shape}; {self.name} needs {shape}"
+        elif not self.lies_right(got):
+            yield f"{name} has the strides {got.strides}; {self.name} needs it {self.layout}"
+
+    def lies_right(self, got: Operand) -> bool:
+        """Whether the strides are those of the recipe's layout. Modes of extent 1 may have any stride."""
+        if got.strides is None or not self.layout:
+            return True
+        rows, columns = row_major(got.shape), row_major(got.shape[::-1])[::-1]
+        want = {"outer-dim-major": columns, "near-inner-dim-major": (*got.strides[:-1], 1)}.get(self.layout, rows)
+        return all(n == 1 or have == d for n, have, d in zip(got.shape, got.strides, want, strict=True))
+
+
+def _recipe(text: str) -> Recipe | None:
+    name, types = _NAME.match(text), _TYPES.search(text)
+    if name is None:
+        return None
+    shapes = {f"scale_{x[1]}": (int(x[2]), int(x[3])) for x in _SHAPE.finditer(text)}
+    counts = {f"scale_{x[1]}": int(x[2]) for x in _COUNT.finditer(text)}
+    if re.search("singletons|should be scalar", text):
+        counts = dict.fromkeys(_SCALES, 1)
+    layout = next((word for word in _LAYOUTS if f"should be {word}" in text), "")
+    data, scales = (types[1].lower(), types[2].lower()) if types else ("", "")
+    return Recipe(name["pair"] or name["one"], data, scales, shapes, counts, layout) if shapes or counts else None
+
+
+def scaled_product_readings(text: str) -> Iterator[Reading]:
+    """Read the message, if it lists its recipes and the operands that it got."""
+    message = _MESSAGE.search(text)
+    if message is None:
+        return
+    listed, _, got = message[0].rpartition("Got ")
+    parts: dict[str, dict[str, str]] = {}
+    for field in _FIELD.finditer(got):
+        parts.setdefault(field[1], {})[field[2]] = field[3] if field[3] is not None else field[4]
+    operands = {name: _operand(parts.get(name, {})) for name in ("a", "b", *_SCALES)}
+    recipes = [made for part in re.split(r"\bFor ", listed)[1:] if (made := _recipe(part)) is not None]
+    if recipes and all(operands[name].shape for name in _SCALES):
+        yield _judged(recipes, operands, message)
+
+
+def _operand(found: dict[str, str]) -> Operand:
+    strides = _numbers(found["stride"]) if "stride" in found else None
+    shape = _numbers(found.get("size", ""))
+    known = strides is not None and len(strides) == len(shape)
+    return Operand(found.get("dtype", ""), shape, strides if known else None)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(",") if part.strip())
+
+
+def _judged(recipes: list[Recipe], got: dict[str, Operand], message: re.Match[str]) -> Reading:
+    kind = "Operands that torch._scaled_mm refuses"
+    types = ", ".join(f"{name} {one.dtype}" for name, one in got.items() if one.dtype)
+    fitting = [one for one in recipes if one.takes(got)]
+    if not fitting:
+        wanted = "; ".join(f"{one.name}: data {one.data}, scales {one.scales}" for one in recipes)
+        wrong = Diagnostic("scale_types", text=f"no recipe has these types: {types}", source=_SOURCE)
+        return Reading(kind, *message.span(), [f"recipes: {wanted}"], [wrong])
+    chosen = min(fitting, key=lambda one: len(_broken(one, got)))
+    meaning = [f"types: {types}" if types else "the text has no types, so only shapes were compared"]
+    meaning.append(f"recipes with these types: {'; '.join(one.name for one in fitting)}")
+    if len(fitting) > 1:
+        meaning.append(f"{chosen.name} is the nearest of them")
+    wrong_lines = _broken(chosen, got)
+    meaning += [
+        f"{name} {got[name].shape} fits {chosen.name}"
+        for name in _SCALES
+        if not any(line.startswith(name) for line in wrong_lines)
+    ]
+    if chosen.block:
+        meaning.append("not judged: the order of the scales in memory, which must be 32_4_4; see formats.identify")
+    missing = [] if wrong_lines else [f"the condition that failed: all numbers of the text fit {chosen.name}"]
+    broken = [Diagnostic("scale_configuration", text=line, source=_SOURCE) for line in wrong_lines]
+    changes = [text for text, change in _candidates(chosen, got) if passes_check(change)]
+    return Reading(kind, *message.span(), meaning, broken, changes, missing)
+
+
+def _broken(recipe: Recipe, got: dict[str, Operand]) -> list[str]:
+    return [line for name in _SCALES for line in recipe.refuses(name, got[name])]
+
+
+def _candidates(recipe: Recipe, got: dict[str, Operand]) -> Iterator[tuple[str, Callable[[], object]]]:
+    """(a change, the format that it takes if the format has the number of scales or the strides of the recipe)."""
+    for name in _SCALES:
+        one, want = got[name], recipe.counts.get(name)
+        if recipe.block and want is not None and len(one.shape) == 2 and prod(one.shape) != want:
+            form = mxfp8() if recipe.block == 32 else nvfp4()
+            rows, columns = one.shape[0], one.shape[1] * recipe.block
+            text = (
+                f"{name}: cute.copy(scaled, formats.{form!r}).scales has {want} elements, with padding; scaled is "
+                f"formats.ScaledTensor(data, {name}, formats.{form.with_(scales='linear')!r})"
+            )
+            yield text, partial(_if, form, int(form.scale_size(rows, columns)) == want)
+        if recipe.layout == "outer-dim-major" and recipe.shapes.get(name) == one.shape and not recipe.lies_right(one):
+            form = fp8((1, 128), scales="mn_major")
+            layout = form.scale_layout(one.shape[0], one.shape[1] * 128)
+            strides = tuple(int(layout((i, j * 128))) for i, j in ((1, 0), (0, 1)))
+            text = f"{name}: formats.{form!r} keeps these scales with stride 1 along M"
+            yield text, partial(_if, form, recipe.lies_right(replace(one, strides=strides)))
+
+
+def _if(form: Format, holds: bool) -> Format | None:
+    return form if holds else None
