@@ -14,6 +14,7 @@ from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_
 from cute_py.errors import FileFormatError, counted, shortened
 from cute_py.explanation.dispatch import readings_of
 from cute_py.explanation.readings import Reading, without
+from cute_py.layout.steps import explained
 from cute_py.notation.log_lines import as_printed
 from cute_py.notation.parse import MOST_TEXT
 
@@ -32,7 +33,8 @@ def register(p: argparse.ArgumentParser) -> None:
         "texts",
         nargs="*",
         metavar="TEXT|FILE",
-        help="the text, or a file that contains it; or GMEM SMEM [TILE], as `tma` takes them: every step of the copy",
+        help="the text, or a file that contains it; or GMEM SMEM [TILE], as `tma` takes them: every step of the copy; "
+        "or the name of an operation of the algebra and its operands, such as composition A B: its steps",
     )
     p.add_argument(
         "--reference",
@@ -46,6 +48,11 @@ def run(options: argparse.Namespace) -> int:
     """Print the answer. Returns 1 if a tensor of a checkpoint is wrong, else 0."""
     if len(options.texts) > 1 and ":" in options.texts[0] and ":" in options.texts[1]:
         return _copy(options)
+    operation = next((one for one in explained() if options.texts[1:] and one.__name__ == options.texts[0]), None)
+    if operation is not None and options.reference is None:
+        answer = cute.explain(operation, *map(cute.parse, options.texts[1:]))
+        report(options, lambda: {"explain": str(answer)}, lambda: str(answer))
+        return 0
     options.text = " ".join(options.texts) or STANDARD_INPUT  # a question works without quotes
     if _is_checkpoint(options.text):
         return _checkpoint(options)

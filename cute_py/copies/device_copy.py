@@ -37,7 +37,7 @@ from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import array_view, as_numpy, device_of_array, host_bytes, host_copy, require_pair, span
+from cute_py.gpu.arrays import array_over, array_view, device_of_array, host_bytes, host_copy, require_pair, span
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device
 from cute_py.gpu.isolate import call_isolated
 from cute_py.tensor.array_views import ArrayLike, ArrayView, StreamLike, overlap, stream_handle
@@ -235,7 +235,7 @@ def copy_on_device(
         prepared.check(handle)
     seconds = time.perf_counter() - start
     if to_host:  # Write only the elements; the bytes between them stay.
-        as_numpy(b, host_bytes(b))[...] = host_copy(here)
+        array_over(b, host_bytes(b))[...] = host_copy(here)
     details: dict[str, Any] = {
         "device": device.name,
         "kernels": [kernel.source.name for kernel in prepared.kernels],

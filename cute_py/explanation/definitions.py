@@ -44,6 +44,7 @@ PACKAGES: Final = (
     "cute_py.testing",
     "cute_py.errors",
     "cute_py.dtypes",
+    "cute_py.formats",
 )
 """The packages to search for public names, in order."""
 TEXTS: Final = ("__version__",)

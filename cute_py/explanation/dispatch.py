@@ -201,6 +201,7 @@ def _recogniser(module: str, name: str, cue: str = "") -> _Recogniser:
 
 _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("triton_pastes", "read_triton_layouts", r"#(?:ttg|triton|gluon|ttng)|Layout\(|-> \(|is a size 1"),
+    _recogniser("rows.scaled_products", "read_scaled_products", "Invalid scaling configuration"),
     _recogniser("map_pastes", "read_maps", r"[0-9]"),
     _recogniser("messages", "read_messages"),
     _recogniser(

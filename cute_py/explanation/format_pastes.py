@@ -15,7 +15,6 @@ from cute_py.errors import CuteError, unless_refused
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
 from cute_py.explanation.rows.scale_counts import MOST_DIGITS, scale_counts
-from cute_py.explanation.scaled_products import scaled_product_readings
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
 from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, sf_atom
 from cute_py.layout.layout import Layout
@@ -189,7 +188,7 @@ def read_formats(text: str) -> list[Reading]:
     'SWIZZLE_32_4_4, the scale order 32_4_4 (torch.nn.functional.SwizzleType, torchao)'
     """
     taken: list[Reading] = []
-    readers = scaled_product_readings, error_readings, scale_type_readings, order_readings, exponent_readings
+    readers = error_readings, scale_type_readings, order_readings, exponent_readings
     for reading in [reading for read in readers for reading in read(text)]:
         if all(reading.end <= other.begin or reading.begin >= other.end for other in taken):
             taken.append(reading)

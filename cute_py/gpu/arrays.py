@@ -45,7 +45,7 @@ def host_bytes(view: ArrayView) -> memoryview:
     return memoryview((ctypes.c_char * size).from_address(low)).cast("B")
 
 
-def as_numpy(view: ArrayView, content: bytearray | memoryview) -> NDArray[np.generic]:
+def array_over(view: ArrayView, content: bytearray | memoryview) -> NDArray[np.generic]:
     """The array of a view over `content`: the bytes that the view touches, or a copy of these bytes."""
     strides = tuple(stride * view.element_bytes for stride in view.strides)
     return np.ndarray(view.shape, view.dtype.numpy, content, view.address - span(view)[0], strides)
@@ -55,8 +55,8 @@ def host_copy(view: ArrayView) -> NDArray[np.generic]:
     """A numpy array with the shape, strides and current bytes of `view`."""
     low, size = span(view)
     if view.device is None:
-        return as_numpy(view, bytearray(host_bytes(view)))
-    return as_numpy(view, read_memory(open_device(view.device), low, size))
+        return array_over(view, bytearray(host_bytes(view)))
+    return array_over(view, read_memory(open_device(view.device), low, size))
 
 
 @contextlib.contextmanager

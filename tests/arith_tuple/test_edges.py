@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cute_py as cute
-from cute_py import ArithTuple, E, Int, Layout, ScaledBasis, ratio
-from cute_py.arith_tuple.cells import c_float, element_text, int32
+from cute_py import ArithTuple, ComposedLayout, E, Int, Layout, ScaledBasis, ratio
+from cute_py.arith_tuple.cells import c_float, cell, element_text, int32, known_integer
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.arith_tuple.tuple_functions import hier_unzip
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError
@@ -324,3 +324,55 @@ def test_a_counting_iterator_over_floats_starts_within_their_range(start: int) -
 def test_transform_layout_takes_layouts_or_tuples(things: Any) -> None:
     with pytest.raises(InvalidTypeError, match="takes layouts or tuples"):
         cute.transform_layout(*things, lambda *modes: modes[0])
+
+
+def test_what_has_no_modes_is_returned_as_it_is() -> None:
+    assert cute.zip_(5) == 5
+    assert cute.zip_((5,)) == ((5,),)
+
+
+def test_a_tiler_of_none_keeps_its_mode() -> None:
+    found = hier_unzip(cute.logical_divide, Layout((Int(8), Int(6))), (None, Int(3)))
+    assert found[0] == Layout((Int(1), Int(3)), (Int(0), Int(8)))
+    assert [found((0, i)) for i in range(16)] == [Layout((8, 2), (1, 24))(i) for i in range(16)]
+
+
+def test_the_modes_of_a_composed_layout_are_unzipped_in_its_inner_layout() -> None:
+    whole = cute.logical_divide(Layout((Int(8), Int(6))), (Int(2), Int(3)))
+    composed = cute.composition(cute.Swizzle(1, 0, 3), whole)
+    found = cute.tile_unzip(composed, (Int(2), Int(3)))
+    assert isinstance(found, ComposedLayout)
+    plain = cute.tile_unzip(whole, (Int(2), Int(3)))
+    assert [found(i) for i in range(48)] == [composed.layout_a(plain(i)) for i in range(48)]
+
+
+@pytest.mark.parametrize("leaf", [sympy.Rational(1, 2), sympy.pi, sympy.Symbol("x", integer=False)], ids=str)
+def test_symbols_that_are_no_integers_are_refused(leaf: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="expected an integer"):
+        cute.product((2, leaf))
+
+
+@pytest.mark.parametrize("value", [2**128 + 1, -(2**128) - 1, 2**4000])
+def test_integers_beyond_the_bound_are_no_elements(value: int) -> None:
+    with pytest.raises(InvalidValueError, match=r"must be at most 2\*\*128"):
+        ArithTuple(1, value)
+    assert ArithTuple(2**128, -(2**128)).depth == 1
+
+
+def test_the_depth_of_a_tuple_is_that_of_its_deepest_element() -> None:
+    deep = ArithTuple(1, (2, (3, 4)))
+    assert deep.depth == 3
+    assert ArithTuple(deep, (1, 2)).depth == 4
+    assert ArithTuple((1, 2), deep).depth == 4
+
+
+def test_numbers_of_a_coordinate_are_printed_in_five_columns() -> None:
+    assert cell(42, None) == "   42"
+    assert cell(123456, None) == "123456"
+
+
+def test_only_numbers_are_known_integers() -> None:
+    for wrong in ("x", None, object()):
+        with pytest.raises(InvalidTypeError, match="a size must be an integer"):
+            known_integer(wrong, "a size")  # type: ignore[arg-type]
+    assert known_integer(np.int64(3), "a size") == 3

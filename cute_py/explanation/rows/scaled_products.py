@@ -36,7 +36,7 @@ _SCALES: Final = ("scale_a", "scale_b")
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class ScaleOrMatrix:
     """A tensor that the product got. An empty type, and strides of None, are unknown."""
 
     dtype: str
@@ -60,7 +60,7 @@ class Recipe:
         """Elements that share a scale in 32_4_4 order; 0 for other recipes."""
         return {"1x32": 32, "1x16": 16}.get(self.name.rpartition(" ")[2], 0)
 
-    def takes(self, got: dict[str, Operand]) -> bool:
+    def takes(self, got: dict[str, ScaleOrMatrix]) -> bool:
         """Whether the types fit, where both sides name them."""
         types = {name: one.dtype.lower() for name, one in got.items() if one.dtype}
         return all(
@@ -68,7 +68,7 @@ class Recipe:
             for name, kind in types.items()
         )
 
-    def refuses(self, name: str, got: Operand) -> Iterator[str]:
+    def refuses(self, name: str, got: ScaleOrMatrix) -> Iterator[str]:
         """What a tensor of scales breaks."""
         count, want, shape = prod(got.shape), self.counts.get(name), self.shapes.get(name)
         if want is not None and count != want:
@@ -79,7 +79,7 @@ class Recipe:
         elif not self.lies_right(got):
             yield f"{name} has the strides {got.strides}; {self.name} needs it {self.layout}"
 
-    def lies_right(self, got: Operand) -> bool:
+    def lies_right(self, got: ScaleOrMatrix) -> bool:
         """Whether the strides are those of the recipe's layout. Modes of extent 1 may have any stride."""
         if got.strides is None or not self.layout:
             return True
@@ -101,33 +101,33 @@ def _recipe(text: str) -> Recipe | None:
     return Recipe(name["pair"] or name["one"], data, scales, shapes, counts, layout) if shapes or counts else None
 
 
-def scaled_product_readings(text: str) -> Iterator[Reading]:
+def read_scaled_products(text: str) -> list[Reading]:
     """Read the message, if it lists its recipes and the operands that it got."""
     message = _MESSAGE.search(text)
     if message is None:
-        return
+        return []
     listed, _, got = message[0].rpartition("Got ")
     parts: dict[str, dict[str, str]] = {}
     for field in _FIELD.finditer(got):
         parts.setdefault(field[1], {})[field[2]] = field[3] if field[3] is not None else field[4]
     operands = {name: _operand(parts.get(name, {})) for name in ("a", "b", *_SCALES)}
     recipes = [made for part in re.split(r"\bFor ", listed)[1:] if (made := _recipe(part)) is not None]
-    if recipes and all(operands[name].shape for name in _SCALES):
-        yield _judged(recipes, operands, message)
+    known = recipes and all(operands[name].shape for name in _SCALES)
+    return [_judged(recipes, operands, message)] if known else []
 
 
-def _operand(found: dict[str, str]) -> Operand:
+def _operand(found: dict[str, str]) -> ScaleOrMatrix:
     strides = _numbers(found["stride"]) if "stride" in found else None
     shape = _numbers(found.get("size", ""))
     known = strides is not None and len(strides) == len(shape)
-    return Operand(found.get("dtype", ""), shape, strides if known else None)
+    return ScaleOrMatrix(found.get("dtype", ""), shape, strides if known else None)
 
 
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part.strip())
 
 
-def _judged(recipes: list[Recipe], got: dict[str, Operand], message: re.Match[str]) -> Reading:
+def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], message: re.Match[str]) -> Reading:
     kind = "Operands that torch._scaled_mm refuses"
     types = ", ".join(f"{name} {one.dtype}" for name, one in got.items() if one.dtype)
     fitting = [one for one in recipes if one.takes(got)]
@@ -154,11 +154,11 @@ def _judged(recipes: list[Recipe], got: dict[str, Operand], message: re.Match[st
     return Reading(kind, *message.span(), meaning, broken, changes, missing)
 
 
-def _broken(recipe: Recipe, got: dict[str, Operand]) -> list[str]:
+def _broken(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> list[str]:
     return [line for name in _SCALES for line in recipe.refuses(name, got[name])]
 
 
-def _candidates(recipe: Recipe, got: dict[str, Operand]) -> Iterator[tuple[str, Callable[[], object]]]:
+def _candidates(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> Iterator[tuple[str, Callable[[], object]]]:
     """(a change, the format that it takes if the format has the number of scales or the strides of the recipe)."""
     for name in _SCALES:
         one, want = got[name], recipe.counts.get(name)
