@@ -407,8 +407,21 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     left += ["the rest of the run, because an error ended it"] if first.failed else []
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
     left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
-    made = tuple(diagnostics)
+    made = tuple(_with_cause_first(diagnostics))
     return replace(result, diagnostics=made, schedules=tuple(ran), not_run=not_run, _left=tuple(left))
+
+
+_AFTER_A_WRONG_PARITY: Final = (
+    "too many arrivals", "read before it arrives", "race in shared memory", "overwritten while in use", "hang",
+)  # fmt: skip
+"""Rules that a wait for a wrong phase breaks later."""
+
+
+def _with_cause_first(found: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The findings, with waits for wrong phases first, and as errors, if the run has errors that follow from them."""
+    follows = any(one.severity == "error" and one.rule in _AFTER_A_WRONG_PARITY for one in found)
+    causes = [replace(one, severity="error") for one in found if one.rule == "parity"] if follows else []
+    return [*causes, *(one for one in found if not (causes and one.rule == "parity"))]
 
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:

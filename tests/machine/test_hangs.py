@@ -282,6 +282,19 @@ def test_a_barrier_of_all_threads_goes_before_the_loop_that_waits(back: str) -> 
     assert unknown.fixes == (f"insert `bar.sync 0;` before line {line}",)
 
 
+@pytest.mark.parametrize("schedule", ["eager", "lazy", 1, 2])
+def test_a_parity_that_never_flips_is_the_first_cause(schedule: str | int) -> None:
+    """The consumer passes its wait again for a phase that it saw, so it reads early and arrives too often."""
+    wait = "FULL: mbarrier.try_wait.parity.shared.b64 %p2, [bar], "
+    text = program(ROUNDS.replace(f"{wait}%r7;", f"{wait}0;"))
+    first = run(text, schedule=schedule).diagnostics[0]
+    line = next(i for i, one in enumerate(text.split("\n"), 1) if wait in one)
+    assert (first.severity, first.facts["cause"]) == ("error", "parity")
+    assert f"line {line}" in first.message
+    sound = run(program(ROUNDS), schedule=schedule)
+    assert sound.ok and not sound.diagnostics
+
+
 def test_an_answer_quotes_the_lines_that_it_names() -> None:
     text = program(ROUNDS.replace("[other], 32;", "[other], 33;"))
     lines = text.split("\n")

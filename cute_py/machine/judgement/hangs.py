@@ -260,18 +260,41 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
         seen, following = f"they saw phase {last} complete last", last + 1
     if following is None or (following & 1) == parity:
         first = 0 if following is None else following
-        made.cause = "completed too often"
-        made.text += (
-            f"; {seen}, and phases {first} to {barrier.phase - 1} have completed since: each round brings more "
-            f"arrivals or bytes than one phase needs ({counted(barrier.arrive_count, 'arrival')}, "
-            f"{ledger.where(life.at)})"
-        )
+        made.text += f"; {seen}, and phases {first} to {barrier.phase - 1} have completed since: "
+        early = _passed_early(ledger, life)
+        if early is None:
+            made.cause = "completed too often"
+            made.text += (
+                f"each round brings more arrivals or bytes than one phase needs "
+                f"({counted(barrier.arrive_count, 'arrival')}, {ledger.where(life.at)})"
+            )
+        else:
+            made.cause = "parity"
+            made.text += early
     else:
         made.cause = "parity"
         made.text += f"; {seen}, so the next phase is {following}, of parity {following & 1}; it has completed"
     made.rank = ROOT
     made.facts["seen last"] = last if last != NEVER else "none"
     return True
+
+
+def _passed_early(ledger: Ledger, life: Life) -> str | None:
+    """Text about a thread that arrives at a barrier after it passed a wait for a phase of another barrier that it had
+    seen before: such a thread arrives once per wait, not once per round."""
+    stride = ledger.m.shared_stride
+    arriving = {thread for threads in life.arriving.values() for thread in threads}
+    for place, other in ledger.lives.items():
+        if place // stride != life.place // stride or other is life:
+            continue
+        for thread in sorted(other.stale):
+            if thread in arriving:
+                at, phase, parity = other.stale[thread]
+                return (
+                    f"{ledger.m.thread_text(thread)}, which arrives at it, passed its wait for parity {parity} of the "
+                    f"{ledger.name(place)} at {ledger.where(at)} again for phase {phase}, which it had seen before"
+                )
+    return None
 
 
 def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:

@@ -87,6 +87,8 @@ class Life:
     repeated: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     """Thread -> (number of the wait, phase, parity) of a wait that passed for an old phase: the thread had seen this
     phase before, and has taken part in a round since."""
+    stale: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """The first entry that each thread ever had in `repeated`."""
 
     @property
     def now(self) -> PhaseRecord:
@@ -320,6 +322,7 @@ class Ledger(Observer):
         """Record the threads that pass for a phase that they saw before; a wait for another phase clears the record."""
         for thread in threads[again & (self._acted[threads] > self._seen[life.place][inside])].tolist():
             life.repeated[thread] = wait
+            life.stale.setdefault(thread, wait)
         if life.repeated and not again.all():
             for thread in threads[~again].tolist():
                 life.repeated.pop(thread, None)
