@@ -81,6 +81,7 @@ def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Fin
             "axis of the blocks" + (", because there are too few blocks" if turned is None else "")
         )
         found += turned or []
+    left.append("order of the scales in memory: formats.identify compares it with a plain grid")
     found.sort(key=lambda d: d.severity != "error")
     return Findings(found, scope=Scope(tuple(judged), tuple(left)))
 

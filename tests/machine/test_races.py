@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cute_py as cute
@@ -111,3 +112,43 @@ def test_a_line_that_is_missing_in_a_kernel_of_a_compiler(name: str, line: str, 
     text = "\n".join(lines)
     found = cute.run_ptx(text, grid=row["grid"], args=args, dynamic_shared=row["shared"], schedule="eager")
     assert rule in [one.rule for one in found.diagnostics], found.explain()
+
+
+@pytest.mark.parametrize("fence", ["", "membar.cta;", "fence.acq_rel.cta;"])
+def test_order_by_a_volatile_flag_is_assumed_and_said(fence: str) -> None:
+    """Only fences make a volatile flag order other accesses; without any, the run says that it assumed the order."""
+    text = f"""
+.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry flag(.param .u64 y) .reqntid 64
+{{
+  .reg .pred %p<4>; .reg .b32 %r<6>; .reg .b64 %rd<2>;
+  .shared .align 4 .b8 f[4]; .shared .align 4 .b8 d[4];
+  ld.param.u64 %rd1, [y]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
+  setp.eq.u32 %p1, %r1, 0; setp.eq.u32 %p2, %r1, 32;
+  @%p1 st.volatile.shared.u32 [f], %r2;
+  bar.sync 0;
+  @!%p1 bra C;
+  st.shared.u32 [d], 9;
+  {fence}
+  st.volatile.shared.u32 [f], 1;
+  bra E;
+C:
+  @!%p2 bra E;
+L:
+  ld.volatile.shared.u32 %r3, [f];
+  setp.eq.u32 %p3, %r3, 0;
+  @%p3 bra L;
+  {fence}
+  ld.shared.u32 %r4, [d];
+  st.global.u32 [%rd1], %r4;
+E:
+  ret;
+}}
+"""
+    found = cute.run_ptx(text, args=[np.zeros(1, np.uint32)])
+    assert found.ok, found.explain()
+    assumed = [one for one in found.scope.not_judged if "the kernel has no fence" in one]
+    assert len(assumed) == (0 if fence else 1)
+    assert ("not judged: the order by the relaxed or volatile read at line 22" in found.explain()) == (not fence)

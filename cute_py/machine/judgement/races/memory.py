@@ -9,6 +9,7 @@ Not judged: local memory, very large arrays, and later overwrites of global memo
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -63,6 +64,8 @@ class MemoryJudge(Observer):
         self.keeper, self.reports = keeper, reports
         self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
         """Instructions whose scope is a CTA."""
+        self.assumed = _unfenced_polls(code)
+        """Reads whose order with other accesses is assumed, although the kernel has no fence."""
         self.stored = False
         """Whether anything has written to global memory; until then every tensor load is in order."""
         self._said: set[tuple[object, ...]] = set()
@@ -205,6 +208,12 @@ class MemoryJudge(Observer):
         shadow.readers.reshape(-1)[slot] = lanes_of(f, site, count)
         if strong:
             self.keeper.meet(f, array, offsets, order, reads=True, writes=False)
+            if site.number in self.assumed:
+                line = self.m.code.instructions[site.number].line
+                self.m.totals.unjudged[
+                    f"the order by the relaxed or volatile read at line {line}: it is taken as acquire, and the write "
+                    "that it sees as release, although the kernel has no fence"
+                ] = None
 
     def wrote(
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
@@ -649,6 +658,17 @@ class MemoryJudge(Observer):
     def findings(self) -> list[Diagnostic]:
         """Return what was found."""
         return self.reports.found()
+
+
+def _unfenced_polls(code: Code) -> frozenset[int]:
+    """The relaxed and volatile loads of a kernel without a fence of the generic proxy.
+
+    Source: PTX ISA 9.0, memory consistency model: release and acquire patterns.
+    """
+    opcodes = [one.opcode for one in code.instructions]
+    if any(re.match(r"membar|fence\.(?:sc|acq_rel|acquire|release)\b", opcode) for opcode in opcodes):
+        return frozenset()
+    return frozenset(i for i, opcode in enumerate(opcodes) if re.match(r"ld\.(?:volatile|relaxed)\b", opcode))
 
 
 def _is_narrow(opcode: str) -> bool:
