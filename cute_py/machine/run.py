@@ -232,7 +232,7 @@ class PtxRun:
                 "",
                 f"not run: the schedule {one}, which may find more; schedule={one!r} (--schedule {one}) runs it",
             ]
-        if left := [text for text in self._left if not text.startswith("the schedule ")]:
+        if left := [text for text in self._left if not text.startswith(("the schedule ", "the rest of the run"))]:
             lines += ["", *(f"not judged: {text}" for text in left)]
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")

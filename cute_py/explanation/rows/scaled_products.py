@@ -69,7 +69,7 @@ class Recipe:
         )
 
     def refuses(self, name: str, got: ScaleOrMatrix) -> Iterator[str]:
-        """What a tensor of scales breaks."""
+        """Find what is wrong with a tensor of scales."""
         count, want, shape = prod(got.shape), self.counts.get(name), self.shapes.get(name)
         if want is not None and count != want:
             difference = f"{want - count} are missing" if count < want else f"{count - want} are too many"

@@ -96,7 +96,7 @@ _OF_ALL_THREADS: Final = ("bar.sync", "barrier.cluster")
 _LABEL: Final = re.compile(r"\s*([$%\w]+):(?!:)")
 _BRANCH: Final = re.compile(r"\bbra(?:\.uni)?\s+([$%\w]+)\s*;")
 _WAIT: Final = re.compile(r"\bmbarrier\.(?:try|test)_wait\b")
-_LINES_OF_A_SPIN: Final = 16
+_LINES_OF_A_SPIN: Final = 12
 """The most lines of a loop that does nothing but wait."""
 
 
