@@ -105,8 +105,7 @@ def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: in
     touched = [c >> 2 for c in others[:together]] + [c >> 2 for c in inside]
     banks = [w & BANKS - 1 for w in touched]
     rounds = 1 << _rank(touched) - _rank(banks)
-    warps = 1 << max(0, len(others) - WARP.bit_length() + 1)
-    return rounds * requests(width) * warps << len(own) - taken, width
+    return rounds << max(0, len(others) - together) + len(own) - taken, width
 
 
 def counted_wavefronts(addresses: NDArray[numpy.int64], width: int) -> int:
@@ -161,8 +160,8 @@ class _Count:
     def __init__(self, threads: Sequence[int], values: Sequence[int], element: int) -> None:
         self._access = threads, values, element
         self.plain, self._width = linear_wavefronts(threads, values, element, IDENTITY)
-        warps = 1 << max(0, len(threads) - WARP.bit_length() + 1)
-        self.least = requests(self._width) * warps * (element << len(values)) // self._width
+        together = (WARP // requests(self._width)).bit_length() - 1
+        self.least = (element << len(values) + max(0, len(threads) - together)) // self._width
         self._touched = self._columns(self._width)
         self._conflictless = self.plain << _rank([c >> 2 & BANKS - 1 for c in self._touched])
         self._narrower = {self._width: self.plain}

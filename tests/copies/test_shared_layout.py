@@ -10,7 +10,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
-from cute_py.copies.shared_layout import counted_wavefronts, find_smem_layout
+from cute_py.copies.shared_layout import counted_wavefronts, find_smem_layout, linear_wavefronts
 from cute_py.errors import CuteError, InvalidValueError, LayoutError
 from cute_py.layout.analysis import bank_conflicts
 from cute_py.layout.offsets import offsets
@@ -104,3 +104,14 @@ def test_counts_agree_with_bank_conflicts() -> None:
 def test_refused(writer: Layout, reader: Layout, dtype: str, error: type[CuteError]) -> None:
     with pytest.raises(error):
         cute.find_smem_layout(writer, reader, dtype)
+
+
+@pytest.mark.parametrize("threads", [8, 16, 32])
+def test_rows_of_16_bytes_stay_whole_with_fewer_threads_than_a_warp(threads: int) -> None:
+    """One access of 8 threads, 16 bytes each, is one request: splitting it into words is not cheaper."""
+    access = cute.parse(f"(_{threads},_8):(_64,_1)")
+    found = cute.find_smem_layout(access, access, "float16")
+    assert isinstance(found, cute.ComposedLayout)
+    assert (str(found.layout_a), cute.bank_conflicts(found, "float16", access=access).ways) == ("Sw<3,3,3>", 1)
+    assert linear_wavefronts((128, 256, 512), (2, 4, 8), 2, Swizzle(3, 4, 3)) == (1, 16)
+    assert linear_wavefronts((128, 256, 512), (2, 4, 8), 2, Swizzle(0, 4, 3)) == (8, 16)
