@@ -28,7 +28,7 @@ from cute_py.checkpoints.source import INDEX_SUFFIX, Checkpoint, open_checkpoint
 from cute_py.copies.scaled.host import SAME_BYTES, same_bytes
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import FileFormatError, InvalidValueError, given
+from cute_py.errors import FileFormatError, InvalidValueError, counted, given
 from cute_py.formats.format import Format, parse_format
 from cute_py.formats.stored_weights import METADATA, Convention, convention_row
 from cute_py.mesh.stored_tensors import Progress, header_bytes
@@ -261,7 +261,7 @@ def _unfit(source: Source, form: Any, options: _Options) -> str:
     if source.dtype not in FLOATS:
         return f"its elements are {source.dtype}"
     if len(source.shape) not in (2, 3) or 0 in source.shape:
-        return f"{len(source.shape)} dimensions"
+        return "no elements" if 0 in source.shape else counted(len(source.shape), "dimension")
     if options.row is None or options.row.name == "cute":
         return ""
     if len(source.shape) == 3:
@@ -379,9 +379,11 @@ def _of_formats(key: str, text: str) -> bool:
 def _metadata(
     plain: Mapping[str, str], works: Sequence[_Work], options: _Options, bits: Mapping[str, int | None]
 ) -> dict[str, str]:
-    """The metadata of a new file. The exact tensor scales have a fixed width: they are known last."""
+    """The metadata of a new file, by name, because a file of another convention has its tensors in another order. The
+    exact tensor scales have a fixed width: they are known last."""
     found = dict(plain)
     entries: dict[str, Any] = {}
+    works = sorted(works, key=lambda work: work.source.name)
     for work in works:
         row, form = options.row, options.to
         if row is None or isinstance(form, DType) or work.work == "copy":

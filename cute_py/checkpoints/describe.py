@@ -7,7 +7,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +28,8 @@ SHOWN: Final = 12
 """Most other tensors that are listed by name."""
 IN_A_FILE: Final = ("address",)
 """Rules of `formats.check` that a file does not break: an array gets its address when it is loaded."""
+NOT_A_NUMBER: Final = ("nan_scale", "nan_element")
+"""Rules of `formats.check` that warn, but are errors in a weight: each product with it is NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,8 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
         return DescribedWeight(
             weight, f"{weight.format.order}, as {weight.convention.name} says", True, weight.problems
         )
+    if 0 in weight.shape:
+        return DescribedWeight(weight, "no scales, because the weight has no elements", True, ())
     try:
         scaled = read_weight(weight, {part: _array(tensor) for part, tensor in tensors.items()})
         scales = _array(tensors["scales"])
@@ -133,9 +137,24 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
     except CuteError as problem:
         wrong = Diagnostic("weight-shape", weight.name, text=problem.headline)
         return DescribedWeight(weight, str(weight.format.order), True, (wrong,))
-    found = [one for one in found if one.rule not in IN_A_FILE]
+    found = [
+        replace(one, severity="error") if one.rule in NOT_A_NUMBER else one
+        for one in found
+        if one.rule not in IN_A_FILE
+    ]
+    found += _check_total(weight, scaled)
     order, certain, wrong_order = _order(weight, scaled, original)
     return DescribedWeight(weight, order, certain, (*wrong_order, *found))
+
+
+def _check_total(weight: StoredWeight, scaled: ScaledTensor) -> list[Diagnostic]:
+    """A tensor scale that no quantiser makes."""
+    total = scaled.tensor_scale
+    if total is None or 0 < total < np.inf:
+        return []
+    inverse = ", the reciprocal of the stored number" if weight.convention.inverse else ""
+    text = f"{weight.tensors['total']}: the tensor scale is {total}{inverse}; must be positive and finite"
+    return [Diagnostic("weight-total", weight.name, text=text)]
 
 
 def _array(tensor: StoredTensor) -> NDArray[Any]:

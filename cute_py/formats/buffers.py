@@ -2,7 +2,7 @@
 
 size         too few scales for the order (the kernel reads beyond them), too many, another shape
 scales       NaN in use; NaN or stale bytes in the padding, which a product multiplies by zero: 0 x NaN is NaN
-data         padding along K that is not zero
+data         NaN; padding along K that is not zero
 orientation  the largest element of a block, once scaled, uses the top of the element type; blocks that run along the
              other axis do not
 alignment    addresses and pitches that TMA and the GEMM need
@@ -10,11 +10,12 @@ alignment    addresses and pitches that TMA and the GEMM need
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.diagnostics import Diagnostic, Findings, Scope
-from cute_py.errors import InvalidValueError, given
+from cute_py.errors import InvalidValueError, counted, given
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import codes, expect_array, to_float32
 from cute_py.formats.packing import unpack_elements
@@ -39,6 +40,8 @@ ALIGNMENT: Final = BY_NAME["address_alignment"].multiple
 SURE: Final = 0.999
 """Share of blocks that must use the top of the element type along one axis, to call it the axis of the blocks: with
 random numbers 85 to 99 % of the blocks along the other axis use it too (measured)."""
+PIECE: Final = 1 << 22
+"""Elements of a piece of rows in which the axis of the blocks is inferred, which bounds the memory."""
 FEW: Final = 8
 """Fewest blocks from which the axis is inferred."""
 
@@ -75,7 +78,10 @@ def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Fin
     else:
         whole = ScaledTensor(data, scales, format, None, sizes)
         judged += ["scales", "padding"]
-        found += _check_scales(whole) + _check_data_padding(whole)
+        found += _check_scales(whole)
+        if not any(one.rule == "nan_scale" for one in found):  # elements under such a scale are NaN too
+            found += _check_elements(whole)
+        found += _check_data_padding(whole)
         turned = _check_orientation(whole)
         (left if turned is None else judged).append(
             "axis of the blocks" + (", because there are too few blocks" if turned is None else "")
@@ -171,7 +177,8 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
     if (nan & used).any():
         count = int((nan & used).sum())
         at = tuple(int(i) for i in np.argwhere(nan[places])[0])
-        text = f"{count} scales are NaN; the first belongs to (row, block) {at[-2:]}"
+        are = "is" if count == 1 else "are"
+        text = f"{counted(count, 'scale')} {are} NaN; the first belongs to (row, block) {at[-2:]}"
         found.append(Diagnostic("nan_scale", text=text, severity="warning", facts={"scales in use": int(used.sum())}))
     if (nan & ~used).any():
         first = int(np.flatnonzero(nan & ~used)[0])
@@ -189,6 +196,21 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
     if form.scale == "ue4m3" and ((raw & 0x80) != 0)[used].any():
         found.append(Diagnostic("negative_scale", text="the sign bit of a scale is set, but ue4m3 has no sign"))
     return found
+
+
+def _check_elements(whole: ScaledTensor) -> list[Diagnostic]:
+    """NaN among the elements; their padding is judged on its own."""
+    kind = whole.format.number
+    if kind.nan is None:
+        return []
+    finite = kind.infinite if kind.infinite is not None else kind.nan - 1
+    nan = (codes(whole.data) & kind.nan) > finite
+    if not nan.any():
+        return []
+    count, at = int(nan.sum()), tuple(int(i) for i in np.argwhere(nan)[0])
+    are = "is" if count == 1 else "are"
+    text = f"{counted(count, 'element')} {are} NaN, first at {at}"
+    return [Diagnostic("nan_element", text=text, severity="warning")]
 
 
 def _check_data_padding(whole: ScaledTensor) -> list[Diagnostic]:
@@ -218,14 +240,13 @@ def _top(form: Format) -> float:
     return largest / 2 if form.scale_rule == "rceil" else 2.0 ** (form.number.max_power - 1)
 
 
-def _share(magnitudes: NDArray[np.float32], rows: int, columns: int, top: float) -> tuple[float, int]:
-    """Share of the nonzero blocks whose largest element reaches `top`, and the number of these blocks."""
+def _reaching(magnitudes: NDArray[np.float32], rows: int, columns: int, top: float) -> NDArray[np.int64]:
+    """The number of nonzero blocks whose largest element reaches `top`, and the number of nonzero blocks."""
     M, K = magnitudes.shape[-2:]
     padded = np.pad(magnitudes, [(0, 0)] * (magnitudes.ndim - 2) + [(0, -M % rows), (0, -K % columns)])
     shape = (*padded.shape[:-2], padded.shape[-2] // rows, rows, padded.shape[-1] // columns, columns)
     peak = padded.reshape(shape).max(axis=(-3, -1))
-    live = peak > 0
-    return float((peak[live] >= top).mean()) if live.any() else 1.0, int(live.sum())
+    return np.array([int((peak >= top).sum()), int((peak > 0).sum())])
 
 
 def _check_orientation(whole: ScaledTensor) -> list[Diagnostic] | None:
@@ -234,11 +255,17 @@ def _check_orientation(whole: ScaledTensor) -> list[Diagnostic] | None:
     rows, columns = form.blocks(M, K)
     if rows == columns or (rows, columns) == (M, K):
         return None
-    with np.errstate(invalid="ignore"):
-        magnitudes = np.nan_to_num(np.abs(to_float32(np.ascontiguousarray(whole.elements()))))
-    top = _top(form)
-    own, count = _share(magnitudes, rows, columns, top)
-    other, others = _share(magnitudes, min(columns, M), min(rows, K), top)
+    top, elements, turned = _top(form), whole.elements(), (min(columns, M), min(rows, K))
+    height = math.lcm(rows, turned[0])
+    step = max(1, PIECE // (height * K)) * height
+    found = np.zeros((2, 2), np.int64)
+    for first in range(0, M, step):
+        with np.errstate(invalid="ignore"):
+            part = to_float32(np.ascontiguousarray(elements[..., first : first + step, :]))
+            magnitudes = np.nan_to_num(np.abs(part))
+        found += [_reaching(magnitudes, *sides, top) for sides in ((rows, columns), turned)]
+    count, others = (int(live) for live in found[:, 1])
+    own, other = (float(reaching / live) if live else 1.0 for reaching, live in found)
     if min(count, others) < FEW:
         return None
     if own >= SURE or other < SURE or (1 - own) * count < 2:

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given, known_names, shortened
-from cute_py.formats.array_shapes import array_shapes
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4, parse_format
 from cute_py.formats.numbers import codes, of_codes, to_float32
 from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_elements, stored_shape
@@ -185,6 +184,7 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
     """
     found: dict[str, StoredWeight] = {}
     problems: list[Diagnostic] = []
+    reported: set[str] = set()
     listed, wrong = _of_metadata(metadata)
     problems += wrong
     for name, (row, form, shape, dtype, bits) in listed.items():
@@ -193,6 +193,7 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
         if missing:
             text = f"{given(name)} is {row.name} {row.algorithm}, but the file lacks {', '.join(missing)}"
             problems.append(Diagnostic("weight-tensor", name, text=text))
+            reported.update(names.values())
             continue
         whole = _whole_shape(row, form, shape, tensors[names["data"]].shape)
         found[name] = _judged(StoredWeight(name, row, form, whole, names, dtype, bits), tensors)
@@ -202,7 +203,8 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
             found[weight.name] = weight
             taken.update(weight.tensors.values())
     others = tuple(name for name in tensors if name not in taken)
-    problems += [one for name in others for one in _orphan(name, tensors)]
+    problems += [one for name in others if name not in reported for one in _orphan(name, tensors)]
+    problems += _without_scales(others, found.values(), tensors)
     return StoredWeights(tuple(found.values()), others, tuple(problems))
 
 
@@ -323,8 +325,17 @@ def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWei
     row, form = weight.convention, weight.format
     data, scales = (tensors[weight.tensors[part]] for part in ("data", "scales"))
     found = []
-    wanted = stored_shape(form, weight.shape) if len(weight.shape) in (2, 3) else weight.shape
-    if data.shape != wanted:
+    kinds = {
+        "data": (form.dtype.name if form.number.bits == 8 else "uint8",),
+        "scales": row.scale_types or (form.scale_dtype.name,),
+    }
+    for part, kind in kinds.items():
+        have_kind = tensors[weight.tensors[part]].dtype.name
+        if have_kind not in kind:
+            text = f"{weight.tensors[part]} has the type {have_kind}; must be {' or '.join(kind)}"
+            found.append(Diagnostic("weight-type", weight.name, text=text, source=row.source))
+    wanted = stored_shape(form, weight.shape) if len(weight.shape) in (2, 3) and 0 not in weight.shape else weight.shape
+    if data.shape != wanted and 0 not in data.shape:  # a device may hold no rows
         text = f"{weight.tensors['data']} has the shape {data.shape}; must be {wanted}"
         found.append(Diagnostic("weight-shape", weight.name, text=text))
     need, have = _scale_count(weight), math.prod(scales.shape)
@@ -332,10 +343,10 @@ def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWei
         text = f"{weight.tensors['scales']} has {have} scales of shape {scales.shape}; must have {need} in the order "
         text += f"{form.order}{_fitting(weight, have)}"
         found.append(Diagnostic("weight-scales", weight.name, text=text, source=row.source))
-    elif need is not None and form.order.name == "linear":
-        grid = array_shapes(form, weight.shape)[1]
+    elif need is not None:
+        grid = stored_scale_shape(row, form, weight.shape)
         if len(scales.shape) == len(grid) and scales.shape != grid:
-            text = f"{weight.tensors['scales']} has the shape {scales.shape}; must be {grid} in the order linear"
+            text = f"{weight.tensors['scales']} has the shape {scales.shape}; must be {grid} in the order {form.order}"
             found.append(Diagnostic("weight-scales", weight.name, text=text, source=row.source))
     if "total" in weight.tensors:
         total = tensors[weight.tensors["total"]]
@@ -373,8 +384,40 @@ def _fitting(weight: StoredWeight, count: int) -> str:
     return f"; {count} is the size of the order {' and of '.join(fits)}" if fits else ""
 
 
+def _without_scales(
+    others: Iterable[str], weights: Iterable[StoredWeight], tensors: Mapping[str, TensorRow]
+) -> list[Diagnostic]:
+    """Matrices of fp8 without scales, in a checkpoint whose other weights of this type have scales."""
+    rows = {one.convention.data_type: one.convention for one in weights if one.convention.data == "{weight}"}
+    found = []
+    for name in others:
+        row = rows.get(tensors[name].dtype.name)
+        if row is None or row.data_type == "uint8" or not name.endswith("weight") or len(tensors[name].shape) != 2:
+            continue
+        scales = row.names(name)["scales"]
+        if scales not in tensors:
+            text = f"{name} has elements of {row.data_type}, but the file lacks {scales}"
+            found.append(Diagnostic("weight-tensor", name, text=text))
+    return found
+
+
+def _lacking_total(name: str, tensors: Mapping[str, TensorRow]) -> str | None:
+    """The reason why data with this scale is no weight, if it lacks only its tensor scale."""
+    for row in CONVENTIONS:
+        suffix = row.scales.removeprefix("{weight}")
+        if row.needs_metadata or not row.total or not name.endswith(suffix):
+            continue
+        names = row.names(name.removesuffix(suffix))
+        data = tensors.get(names["data"])
+        if data is not None and (data.dtype.name, tensors[name].dtype.name) == (row.data_type, row.scale_types[0]):
+            return f"{names['data']} and {name} are {row.name} {row.algorithm}, but the file lacks {names['total']}"
+    return None
+
+
 def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
     """Describe a scale without its data, or data without its scale."""
+    if (lacking := _lacking_total(name, tensors)) is not None:
+        return [Diagnostic("weight-tensor", name, text=lacking)]
     for suffix in ("_global_scale", "_scale_inv", "_scale_2", "_scale", "_scales"):
         weight = name.removesuffix(suffix)
         if weight == name:
@@ -390,7 +433,7 @@ def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
         )
         known = weight.endswith("weight")  # of other pairs it is not sure that one scales the other
         return [Diagnostic("weight-tensor", name, text=text, severity="error" if known else "warning")]
-    if name.endswith("_packed"):
+    if name.endswith("_packed") and f"{name.removesuffix('_packed')}_scale" not in tensors:
         text = f"{name} has packed elements, but the file lacks {name.removesuffix('_packed')}_scale"
         return [Diagnostic("weight-tensor", name, text=text)]
     return []

@@ -17,12 +17,20 @@ from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic, Scope, refuse
 from cute_py.dtypes import DType
 from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, counted, given
+from cute_py.formats.stored_weights import METADATA
 from cute_py.mesh.host import HostRedistribution
 from cute_py.mesh.placements import Replicate
 from cute_py.mesh.redistribution import Redistribution, redistribute
 from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan, held_shape
 from cute_py.mesh.reshard_plan import read_plan as read_plan
-from cute_py.mesh.scaled_files import check_scaled, placed_with_weights, scaled_weights
+from cute_py.mesh.scaled_files import (
+    check_scaled,
+    formats_of_files,
+    formats_of_shards,
+    placed_with_weights,
+    scaled_weights,
+    stored_columns,
+)
 from cute_py.mesh.stored_tensors import (
     Progress,
     StoredFile,
@@ -107,8 +115,8 @@ def reshard(
     """Read the shards of the source's files, and write the destination's files: all of them, or none.
 
     Files are written under temporary names, and renamed when the checksums of each whole tensor agree on both sides.
-    The metadata that all source files share is written to each file. The tensors of a block-scaled weight follow the
-    weight's placement.
+    The metadata that all source files share is written to each file; formats get the shapes of the file's shards. The
+    tensors of a block-scaled weight follow the weight's placement.
 
     Args:
         memory: the most bytes of files that are mapped at once.
@@ -134,11 +142,13 @@ def reshard(
     plan = placed_with_weights(plan, weights)
     refuse(InvalidValueError, _unplaced(plan, stored[0]), "no pattern matches these tensors, so nothing is written")
     works = [_work(plan, name, [one.tensors[name] for one in stored]) for name in names]
-    cuts = check_scaled(weights, {work.name: (work.ours, work.theirs) for work in works})
+    parts = {work.name: (work.ours, work.theirs) for work in works}
+    cuts = check_scaled(weights, parts)
     refuse(LayoutError, cuts, "a cut falls inside a block of a block-scaled weight, so nothing is written")
     if not force:
         refuse(FileFormatError, _existing(plan), "destination files exist already; nothing is written")
-    judged = judge([_weight(plan, work) for work in works])
+    columns = stored_columns(weights)
+    judged = judge([_weight(plan, work, columns.get(work.name, 1)) for work in works])
     alike = [found for work, one in zip(works, judged, strict=True) for found in _check_alike(work, one)]
     if alike and not force:
         named = {one.argument for one in alike}
@@ -155,12 +165,16 @@ def reshard(
         )
         for work in works
     ]
-    with new_files(plan.destination.files, new, metadata) as written:
+    formats, devices = formats_of_files(stored), len(plan.destination.files)
+    each = [metadata] * devices
+    if formats is not None:
+        each = [{**metadata, METADATA: text} for text in formats_of_shards(formats, weights, parts, devices)]
+    with new_files(plan.destination.files, new, each) as written:
         progressed = Progress(4 * sum(work.nbytes for work in works), progress)
         sums = [_written(work, [tensors[work.name] for tensors in written], memory, progressed) for work in works]
     return ReshardReport(
         tuple([_row(plan, *one) for one in zip(works, sums, judged, strict=True)]),
-        (*alike, *_lost_metadata(stored, metadata), *[found for one in judged for found in one.warnings]),
+        (*alike, *_lost_metadata(stored, each[0]), *[found for one in judged for found in one.warnings]),
     )
 
 
@@ -260,11 +274,13 @@ def _sections(parts: Sequence[RowSpan], index: int, shards: Sequence[StoredTenso
 # ---- what names, shapes and data say
 
 
-def _weight(plan: ReshardPlan, work: _Work) -> Weight:
+def _weight(plan: ReshardPlan, work: _Work, columns: int) -> Weight:
+    """The weight with its shapes in elements; one stored element has `columns` of them."""
+    shapes = [(*one[:-1], one[-1] * columns) if one else one for one in (work.shape, work.shards[0].shape)]
     here, ranks = _division(plan.source, work)
     there, _ = _division(plan.destination, work)
     sections = {part.label: part.rows for part in work.ours}
-    return Weight(work.name, work.shape, work.shards[0].shape, ranks, here, there, sections)
+    return Weight(work.name, shapes[0], shapes[1], ranks, here, there, sections)
 
 
 def _division(side: MeshSide, work: _Work) -> tuple[str, int]:

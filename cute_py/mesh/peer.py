@@ -42,8 +42,7 @@ from cute_py.gpu.device import DEFAULT_STREAMS, Device, DeviceBuffer, open_devic
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.mesh.host import Described, HostRedistribution, NumpyElements, check_memory, elements_of
 from cute_py.mesh.transfer import Plan, Transfer
-from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
-from cute_py.tensor.arrays import row_major
+from cute_py.tensor.array_views import ArrayView, StreamLike, row_major, stream_handle
 
 if TYPE_CHECKING:
     import numpy

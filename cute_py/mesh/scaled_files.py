@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import given
-from cute_py.formats.stored_weights import StoredWeight, find_weights
+from cute_py.formats.stored_weights import METADATA, StoredWeight, find_weights
 from cute_py.mesh.placements import Replicate
-from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan
-from cute_py.mesh.scaled_shards import check_block_cuts
+from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan, held_shape
+from cute_py.mesh.scaled_shards import check_block_cuts, held_indices
 from cute_py.mesh.stored_tensors import StoredFile
 
 Parts = Mapping[str, tuple[Sequence[RowSpan], Sequence[RowSpan]]]
@@ -94,3 +96,55 @@ def _check_side(weight: StoredWeight, data: Sequence[RowSpan], scales: Sequence[
             text = f"{given(weight.name)}{ours.place}: {one.message}{note}"
             return [Diagnostic("block_cut", weight.name, text=text, facts=dict(one.facts))]
     return []
+
+
+# ---- the metadata of a shard
+
+
+def stored_columns(weights: Sequence[StoredWeight]) -> dict[str, int]:
+    """Columns of a weight in one stored element, for the tensors of elements: 2 for pairs."""
+    return {one.tensors["data"]: 2 if one.format.packing == "pairs" else 1 for one in weights}
+
+
+def formats_of_files(stored: Sequence[StoredFile]) -> list[dict[str, dict[str, object]]] | None:
+    """The formats of the weights in the metadata of each file; None if a file has none, or if files differ in more than
+    the shapes of their shards."""
+    try:
+        found = [json.loads(one.metadata[METADATA]) for one in stored]
+        plain = [{name: {**entry, "shape": len(entry["shape"])} for name, entry in one.items()} for one in found]
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+    return found if all(one == plain[0] for one in plain) else None
+
+
+def formats_of_shards(
+    formats: Sequence[Mapping[str, Mapping[str, object]]], weights: Sequence[StoredWeight], parts: Parts, devices: int
+) -> list[str]:
+    """The metadata of each destination file: the formats of the weights, with the shapes of its shards."""
+    found: list[dict[str, object]] = [dict(formats[0]) for _ in range(devices)]
+    columns = stored_columns(weights)
+    for weight in weights:
+        name = weight.tensors["data"]
+        ours, theirs = parts[name]
+        if weight.name not in formats[0] or weight.format.transposed or weight.format.packing == "dense":
+            continue
+        units = (*(1,) * (len(weight.shape) - 1), columns[name])
+        shapes: list[Any] = [one[weight.name]["shape"] for one in formats]
+        held = [_in_elements(held_shape(ours, device), units) for device in range(len(formats))]
+        padding = [
+            max(stored - said for stored, said in zip(*sides, strict=True))
+            for sides in zip(zip(*held, strict=True), zip(*shapes, strict=True), strict=True)
+        ]
+        for device, entries in enumerate(found):
+            shape = _in_elements(held_shape(theirs, device), units)
+            if 0 not in shape:
+                layout = theirs[-1].layout
+                ends = [int(max(indices)) + 1 for indices in held_indices(layout, device)]
+                for axis, (end, whole) in enumerate(zip(ends, layout.shape, strict=True)):
+                    shape[axis] -= padding[axis] if end == whole else 0
+            entries[weight.name] = {**formats[0][weight.name], "shape": shape}
+    return [json.dumps(entries) for entries in found]
+
+
+def _in_elements(stored: Sequence[int], units: Sequence[int]) -> list[int]:
+    return [size * unit for size, unit in zip(stored, units, strict=True)]

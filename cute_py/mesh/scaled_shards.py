@@ -97,7 +97,10 @@ class ScaledSharding:
             shape = self.layout.local_shape(device)
             if min(shape) < 1 or len(shape) != 2:
                 continue
-            mine, scales = data[numpy.ix_(*_held(self.data, device))], grid[numpy.ix_(*_held(self.scales, device))]
+            mine, scales = (
+                data[numpy.ix_(*held_indices(self.data, device))],
+                grid[numpy.ix_(*held_indices(self.scales, device))],
+            )
             found[device] = self._made(mine, scales, scaled.tensor_scale, shape)
         return found
 
@@ -121,7 +124,7 @@ class ScaledSharding:
             self._expect(parts[device], shape)
             total = self._same_total(total, parts[device], device)
             for whole, side, piece in zip((data, grid), (self.data, self.scales), _plain(parts[device]), strict=True):
-                whole[numpy.ix_(*_held(side, device))] = piece
+                whole[numpy.ix_(*held_indices(side, device))] = piece
         return self._made(data, grid, total, self.layout.shape)
 
     def redistribute(
@@ -198,8 +201,8 @@ def _plain(scaled: ScaledTensor) -> tuple[Any, Any]:
     return data, grid
 
 
-def _held(side: ShardedLayout, device: int) -> list[Column]:
-    """The indices of each dimension that a device holds, in the device's order."""
+def held_indices(side: ShardedLayout, device: int) -> list[Column]:
+    """The indices of each dimension that a device holds, in the device's order. Its part is one box."""
     (box,) = side._boxes_of(device)
     return [dimension.runs(part).indices() for dimension, part in zip(side._dimensions, box, strict=True)]
 
@@ -255,7 +258,7 @@ def check_block_cuts(layout: ShardedLayout, blocks: ShardedLayout, units: tuple[
     for device in range(layout.devices):
         if not layout._boxes_of(device) or not blocks._boxes_of(device):
             continue
-        sides = zip(_held(layout, device), _held(blocks, device), units, layout.shape, strict=True)
+        sides = zip(held_indices(layout, device), held_indices(blocks, device), units, layout.shape, strict=True)
         for dim, (held, whole, unit, size) in enumerate(sides):
             wanted = (whole[:, None] * unit + numpy.arange(unit)).ravel()
             wanted = wanted[wanted < size]

@@ -16,7 +16,7 @@ from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, comp
 from cute_py.layout.trees import unwrap
 from cute_py.mesh.index_intervals import Column, Runs, runs_of, segments
 from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, SectionedShard, Shard, pieces_of
-from cute_py.tensor.arrays import row_major
+from cute_py.tensor.array_views import row_major
 
 if TYPE_CHECKING:
     import numpy

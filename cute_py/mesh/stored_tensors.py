@@ -111,7 +111,8 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
                     )
                 found[name] = StoredTensor(file, name, as_dtype(kind), tuple(tensor.get_shape()), at)
                 at += found[name].nbytes
-            return StoredFile(found, dict(header.metadata() or {}))
+            metadata = header.metadata() or {}
+            return StoredFile(found, dict(sorted(metadata.items())))  # the package returns them in a random order
     except FileFormatError:
         raise
     except OSError as error:
@@ -130,13 +131,13 @@ def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
 
 
 def header_bytes(tensors: Mapping[str, tuple[DType, Sequence[int]]], metadata: Mapping[str, str]) -> bytes:
-    """The first bytes of a .safetensors file whose tensors lie one after another in this order.
+    """The first bytes of a .safetensors file whose tensors lie one after another in this order; metadata by key.
 
     >>> header_bytes({"a": (as_dtype("uint8"), (2,))}, {})[8:].decode().strip()
     '{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}'
     """
     named = {value: key for key, value in SAFETENSORS_TYPES.items()}
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    header: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))} if metadata else {}
     at = 0
     for name, (dtype, shape) in tensors.items():
         end = at + math.prod(shape) * dtype.bits // 8
@@ -153,11 +154,13 @@ NewTensor = tuple[str, DType, Sequence[tuple[int, ...]]]
 
 @contextlib.contextmanager
 def new_files(
-    paths: Sequence[Path], tensors: Sequence[NewTensor], metadata: Mapping[str, str]
+    paths: Sequence[Path], tensors: Sequence[NewTensor], metadata: Sequence[Mapping[str, str]]
 ) -> Iterator[list[dict[str, StoredTensor]]]:
     """Make files of the right length under temporary names; they are renamed at the end, and removed after an
     exception.
 
+    Args:
+        metadata: the metadata of each file.
     Raises:
         FileFormatError: a file can't be written.
     """
@@ -166,7 +169,7 @@ def new_files(
     try:
         for device, path in enumerate(paths):
             held = {name: (dtype, shapes[device]) for name, dtype, shapes in tensors}
-            head = header_bytes(held, metadata)
+            head = header_bytes(held, metadata[device])
             size = sum(math.prod(shape) * dtype.bits // 8 for dtype, shape in held.values())
             beside = path.with_name(f".{path.name}.{os.getpid()}")
             opened.append((beside, path))

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_check
 from cute_py.argument_checks import expect_integer, is_integer, refuse_mask
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, first_line, given
-from cute_py.tensor.arrays import row_major as compact_strides
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,6 +145,15 @@ class ArrayView:
         return self.address + low, self.address + high + self.element_bytes
 
 
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides in elements of a compact array whose last mode is innermost.
+
+    >>> row_major((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
 def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
     if (lanes, bits, DLPACK_KINDS.get(code)) == (PAIRS_LANES, 4, "float4_e2m1fn"):
         return as_dtype("uint8")  # a byte with two elements, as `formats` packs them
@@ -185,7 +193,7 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
     except Exception as problem:  # a library may raise anything
         raise no_export(array, problem) from None
     shape = tuple(tensor.shape[: tensor.ndim])
-    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else compact_strides(shape)
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else row_major(shape)
     device = tensor.device_id if tensor.device_type in ON_DEVICE else None
     address = (tensor.data or 0) + tensor.byte_offset
     dtype = _dlpack_dtype(tensor.code, tensor.bits, tensor.lanes)
@@ -212,7 +220,7 @@ def interface_view(
     dtype = host_dtype or _typestr_dtype(table["typestr"])
     address, readonly = table["data"]
     place = int(address or 0)
-    view = ArrayView(place, shape, compact_strides(shape), dtype, device(place), bool(readonly), array)
+    view = ArrayView(place, shape, row_major(shape), dtype, device(place), bool(readonly), array)
     if table.get("strides") is None:
         return view
     for stride in table["strides"]:

@@ -6,7 +6,8 @@
     __cuda_array_interface__                  gmem pointer, kept alive       neither: device memory
     __dlpack__ on a device, with data_ptr()   the same                       neither
 
-Host memory of a type that DLPack consumers may not know (bfloat16) is addressed through the object's `data_ptr()`.
+Host memory of a type that numpy does not read through DLPack (bfloat16, floats of 8 bits) is addressed through the
+object's `data_ptr()`, or read-only through its capsule. PyTorch's float4_e2m1fn_x2 is read as bytes.
 
 Array engines: the memory of a numpy array, addressed by element offsets and never copied.
 
@@ -24,7 +25,7 @@ import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Final, SupportsIndex, TypedDict
 
 from cute_py.argument_checks import expect, expect_integer, is_integer, refuse_mask
 from cute_py.arith_tuple.cells import Cell
@@ -40,6 +41,7 @@ from cute_py.errors import (
 )
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
+from cute_py.tensor.array_views import exported_view, row_major
 from cute_py.tensor.pointers import Pointer, make_gmem_ptr, pointer_text
 
 if TYPE_CHECKING:
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 else:
     from cute_py.optional_packages import numpy
+
+PAIRS: Final = "float4_e2m1fn_x2"
+"""PyTorch's name of a byte that holds two e2m1."""
 
 
 class Interface(TypedDict, total=False):
@@ -372,12 +377,12 @@ def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointe
                 hint=f"call its {fix}() and pass the result",
             )
     if device in HOST_DEVICES:
-        try:
+        if not hasattr(source, "data_ptr"):
+            return _from_capsule(source, dtype)
+        with contextlib.suppress(BufferError, RuntimeError, TypeError):
             return host_engine(numpy.from_dlpack(source), dtype)
-        except (BufferError, RuntimeError, TypeError) as refusal:
-            if not hasattr(source, "data_ptr"):
-                raise _no_memory(source, refusal) from None
-        return _from_host_address(source, dtype)
+        kind = _named(source.dtype) if dtype is None else dtype
+        return host_engine(_memory_at(source, source.data_ptr(), source.shape, source.stride(), kind, False), kind)
     if hasattr(source, "data_ptr"):
         kind = _named(source.dtype) if dtype is None else dtype
         shape = tuple(int(n) for n in source.shape)
@@ -389,32 +394,42 @@ def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:
     return InvalidTypeError(f"numpy can't take this array through DLPack: {refusal}", {"object": type(source).__name__})
 
 
-def _from_host_address(source: Any, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
-    """Host memory of an object with data_ptr(), shape and stride() in elements, such as a torch tensor."""
-    kind = _named(source.dtype) if dtype is None else dtype
+def _from_capsule(source: Any, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
+    """Host memory of an object that has only DLPack. It is read-only for a type that numpy lacks, because its capsule
+    has no flag for that."""
+    try:
+        return host_engine(numpy.from_dlpack(source), dtype)
+    except (BufferError, RuntimeError, TypeError, SystemError) as problem:  # a destructor in Python loses numpy's error
+        refusal = problem
+    try:
+        view = exported_view(source)
+    except InvalidValueError:
+        raise _no_memory(source, refusal) from None
+    if view.dtype.bits % 8:
+        raise InvalidTypeError(f"an element of {view.dtype} has no byte of its own", {"object": type(source).__name__})
+    memory = _memory_at(view.owner, view.address, view.shape, view.strides, view.dtype, True)
+    return host_engine(memory, view.dtype if dtype is None else dtype)
+
+
+def _memory_at(
+    owner: object, address: int, shape: Sequence[int], steps: Sequence[int], kind: DType, readonly: bool
+) -> NDArray[numpy.generic]:
+    """Host memory at an address, with strides in elements, such as that of a torch tensor."""
     size = kind.numpy.itemsize
     interface = {
         "version": 3,
-        "shape": tuple(int(n) for n in source.shape),
-        "strides": tuple(int(d) * size for d in source.stride()),
+        "shape": tuple(int(n) for n in shape),
+        "strides": tuple(int(d) * size for d in steps),
         "typestr": f"|V{size}",
-        "data": (int(source.data_ptr()), False),
+        "data": (int(address), readonly),
     }
-    memory = SimpleNamespace(__array_interface__=interface, source=source)  # numpy keeps it, and it keeps the source
-    return host_engine(numpy.asarray(memory).view(kind.numpy), kind)
+    memory = SimpleNamespace(__array_interface__=interface, owner=owner)  # numpy keeps it, and it keeps the owner
+    return numpy.asarray(memory).view(kind.numpy)
 
 
 def _named(dtype: DTypeLike) -> DType:
-    return as_dtype(str(dtype).rpartition(".")[2])
-
-
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides in elements of a compact array whose last mode is innermost.
-
-    >>> row_major((2, 3, 4))
-    (12, 4, 1)
-    """
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    name = str(dtype).rpartition(".")[2]
+    return as_dtype("uint8" if name == PAIRS else name)
 
 
 def _device(

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, imported
+from cute_py.tensor.arrays import PAIRS
 
 if TYPE_CHECKING:
     import torch
 
-PAIRS: Final = "float4_e2m1fn_x2"
-"""PyTorch's name of a byte that holds two e2m1."""
 INSTALL: Final = "pip install torch"
 
 

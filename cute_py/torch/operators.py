@@ -148,14 +148,11 @@ def _convert(
 
 
 def _gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torch.Tensor:
-    torch = torch_module("gather_rows")
+    made = x.new_empty((index.shape[0], *x.shape[1:]))
     if x.device.type != "cpu":
-        made = torch.empty((index.shape[0], *x.shape[1:]), dtype=x.dtype, device=x.device)
         _on_stream(x.detach(), made, x.device, rows=index, fill=fill)
-        return made
-    found = index_of_rows(as_numpy(index), x.shape[0], "index")
-    made = x.detach()[torch.from_numpy(np.maximum(found, 0))].clone()
-    made[torch.from_numpy(found < 0)] = fill
+    elif made.numel():
+        copy(as_numpy(x), as_numpy(made), rows=index_of_rows(as_numpy(index), x.shape[0], "index"), fill=fill)
     return made
 
 
@@ -336,6 +333,13 @@ def register() -> None:
 # ---- the same as functions
 
 
+def _operators() -> Any:
+    """The registered operators. torch.compile traces an import statement, but not `torch_module`."""
+    import torch
+
+    return torch.ops.cute_py
+
+
 def _text(format: Format | str) -> str:
     return format if isinstance(format, str) else repr(format)
 
@@ -343,7 +347,7 @@ def _text(format: Format | str) -> str:
 def quantize(x: torch.Tensor, format: Format | str, tensor_scale: torch.Tensor | None = None) -> Triple:
     """Quantise a tensor to a format: return (data, scales, tensor scale). The tensor scale is 1 if the format has
     none."""
-    made: Triple = torch_module("quantize").ops.cute_py.quantize(x, _text(format), tensor_scale)
+    made: Triple = _operators().quantize(x, _text(format), tensor_scale)
     return made
 
 
@@ -356,8 +360,7 @@ def dequantize(
     dtype: torch.dtype,
 ) -> torch.Tensor:
     """Dequantise a tensor in a format: return its numbers, rounded once to a type."""
-    ops = torch_module("dequantize").ops.cute_py
-    return ops.dequantize(data, scales, tensor_scale, _text(format), shape, dtype)
+    return _operators().dequantize(data, scales, tensor_scale, _text(format), shape, dtype)
 
 
 def convert_scaled(
@@ -369,22 +372,21 @@ def convert_scaled(
     shape: Sequence[int],
 ) -> Triple:
     """Convert a tensor to another format; if only the order of the scales differs, only the scales move."""
-    ops = torch_module("convert_scaled").ops.cute_py
-    made: Triple = ops.convert(data, scales, tensor_scale, _text(source), _text(destination), shape)
+    made: Triple = _operators().convert(data, scales, tensor_scale, _text(source), _text(destination), shape)
     return made
 
 
 def gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torch.Tensor:
     """The rows that an index names; -1 gives a row of `fill`."""
-    return torch_module("gather_rows").ops.cute_py.gather_rows(x, index, fill)
+    return _operators().gather_rows(x, index, fill)
 
 
 def scatter_rows_(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
     """Write rows to the places that an index names; -1 skips a row."""
-    torch_module("scatter_rows_").ops.cute_py.scatter_rows_(destination, rows, index)
+    _operators().scatter_rows_(destination, rows, index)
 
 
 def relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
     """Copy memory to another layout: x's memory has the layout `source`, and the flat result has the layout
     `destination`."""
-    return torch_module("relayout").ops.cute_py.relayout(x, source, destination)
+    return _operators().relayout(x, source, destination)

@@ -124,7 +124,7 @@ def test_products_want_a_tuple_with_the_modes_of_the_guide(t: Any) -> None:
 
 
 @given(shapes)
-def test_prefix_products_are_the_compact_strides_and_suffix_products_their_mirror(shape: Any) -> None:
+def test_prefix_products_are_the_row_major_and_suffix_products_their_mirror(shape: Any) -> None:
     assert cute.prefix_product(shape) == Layout(shape).stride
     mirrored = cute.prefix_product(reversed_at_all_levels(shape))
     assert cute.suffix_product(shape) == reversed_at_all_levels(mirrored)

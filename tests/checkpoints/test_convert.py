@@ -101,6 +101,16 @@ def test_any_way_through_the_conventions_ends_in_the_same_bytes(form: str, tmp_p
     assert (at / "model.safetensors").read_bytes() == (tmp_path / "0" / "model.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("convention", ["torchao", "compressed-tensors", "cute"])
+@pytest.mark.parametrize("form", ["nvfp4", "mxfp8"])
+def test_the_way_to_another_order_and_back_ends_in_the_same_file(convention: str, form: str, tmp_path: Path) -> None:
+    there = f"{form}(scales='linear')"
+    convert(save(tmp_path / "model.safetensors", model()), tmp_path / "0", there, convention=convention)
+    convert(tmp_path / "0", tmp_path / "1", f"{form}(scales='8x4')")
+    convert(tmp_path / "1", tmp_path / "2", there, convention=convention)
+    assert (tmp_path / "2" / "model.safetensors").read_bytes() == (tmp_path / "0" / "model.safetensors").read_bytes()
+
+
 def test_reciprocals_of_tensor_scales_come_back_exactly(tmp_path: Path) -> None:
     rng = np.random.default_rng(5)
     scales = (1 + rng.random(40)).astype(np.float32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from cute_py import formats
 from cute_py.checkpoints import convert, describe_checkpoint
 from cute_py.cli.main import main
 from cute_py.formats.stored_weights import stored_arrays
+from cute_py.mesh.stored_tensors import stored_file
 from tests.checkpoints.files import Arrays, load, model, numbers, save
 
 FORM = formats.nvfp4(scales="linear")
@@ -49,7 +51,10 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     broken = {
         "must have 400 in the order linear; 512 is the size of the order 32_4_4": {**good, "a.weight_scale": padded},
         "a.weight_scale is a scale, but the file lacks a.weight": {"a.weight_scale": good["a.weight_scale"]},
-        ") match no known convention": {n: a for n, a in good.items() if n != "a.weight_scale_2"},
+        "a.weight and a.weight_scale are modelopt NVFP4, but the file lacks a.weight_scale_2": {
+            n: a for n, a in good.items() if n != "a.weight_scale_2"
+        },
+        ") match no known convention": {n: a for n, a in good.items() if n != "a.weight_scale"},
         "has the shape (2,) of float32; must be one float32": {**good, "a.weight_scale_2": np.ones(2, np.float32)},
         "has the shape (4, 100); must be (100, 4) in the order linear": {
             **good,
@@ -62,7 +67,69 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     nan = good["a.weight_scale"].copy()
     nan.view(np.uint8)[3, 2] = 0x7F
     made = describe_checkpoint(save(path, {**good, "a.weight_scale": nan}))
-    assert any("NaN" in one.message for one in made.weights[0].found)
+    assert [one.message for one in made.errors] == ["1 scale is NaN; the first belongs to (row, block) (3, 2)"]
+
+
+@pytest.mark.parametrize("total", [np.nan, np.inf, 0.0, -1.0])
+def test_a_tensor_scale_that_no_quantiser_makes_is_an_error(tmp_path: Path, total: float) -> None:
+    path = save(tmp_path / "m.safetensors", {**arrays(), "a.weight_scale_2": np.float32(total)[()]})
+    (error,) = describe_checkpoint(path).errors
+    assert error.message == f"a.weight_scale_2: the tensor scale is {np.float32(total)}; must be positive and finite"
+    smallest = np.nextafter(np.float32(0), np.float32(1))
+    assert describe_checkpoint(save(path, {**arrays(), "a.weight_scale_2": smallest})).errors == ()
+
+
+def mx(names: tuple[str, ...] = ("a.weight",)) -> Arrays:
+    form = formats.mxfp8(scales="linear")
+    made = [stored_arrays(name, cute.copy(numbers((128, 256)), form), "modelopt") for name in names]
+    return {name: array for one in made for name, array in one.items()}
+
+
+def test_an_element_that_is_nan_is_an_error(tmp_path: Path) -> None:
+    good = mx()
+    for code, count in ((0x7E, 0), (0x7F, 1), (0xFF, 1)):
+        bad = good["a.weight"].copy()
+        bad.view(np.uint8)[5, 7] = code
+        made = describe_checkpoint(save(tmp_path / "m.safetensors", {**good, "a.weight": bad}))
+        assert [one.message for one in made.errors] == ["1 element is NaN, first at (5, 7)"] * count
+
+
+def test_fp8_without_scales_is_an_error_beside_weights_that_have_them(tmp_path: Path) -> None:
+    both = mx(("a.weight", "b.weight"))
+    del both["b.weight_scale"]
+    (error,) = describe_checkpoint(save(tmp_path / "m.safetensors", both)).errors
+    assert error.message == "b.weight has elements of float8_e4m3fn, but the file lacks b.weight_scale"
+    alone = {"b.weight": both["b.weight"]}  # fp8 without scales is a checkpoint of its own
+    assert describe_checkpoint(save(tmp_path / "m.safetensors", alone)).errors == ()
+
+
+def test_types_and_shapes_are_those_that_the_metadata_promises(tmp_path: Path) -> None:
+    source = save(tmp_path / "m.safetensors", {"a.weight": numbers((256, 128))})
+    for convention, change, text in (
+        ("cute", lambda a: a.view(ml_dtypes.float8_e5m2), "has the type float8_e5m2; must be float8_e4m3fn"),
+        ("torchao", lambda a: np.ascontiguousarray(a.T), "the shape (32, 64); must be (64, 32) in the order 32_4_4"),
+    ):
+        convert(source, tmp_path / convention, "nvfp4", convention=convention)
+        file = tmp_path / convention / "m.safetensors"
+        (tmp_path / convention / "checksums.json").unlink()
+        tensors, metadata = load(file), stored_file(file).metadata
+        (name,) = (one for one in tensors if one.endswith("_scale") and "tensor" not in one)
+        assert describe_checkpoint(file).errors == ()
+        tensors = {n: change(a) if n == name else np.array(a) for n, a in tensors.items()}
+        (error,) = describe_checkpoint(save(file, tensors, metadata)).errors
+        assert text in error.message
+
+
+def test_a_missing_tensor_is_reported_once(tmp_path: Path) -> None:
+    source = save(tmp_path / "m.safetensors", {"a.weight": numbers((128, 256))})
+    convert(source, tmp_path / "o", FORM, convention="compressed-tensors")
+    file = tmp_path / "o" / "m.safetensors"
+    (tmp_path / "o" / "checksums.json").unlink()
+    metadata = stored_file(file).metadata
+    for lost in ("a.weight_global_scale", "a.weight_scale"):
+        tensors = {n: np.array(a) for n, a in load(file).items() if n != lost}
+        (error,) = describe_checkpoint(save(tmp_path / "x.safetensors", tensors, metadata)).errors
+        assert error.message == f"'a.weight' is compressed-tensors nvfp4-pack-quantized, but the file lacks {lost}"
 
 
 @pytest.mark.parametrize(

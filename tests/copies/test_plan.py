@@ -17,7 +17,7 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaLimitError
 from cute_py.gpu.kernels.walk import TileWalk
 from cute_py.layout.layout import Layout
-from cute_py.tensor.array_views import ArrayView, compact_strides
+from cute_py.tensor.array_views import ArrayView, row_major
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 from tests.each import each_of
@@ -29,7 +29,7 @@ GUARD = 512
 def view(
     dtype: str, shape: tuple[int, ...], strides: tuple[int, ...] | None = None, address: int = SOURCE
 ) -> ArrayView:
-    return ArrayView(address, shape, strides or compact_strides(shape), as_dtype(dtype), 0)
+    return ArrayView(address, shape, strides or row_major(shape), as_dtype(dtype), 0)
 
 
 def swizzled(tile: NDArray[np.uint8]) -> NDArray[np.uint8]:

@@ -14,7 +14,7 @@ from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import cover
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
-from cute_py.tensor.array_views import ArrayView, compact_strides
+from cute_py.tensor.array_views import ArrayView, row_major
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -141,10 +141,10 @@ def test_groups_are_rebound_on_the_device(device: Device, rank: int, split: int)
         pairs = []
         for i in range(count):
             shape = tuple(int(x) for x in (*rng.integers(1, 9, rank - 1), 8 * rng.integers(1, 40)))
-            pitch = list(compact_strides((*shape[:-1], shape[-1] + 8 * int(rng.integers(0, 3)))))
+            pitch = list(row_major((*shape[:-1], shape[-1] + 8 * int(rng.integers(0, 3)))))
             views = [
                 ArrayView(p.address + i * room, shape, tuple(s), as_dtype("bfloat16"), device.ordinal)
-                for p, s in ((a, pitch), (b, list(compact_strides(shape))))
+                for p, s in ((a, pitch), (b, list(row_major(shape))))
             ]
             pairs.append((views[0], views[1]))
             size = int(np.prod(shape))

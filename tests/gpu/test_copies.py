@@ -20,7 +20,7 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
-from cute_py.tensor.array_views import ArrayView, compact_strides
+from cute_py.tensor.array_views import ArrayView, row_major
 
 POISON = 0xA5
 GUARD = 4096
@@ -42,7 +42,7 @@ class Place:
         """An array that starts `offset` elements into the content."""
         width = as_dtype(dtype).bits // 8
         address = self.buffer.address + GUARD + offset * width
-        return ArrayView(address, shape, strides or compact_strides(shape), as_dtype(dtype), self.device.ordinal)
+        return ArrayView(address, shape, strides or row_major(shape), as_dtype(dtype), self.device.ordinal)
 
     def bytes(self) -> NDArray[np.uint8]:
         return np.frombuffer(bytes(self.buffer.read()), np.uint8)
@@ -114,7 +114,7 @@ def test_slices(device: Device, dtype: str, shape: tuple[int, ...]) -> None:
     wide = (*shape[:-1], 2 * shape[-1])
     a = Place(device, fresh(int(np.prod(wide)) * width * 2))
     b = Place(device, np.full(int(np.prod(shape)) * width, POISON, np.uint8))
-    strides = list(compact_strides(wide))
+    strides = list(row_major(wide))
     strides[0] *= 2
     if shape[-1] * width % 16:
         pytest.skip("rows of whole 16 bytes")

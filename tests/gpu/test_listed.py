@@ -19,7 +19,7 @@ from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import cover
-from cute_py.tensor.array_views import ArrayView, compact_strides
+from cute_py.tensor.array_views import ArrayView, row_major
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -172,7 +172,7 @@ def test_a_search_is_done_once(device: Device, tmp_path: Path, monkeypatch: pyte
     with DeviceBuffer(device, 2 * 2**20) as a, DeviceBuffer(device, 2**20) as b:
         a.write(fresh(2 * 2**20))
         source = ArrayView(a.address, shape, (2048, 1), as_dtype("float16"), device.ordinal)
-        destination = ArrayView(b.address, shape, compact_strides(shape), as_dtype("float16"), device.ordinal)
+        destination = ArrayView(b.address, shape, row_major(shape), as_dtype("float16"), device.ordinal)
         tuned_copy(source, destination, rounds=2, device=device)
         kept = len(list((tmp_path / "entries").glob("*/*")))
         b.fill(0)

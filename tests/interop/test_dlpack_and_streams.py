@@ -9,9 +9,11 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
+from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, TensorAccessError
 from cute_py.gpu.arrays import array_view
 from cute_py.tensor.array_views import stream_handle
+from cute_py.tensor.dlpack_export import DlpackArray
 
 
 class Foreign:
@@ -37,6 +39,43 @@ def test_a_foreign_array_is_read_where_it_lies(dtype: str) -> None:
     view = array_view(Foreign(array))
     assert (view.address, view.shape, view.strides) == (array.ctypes.data, (4, 6), (6, 1))
     assert (view.dtype.name, view.device) == (dtype, None)
+
+
+class Exporter(Foreign):
+    """An array of a type that numpy does not export."""
+
+    def __init__(self, array: np.ndarray[Any, Any], dtype: str | None = None) -> None:
+        super().__init__(array)
+        self._export = DlpackArray(array, dtype)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._export.__dlpack__(**options)
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn"])
+def test_a_foreign_array_of_a_type_that_numpy_lacks_is_read_where_it_lies(name: str) -> None:
+    packed = name == "float4_e2m1fn"
+    bits = np.arange(1, 25, dtype="u2" if name == "bfloat16" else "u1").reshape(4, 6)
+    array = bits if packed else bits.view(as_dtype(name).numpy)
+    tensor = cute.make_tensor(Exporter(array.T, name if packed else None))
+    assert tensor.engine.address == array.ctypes.data
+    assert str(tensor.layout) == "(6,4):(_1,6)"
+    assert tensor.engine.dtype.name == ("uint8" if packed else name)
+    assert all(tensor(j, i) == array[i, j] for i in range(4) for j in range(6))
+    with pytest.raises(TensorAccessError, match="read-only"):
+        tensor[0] = 1
+    out = np.zeros_like(array)
+    assert cute.copy(Exporter(array, name if packed else None), out).equal
+    assert out.tobytes() == array.tobytes()
+
+
+def test_a_foreign_array_that_exports_nothing_is_refused() -> None:
+    class Shy(Foreign):
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("not today")
+
+    with pytest.raises(InvalidTypeError, match="through DLPack: not today"):
+        cute.make_tensor(Shy(np.zeros(4, np.float32)))
 
 
 def test_an_atom_of_a_foreign_array_copies_its_numpy_view() -> None:

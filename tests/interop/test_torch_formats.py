@@ -110,6 +110,46 @@ def test_functions_take_a_format() -> None:
     assert np.array_equal(scaled.dequantize(), cute.copy(cute_torch.as_numpy(x), formats.nvfp4()).dequantize())
 
 
+@pytest.mark.parametrize("form", ["nvfp4()", formats.nvfp4()])
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_the_functions_compile_without_a_break(form: Any, dynamic: bool) -> None:
+    torch._dynamo.reset()
+    x, index, linear = numbers(64, 96), torch.tensor([3, -1]), "nvfp4(scales='linear')"
+
+    def all_of(x: Any, out: Any) -> Any:
+        made = cute_torch.convert_scaled(*cute_torch.quantize(x * 2, form), form, linear, x.shape)
+        back = cute_torch.dequantize(*made, linear, x.shape, torch.float32)
+        rows = cute_torch.gather_rows(back, index)
+        cute_torch.scatter_rows_(out, rows, index)
+        return rows, cute_torch.relayout(back, "(64,96):(96,1)", "(64,96):(1,64)")
+
+    one, other = torch.zeros(64, 96), torch.zeros(64, 96)
+    compiled = torch.compile(all_of, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    pairs = zip(compiled(x, one), all_of(x, other), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+    assert torch.equal(one, other) and one.abs().sum() > 0
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float4_e2m1fn_x2", "bfloat16"])
+def test_rows_of_every_type_are_gathered_and_scattered(name: str) -> None:
+    bits = torch.arange(1, 97, dtype=torch.uint8).reshape(6, 16)
+    x = bits.view(getattr(torch, name))
+    rows = torch.ops.cute_py.gather_rows(x, torch.tensor([2, -1, 5]))
+    assert rows.dtype == x.dtype and rows.is_contiguous()
+    assert torch.equal(rows.view(torch.uint8)[[0, 2]], bits[[2, 5]])
+    empty = np.zeros(1, np.float32).astype(ml_dtypes.float8_e8m0fnu).view(np.uint8)[0] if "e8m0" in name else 0
+    assert (rows.view(torch.uint8)[1] == int(empty)).all()
+    out = torch.zeros_like(bits).view(x.dtype)
+    torch.ops.cute_py.scatter_rows_(out, rows, torch.tensor([1, -1, 0]))
+    assert torch.equal(out.view(torch.uint8)[[1, 0]], bits[[2, 5]]) and not out.view(torch.uint8)[2:].any()
+
+
+def test_a_masked_row_has_the_fill_in_the_type_of_the_rows() -> None:
+    x = numbers(4, 8).to(torch.float8_e4m3fn)
+    rows = torch.ops.cute_py.gather_rows(x, torch.tensor([-1, 3]), 1.5)
+    assert (rows[0].float() == 1.5).all() and torch.equal(rows[1].float(), x[3].float())
+
+
 def test_a_row_that_is_not_there_is_refused() -> None:
     with pytest.raises(Exception, match=r"index\[1\] = 9; must be -1 to 3"):
         torch.ops.cute_py.gather_rows(numbers(4, 8), torch.tensor([0, 9]))
@@ -154,6 +194,9 @@ def test_dlpack_brings_narrow_types_in_and_out(name: str) -> None:
     tensor = bits.view(getattr(torch, name))
     view = host_view(tensor)
     assert view is not None and view.address == tensor.data_ptr()
+    engine = cute.make_tensor(tensor).engine
+    assert engine.address == tensor.data_ptr()
+    assert engine.dtype.name == ("uint8" if name.endswith("x2") else name)
     array = bits.numpy() if name.endswith("x2") else bits.numpy().view(KINDS[name])
     made = torch.from_dlpack(DlpackArray(array, "float4_e2m1fn" if name.endswith("x2") else None))
     assert made.dtype == tensor.dtype and made.data_ptr() == bits.data_ptr()

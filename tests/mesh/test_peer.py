@@ -12,8 +12,7 @@ from cute_py.errors import DeviceError
 from cute_py.gpu.kernels.source import ERROR_RECORD
 from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, peer, redistribute
 from cute_py.mesh.peer import PeerRedistribution, Pushes
-from cute_py.tensor.array_views import ArrayView
-from cute_py.tensor.arrays import row_major
+from cute_py.tensor.array_views import ArrayView, row_major
 from tests.gpu.host.test_current_device import CONTEXTS
 from tests.mesh.conftest import Driver
 from tests.mesh.places import Alone

@@ -140,7 +140,7 @@ def new(folder: Path) -> tuple[list[Path], list[Any]]:
 
 def test_new_files_appear_at_the_end(tmp_path: Path) -> None:
     paths, tensors = new(tmp_path)
-    with new_files(paths, tensors, {"k": "v"}) as written:
+    with new_files(paths, tensors, [{"k": "v"}] * len(paths)) as written:
         assert not any(path.exists() for path in paths)
         assert sorted(os.listdir(tmp_path)) == sorted(f".{path.name}.{os.getpid()}" for path in paths)
         for device, one in enumerate(written):
@@ -161,12 +161,12 @@ def test_new_files_appear_at_the_end(tmp_path: Path) -> None:
 def test_new_files_do_not_appear_after_an_exception(tmp_path: Path) -> None:
     paths, tensors = new(tmp_path)
     paths[0].write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), new_files(paths, tensors, {}):
+    with pytest.raises(ZeroDivisionError), new_files(paths, tensors, [{}] * len(paths)):
         raise ZeroDivisionError
     assert os.listdir(tmp_path) == [paths[0].name] and paths[0].read_bytes() == b"old"
     beside = tmp_path / f".{paths[1].name}.{os.getpid()}"
     beside.write_bytes(b"of another process")
-    with pytest.raises(FileFormatError) as caught, new_files(paths, tensors, {}):
+    with pytest.raises(FileFormatError) as caught, new_files(paths, tensors, [{}] * len(paths)):
         raise AssertionError("the block is not entered")
     assert caught.value.headline.startswith(f"{paths[1]}: can't be written: ")
     assert not (tmp_path / f".{paths[0].name}.{os.getpid()}").exists()
@@ -317,3 +317,11 @@ def test_copies_of_a_part_must_not_differ(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError) as caught:
         checksum(layout, shards, 1 << 20)
     assert caught.value.headline == f"'x': {shards[3].path} and {shards[1].path} hold the same part, but differ"
+
+
+def test_metadata_is_in_one_order(tmp_path: Path) -> None:
+    """The package returns it in a random order, and new files copy it."""
+    metadata = {name: name for name in ["format", "zeta", "alpha", "eta", "beta", "theta", "gamma", "delta"]}
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(header_bytes({}, metadata))
+    assert all(list(stored_file(path).metadata) == sorted(metadata) for _ in range(8))

@@ -20,7 +20,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.explanation.offers import passes_check
 from cute_py.explanation.readings import Reading
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
-from cute_py.tensor.arrays import row_major
+from cute_py.tensor.array_views import row_major
 
 _MESSAGE: Final = re.compile(r"Invalid scaling configuration\.(?:(?!\bGot\b)[^\0]){1,4000}?Got [^\n]{1,800}")
 _FIELD: Final = re.compile(

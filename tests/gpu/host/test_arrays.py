@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError
 from cute_py.gpu.arrays import array_view, require_pair
-from cute_py.tensor.array_views import CUDA, ArrayView, compact_strides, stream_handle
+from cute_py.tensor.array_views import CUDA, ArrayView, row_major, stream_handle
 
 
 class OnDevice:
@@ -156,7 +156,7 @@ def test_what_is_no_stream(stream: Any) -> None:
 
 
 def view(shape: tuple[int, ...], address: int = 4096, dtype: str = "float32", device: int | None = 0) -> ArrayView:
-    return ArrayView(address, shape, compact_strides(shape), as_dtype(dtype), device)
+    return ArrayView(address, shape, row_major(shape), as_dtype(dtype), device)
 
 
 FAR = 1 << 20

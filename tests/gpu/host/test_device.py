@@ -29,7 +29,7 @@ from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import TileWalk, cover
 from cute_py.gpu.launch import Parameters, target_arch
-from cute_py.tensor.array_views import ArrayView, compact_strides
+from cute_py.tensor.array_views import ArrayView, row_major
 from tests.gpu.host.test_current_device import made_up_core
 
 
@@ -200,7 +200,7 @@ def test_instructions_that_are_not_launched(job: Job, reasons: list[str]) -> Non
 
 
 def view(shape: tuple[int, ...], strides: tuple[int, ...] | None = None, address: int = 4096) -> ArrayView:
-    return ArrayView(address, shape, strides or compact_strides(shape), as_dtype("float16"), 0)
+    return ArrayView(address, shape, strides or row_major(shape), as_dtype("float16"), 0)
 
 
 def test_a_group_record_has_sizes_innermost_first() -> None:
