@@ -197,7 +197,12 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
     device = tensor.device_id if tensor.device_type in ON_DEVICE else None
     address = (tensor.data or 0) + tensor.byte_offset
     dtype = _dlpack_dtype(tensor.code, tensor.bits, tensor.lanes)
-    return ArrayView(address, shape, strides, dtype, device, owner=(array, capsule))
+    immutable = type(array).__module__.partition(".")[0] in _IMMUTABLE
+    return ArrayView(address, shape, strides, dtype, device, immutable, (array, capsule))
+
+
+_IMMUTABLE = ("jax", "jaxlib")
+"""Libraries whose arrays must not be written, although their capsules have no flag for it."""
 
 
 def no_export(array: object, problem: Exception) -> InvalidValueError:

@@ -83,3 +83,15 @@ def test_nothing_imports_jax_unless_it_is_used() -> None:
     program = "import sys, cute_py as cute, cute_py.jax; cute.formats.mxfp8(); print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_arrays_of_jax_are_read_and_never_written() -> None:
+    """Their capsules carry no flag, so a write would change what other names of the array see."""
+    x, y = X[:8], jax.numpy.zeros((8, 128), jax.numpy.float32)
+    for options in ({}, {"cast": True}):
+        with pytest.raises(cute.errors.InvalidValueError, match="the destination is read-only"):
+            cute.copy(x, y, **options)
+    assert not np.asarray(y).any()
+    target = np.zeros((8, 128), np.float32)
+    cute.copy(jax.numpy.asarray(x), target)
+    assert np.array_equal(target, x)
