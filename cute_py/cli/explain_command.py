@@ -48,9 +48,10 @@ def run(options: argparse.Namespace) -> int:
     """Print the answer. Returns 1 if a tensor of a checkpoint is wrong, else 0."""
     if len(options.texts) > 1 and ":" in options.texts[0] and ":" in options.texts[1]:
         return _copy(options)
-    operation = next((one for one in explained() if options.texts[1:] and one.__name__ == options.texts[0]), None)
+    operands = options.texts[1:] if all(any(map(str.isdigit, text)) for text in options.texts[1:]) else []
+    operation = next((one for one in explained() if operands and one.__name__ == options.texts[0]), None)
     if operation is not None and options.reference is None:
-        answer = cute.explain(operation, *map(cute.parse, options.texts[1:]))
+        answer = cute.explain(operation, *map(cute.parse, operands))
         report(options, lambda: {"explain": str(answer)}, lambda: str(answer))
         return 0
     options.text = " ".join(options.texts) or STANDARD_INPUT  # a question works without quotes

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import cute_py as cute
 from cute_py.cli.main import main
 from tests.explanation.variants import cutlass
 
@@ -78,3 +79,15 @@ def test_a_line_of_which_only_names_were_read_is_no_verdict(capsys: pytest.Captu
     for judged in ("CUDA error: misaligned address", "float8_e8m0fnu", "scale_a and scale_b must be contiguous"):
         assert main(["explain", "--json", judged]) == 0
         assert json.loads(capsys.readouterr().out)["read_in_part"] == []
+
+
+def test_an_operation_and_its_operands_give_its_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "zipped_divide", "(4,8):(8,1)", "2"]) == 0
+    said = capsys.readouterr().out
+    assert said.rstrip("\n") == str(cute.explain(cute.zipped_divide, cute.parse("(4,8):(8,1)"), 2))
+    assert main(["explain", "--json", "coalesce", "(2,4):(1,2)"]) == 0
+    assert "coalesces to (2,4):(1,2)" in json.loads(capsys.readouterr().out)["explain"]
+    assert main(["explain", "zipped_divide"]) == 0
+    assert capsys.readouterr().out.startswith("zipped_divide(layout, tiler)")
+    assert main(["explain", "what", "is", "composition"]) == 0
+    assert capsys.readouterr().out.startswith("composition(")
