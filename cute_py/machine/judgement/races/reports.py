@@ -102,11 +102,13 @@ class Reports:
         return self.warp(clocks, cluster, column % warps, 1) + kind
 
     def warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
-        """Text of the threads of several warps of a cluster; clusters count over all waves."""
+        """Text of several warps of a cluster, with the numbers of their threads; clusters count over all waves. Which of
+        these threads made an access is not kept."""
         rank, inside = divmod(warp, clocks.per_cta)
         cta = cluster * self.m.cluster_size + rank
         x, y, z = (int(n) for n in self._numbers[cta]) if cta < len(self._numbers) else (-1, -1, -1)
-        return f"CTA ({x}, {y}, {z}), threads {LANES * inside} to {LANES * (inside + count) - 1}"
+        name = f"warp {inside}" if count == 1 else f"warps {inside} to {inside + count - 1}"
+        return f"CTA ({x}, {y}, {z}), {name} (threads {LANES * inside} to {LANES * (inside + count) - 1})"
 
     def where(self, array: Any, at: int) -> str:
         """Text of an address."""
