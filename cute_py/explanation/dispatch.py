@@ -361,11 +361,13 @@ def _named_terms(text: str, facts: dict[str, str]) -> str:
     elif sentence:
         facts |= {"recognised": ", ".join(known) or "nothing", "missing": MISSING}
     if not known or not sentence:
-        raise InvalidTypeError(f"no explanation of str {given(text)}", facts)
+        hint = "`cute-py check FILE` and `cute-py run FILE` judge a kernel" if _KERNEL.search(text) else None
+        raise InvalidTypeError(f"no explanation of str {given(text)}", facts, hint)
     terms = [part for name in known if (part := term_text(name)) is not None]
     return "\n\n".join([f"Recognised in this text: {', '.join(known)}", *terms, f"Missing in the text\n  {MISSING}"])
 
 
+_KERNEL: Final = re.compile(r"\.entry\b|__global__\b")
 _WIDTH_ALONE: Final = re.compile(r"(?:ptr|tmem_)\[[0-9]{1,100}b\]\([^\n]{0,400}\) o ")
 """A tensor whose text gives only the width of an element, not its type."""
 _NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")

@@ -91,3 +91,9 @@ def test_an_operation_and_its_operands_give_its_steps(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.startswith("zipped_divide(layout, tiler)")
     assert main(["explain", "what", "is", "composition"]) == 0
     assert capsys.readouterr().out.startswith("composition(")
+
+
+@pytest.mark.parametrize("text", [".visible .entry k(.param .u64 x) { ret; }", "__global__ void k(int* x) { *x = 1; }"])
+def test_a_kernel_is_sent_to_its_commands(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    assert main(["explain", text]) == 2
+    assert "hint       : `cute-py check FILE` and `cute-py run FILE` judge a kernel" in capsys.readouterr().err

@@ -237,7 +237,7 @@ SHORT = (
         (
             CONFIGURATION.format("Float", "256, 1", "1, 1", "500, 1", "1, 1"),
             ["scale_b has the shape (500, 1); RowWise needs (1, 500)"],
-            [],
+            ["scale_b.t(), with the shape (1, 500)"],
         ),
         (
             CONFIGURATION.format("Half", "256, 1", "1, 1", "1, 500", "500, 1"),
@@ -247,7 +247,12 @@ SHORT = (
         (
             SHORT.format("256, 8", "4, 8"),
             ["scale_b has the shape (4, 8); BlockWise1x128, BlockWise128x128 needs (8, 4)"],
-            [],
+            ["scale_b.t(), with the shape (8, 4)"],
+        ),
+        (
+            CONFIGURATION.format("Float", "256, 1", "1, 1", "500, 1", "1, 1").replace(".size", "[0].size"),
+            ["scale_b has the shape (500, 1); RowWise needs (1, 500)"],
+            ["scale_b.t(), with the shape (1, 500)"],
         ),
         (SHORT.format("256, 1", "1, 500"), [], []),
     ],

@@ -24,7 +24,7 @@ from cute_py.tensor.array_views import row_major
 
 _MESSAGE: Final = re.compile(r"Invalid scaling configuration\.(?:(?!\bGot\b)[^\0]){1,4000}?Got [^\n]{1,800}")
 _FIELD: Final = re.compile(
-    r"\b(?:mat_)?(a|b|scale_a|scale_b)\.(dtype|size|stride)\(\)=(?:[\[(]([0-9, ]{0,80})[\])]|(\w{1,40}))"
+    r"\b(?:mat_)?(a|b|scale_a|scale_b)(?:\[0\])?\.(dtype|size|stride)\(\)=(?:[\[(]([0-9, ]{0,80})[\])]|(\w{1,40}))"
 )
 _NAME: Final = re.compile(r"\((?P<pair>[\w, ]{1,60})\),|(?P<one>[\w ]{1,60}) scaling,")
 _TYPES: Final = re.compile(r"a and b should be (\w{1,20})[^,]{0,20}, scales should be (\w{1,20})")
@@ -159,7 +159,7 @@ def _broken(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> list[str]:
 
 
 def _candidates(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> Iterator[tuple[str, Callable[[], object]]]:
-    """(a change, the format that it takes if the format has the number of scales or the strides of the recipe)."""
+    """(a change, what it makes if that has the number of scales, the shape and the strides of the recipe)."""
     for name in _SCALES:
         one, want = got[name], recipe.counts.get(name)
         if recipe.block and want is not None and len(one.shape) == 2 and prod(one.shape) != want:
@@ -170,6 +170,9 @@ def _candidates(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> Iterator[tuple
                 f"formats.ScaledTensor(data, {name}, formats.{form.with_(scales='linear')!r})"
             )
             yield text, partial(_if, form, int(form.scale_size(rows, columns)) == want)
+        turned = replace(one, shape=one.shape[::-1], strides=one.strides and one.strides[::-1])
+        if turned.shape != one.shape and recipe.shapes.get(name) == turned.shape:
+            yield f"{name}.t(), with the shape {turned.shape}", partial(_if, turned, recipe.lies_right(turned))
         if recipe.layout == "outer-dim-major" and recipe.shapes.get(name) == one.shape and not recipe.lies_right(one):
             form = fp8((1, 128), scales="mn_major")
             layout = form.scale_layout(one.shape[0], one.shape[1] * 128)
@@ -178,5 +181,5 @@ def _candidates(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> Iterator[tuple
             yield text, partial(_if, form, recipe.lies_right(replace(one, strides=strides)))
 
 
-def _if(form: Format, holds: bool) -> Format | None:
-    return form if holds else None
+def _if(made: Format | ScaleOrMatrix, holds: bool) -> Format | ScaleOrMatrix | None:
+    return made if holds else None

@@ -102,8 +102,10 @@ class Reports:
         return self.warp(clocks, cluster, column % warps, 1) + kind
 
     def warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
-        """Text of several warps of a cluster, with the numbers of their threads; clusters count over all waves. Which of
-        these threads made an access is not kept."""
+        """Text of several warps of a cluster, with the numbers of their threads; clusters count over all waves.
+
+        The judge does not keep which of these threads made an access.
+        """
         rank, inside = divmod(warp, clocks.per_cta)
         cta = cluster * self.m.cluster_size + rank
         x, y, z = (int(n) for n in self._numbers[cta]) if cta < len(self._numbers) else (-1, -1, -1)
