@@ -11,7 +11,7 @@ import glob
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import given
@@ -106,7 +106,11 @@ def stored_columns(weights: Sequence[StoredWeight]) -> dict[str, int]:
     return {one.tensors["data"]: 2 if one.format.packing == "pairs" else 1 for one in weights}
 
 
-def formats_of_files(stored: Sequence[StoredFile]) -> list[dict[str, dict[str, object]]] | None:
+StoredFormats: TypeAlias = Mapping[str, Mapping[str, "str | float | list[int] | None"]]
+"""Name of a weight -> the fields of its format, as a file's metadata has them."""
+
+
+def formats_of_files(stored: Sequence[StoredFile]) -> list[StoredFormats] | None:
     """The formats of the weights in the metadata of each file; None if a file has none, or if files differ in more than
     the shapes of their shards."""
     try:
@@ -118,7 +122,7 @@ def formats_of_files(stored: Sequence[StoredFile]) -> list[dict[str, dict[str, o
 
 
 def formats_of_shards(
-    formats: Sequence[Mapping[str, Mapping[str, object]]], weights: Sequence[StoredWeight], parts: Parts, devices: int
+    formats: Sequence[StoredFormats], weights: Sequence[StoredWeight], parts: Parts, devices: int
 ) -> list[str]:
     """The metadata of each destination file: the formats of the weights, with the shapes of its shards."""
     found: list[dict[str, object]] = [dict(formats[0]) for _ in range(devices)]

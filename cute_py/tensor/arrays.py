@@ -41,7 +41,7 @@ from cute_py.errors import (
 )
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.tensor.array_views import exported_view, row_major
+from cute_py.tensor.array_views import SupportsDlpack, exported_view, row_major
 from cute_py.tensor.pointers import Pointer, make_gmem_ptr, pointer_text
 
 if TYPE_CHECKING:
@@ -380,7 +380,8 @@ def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointe
         if not hasattr(source, "data_ptr"):
             return _from_capsule(source, dtype)
         with contextlib.suppress(BufferError, RuntimeError, TypeError):
-            return host_engine(numpy.from_dlpack(source), dtype)
+            exporting: Any = source  # numpy's annotation asks for a narrower protocol
+        return host_engine(numpy.from_dlpack(exporting), dtype)
         kind = _named(source.dtype) if dtype is None else dtype
         return host_engine(_memory_at(source, source.data_ptr(), source.shape, source.stride(), kind, False), kind)
     if hasattr(source, "data_ptr"):
@@ -394,7 +395,7 @@ def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:
     return InvalidTypeError(f"numpy can't take this array through DLPack: {refusal}", {"object": type(source).__name__})
 
 
-def _from_capsule(source: Any, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
+def _from_capsule(source: SupportsDlpack, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
     """Host memory of an object that has only DLPack. It is read-only for a type that numpy lacks, because its capsule
     has no flag for that."""
     try:

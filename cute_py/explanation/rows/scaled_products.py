@@ -10,14 +10,14 @@ Source: PyTorch, aten/src/ATen/native/cuda/ScaledBlas.cpp. torch/_meta_registrat
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.explanation.offers import passes_check
+from cute_py.explanation.offers import Change, passes_check
 from cute_py.explanation.readings import Reading
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
 from cute_py.tensor.array_views import row_major
@@ -158,7 +158,7 @@ def _broken(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> list[str]:
     return [line for name in _SCALES for line in recipe.refuses(name, got[name])]
 
 
-def _candidates(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> Iterator[tuple[str, Callable[[], object]]]:
+def _candidates(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> Iterator[tuple[str, Change]]:
     """(a change, what it makes if that has the number of scales, the shape and the strides of the recipe)."""
     for name in _SCALES:
         one, want = got[name], recipe.counts.get(name)
