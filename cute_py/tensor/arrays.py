@@ -380,8 +380,7 @@ def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointe
         if not hasattr(source, "data_ptr"):
             return _from_capsule(source, dtype)
         with contextlib.suppress(BufferError, RuntimeError, TypeError):
-            exporting: Any = source  # numpy's annotation asks for a narrower protocol
-        return host_engine(numpy.from_dlpack(exporting), dtype)
+            return host_engine(numpy.from_dlpack(source), dtype)
         kind = _named(source.dtype) if dtype is None else dtype
         return host_engine(_memory_at(source, source.data_ptr(), source.shape, source.stride(), kind, False), kind)
     if hasattr(source, "data_ptr"):
@@ -399,7 +398,8 @@ def _from_capsule(source: SupportsDlpack, dtype: DType | None) -> tuple[ArrayEng
     """Host memory of an object that has only DLPack. It is read-only for a type that numpy lacks, because its capsule
     has no flag for that."""
     try:
-        return host_engine(numpy.from_dlpack(source), dtype)
+        exporting: Any = source  # numpy's annotation asks for a narrower protocol
+        return host_engine(numpy.from_dlpack(exporting), dtype)
     except (BufferError, RuntimeError, TypeError, SystemError) as problem:  # a destructor in Python loses numpy's error
         refusal = problem
     try:
