@@ -224,7 +224,9 @@ def _text(found: PtxRun, counts: bool, unwritten: Sequence[str]) -> str:
 
 def _worst(found: PtxRun) -> list[str]:
     """The lines with the highest memory cost: bank conflicts first, then sectors, then executions."""
-    most = sorted(found.counts, key=lambda one: (-one.bank_conflicts, -one.sectors, -one.executions))[:MAX_COUNTS]
+    most = sorted(found.counts, key=lambda one: (-(one.bank_conflicts or 0), -(one.sectors or 0), -one.executions))[
+        :MAX_COUNTS
+    ]
     rows = [("bank conflicts", "sectors", "warps", "line")]
     for one in most:
         where = f"{one.line}" if not one.source_line else f"{one.line} ({one.source}:{one.source_line})"
@@ -248,7 +250,7 @@ def run(options: argparse.Namespace) -> int:
         include = [f"-I{path}" for path in options.include]
         text = ptx_of_file(options.file, options.arch or "sm_90a", include)
     values, outputs = launched_values(options)
-    found = run_launch(text, options, values, judge=not options.no_judge, traffic=options.counts)
+    found = run_launch(text, options, values, judge=not options.no_judge, traffic=options.counts or options.json)
     if options.timeline:
         from cute_py.draw.timeline import draw_run
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any
+from typing import Any, Final
 
 import cute_py as cute
 from cute_py.cli.arguments import integer, json_option, only_one, report, text_of
 from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError, InvalidValueError, counted, unless_refused
 from cute_py.tensor.pointers import Pointer
 from cute_py.terminal import print_report
@@ -51,7 +52,7 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "operands", nargs="+", metavar="[VIEW] GMEM SMEM [TILE]", help="see above; VIEW is one of the choices of --show"
     )
-    p.add_argument("--dtype", default="float16", help="element type")
+    p.add_argument("--dtype", help="element type; default: by the width in the texts, or float16")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
     p.add_argument("--internal-dtype", help="element type in which TMA counts")
@@ -133,6 +134,30 @@ def read_operands(options: argparse.Namespace) -> None:
     options.gmem, options.smem, options.tile = [*map(text_of, operands), None][:3]
 
 
+_WIDTH: Final = re.compile(r"ptr\[([0-9]{1,4})b\]")
+_OF_WIDTH: Final = {8: "uint8", 16: "float16", 32: "float32", 64: "float64"}
+
+
+def _dtype(options: argparse.Namespace) -> str:
+    """The element type: --dtype, or one with the width that the texts give, such as smem_ptr[32b].
+
+    Raises:
+        InvalidValueError: a text has another width, or no default has this width.
+    """
+    widths = {int(bits) for text in (options.gmem, options.smem) for bits in _WIDTH.findall(text)}
+    if len(widths) == 1 and options.dtype is None:
+        (bits,) = widths
+        if bits not in _OF_WIDTH:
+            raise InvalidValueError(f"the texts have elements of {bits} bits", hint="give their type with --dtype")
+        return _OF_WIDTH[bits]
+    dtype: str = options.dtype or "float16"
+    if wrong := sorted(widths - {as_dtype(dtype).bits}):
+        raise InvalidValueError(
+            f"the element type {dtype} has {as_dtype(dtype).bits} bits, but a text has elements of {wrong[0]} bits"
+        )
+    return dtype
+
+
 def _gmem(options: argparse.Namespace) -> cute.Tensor:
     """The global tensor: a layout at --address, or a tensor that CuTe printed with its pointer."""
     given = cute.parse(options.gmem)
@@ -142,7 +167,7 @@ def _gmem(options: argparse.Namespace) -> cute.Tensor:
         given = given.layout
     if not isinstance(given, cute.Layout) or cute.coprofile(given) != 0:
         raise InvalidTypeError(f"the global tensor is {options.gmem!r}; must be a layout such as (1024,512):(512,_1)")
-    return cute.make_tensor(cute.make_gmem_ptr(4096 if address is None else address, options.dtype), given)
+    return cute.make_tensor(cute.make_gmem_ptr(4096 if address is None else address, _dtype(options)), given)
 
 
 def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:

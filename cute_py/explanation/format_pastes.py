@@ -173,9 +173,10 @@ def error_readings(text: str) -> Iterator[Reading]:
         if row.note == "count_of_scales" and max(map(len, match.groups())) <= MOST_DIGITS:
             counts = scale_counts(text, match)
             missing = int(match[2]) < int(match[1])
-            meaning += [] if counts.padded and (missing or counts.places) else [row.noted(match)]
+            said = counts.expected and not (counts.padded and (missing or counts.places))
+            meaning += [row.noted(match)] if said else []
             meaning += counts.meaning
-            changes = [] if counts.padded else changes
+            changes = changes if counts.expected and not counts.padded else []
             for place in counts.places:
                 yield Reading(f"The sizes of the product: {counts.sizes}", *place)
         yield Reading(kind, *match.span(), [*filter(None, meaning)], changes=changes)

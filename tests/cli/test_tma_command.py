@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from cute_py.cli.main import main
 from cute_py.cli.tma_command import VIEWS
 from tests.cli.test_bad_input import refused
 from tests.cli.test_commands import shell
@@ -109,3 +110,18 @@ def test_a_tile_of_several_boxes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "split_oversize=True" in refused(capsys, "tma", "(1024,1024):(1024,_1)", tile)
     status, out, _ = shell(capsys, "tma", "(1024,1024):(1024,_1)", tile, "--split-oversize")
     assert status == 0 and "cut to 256, so a tile takes several instructions" in out
+
+
+def test_the_width_of_the_texts_gives_the_type_or_contradicts_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """float32 rows of 1200 bytes are legal; as float16 they would have 600 bytes, which are not."""
+    gmem, smem = "(2048,300):(300,_1)", "Sw<3,4,3> o smem_ptr[{0}b](unset) o (_32,_32):(_32,_1)"
+    for words in (["tma"], ["explain"]):
+        assert main([*words, gmem, smem.format(32)]) == 0
+        assert "4096 bytes" in capsys.readouterr().out
+    assert main(["tma", gmem, smem.format(32), "--dtype", "int32"]) == 0
+    capsys.readouterr()
+    for wrong in (["--dtype", "float16"], ["--dtype", "uint8"]):
+        assert main(["tma", gmem, smem.format(32), *wrong]) == 2
+        assert "but a text has elements of 32 bits" in capsys.readouterr().err
+    assert main(["tma", "(64,64):(64,_1)", smem.format(128)]) == 2
+    assert "the texts have elements of 128 bits" in capsys.readouterr().err

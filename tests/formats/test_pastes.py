@@ -284,3 +284,14 @@ def test_demands_of_pytorch_on_scales(text: str, says: str) -> None:
     answer = str(cute.explain(f"ValueError: {text}"))
     assert says in answer
     assert "A change that works" in answer
+
+
+def test_padding_is_not_offered_if_it_gives_another_number() -> None:
+    text = "For Blockwise scaling scale_a should have 16384 elements, got: 12000; M = 375, K = 1024, mxfp8"
+    (reading,) = [one for one in readings_of(text) if one.kind.startswith("An error")]
+    assert reading.changes == ()
+    said = "\n".join(reading.meaning)
+    assert "need 12288 scales" in said and "are missing" not in said
+    assert "look at the shape of the operand" in said
+    (fits,) = [one for one in readings_of(text.replace("16384", "12288")) if one.kind.startswith("An error")]
+    assert len(fits.changes) == 1

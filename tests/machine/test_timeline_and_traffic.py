@@ -67,9 +67,11 @@ def test_cp_async_counts_the_sectors_of_those_who_read_and_the_banks_of_all() ->
     assert (copy.sectors, copy.wavefronts, copy.bank_conflicts) == (20, 32, 28)
 
 
-def test_counts_have_no_traffic_unless_it_is_asked_for() -> None:
-    found = run(program(ROUNDS))
-    assert not any(one.wavefronts or one.sectors for one in found.counts)
+def test_traffic_is_counted_by_default_and_unknown_without() -> None:
+    counted, without = run(program(ROUNDS)), run(program(ROUNDS), traffic=False)
+    assert any(one.wavefronts for one in counted.counts) and any(one.sectors for one in counted.counts)
+    assert {(one.wavefronts, one.bank_conflicts, one.sectors) for one in without.counts} == {(None, None, None)}
+    assert [one.executions for one in counted.counts] == [one.executions for one in without.counts]
 
 
 @pytest.mark.parametrize("nbytes", [1, 2, 4, 8, 16])

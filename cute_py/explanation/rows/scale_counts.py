@@ -34,6 +34,7 @@ class ScaleCounts:
     Attributes:
         meaning: the sizes that each number belongs to, and the number for the sizes of the text.
         padded: whether the actual number already includes padding.
+        expected: False if the sizes of the text need another number than the expected one, which padding can't give.
         sizes: the sizes that were read, as 'M = 384, K = 1024'. places: (begin, end) of each.
     """
 
@@ -41,6 +42,7 @@ class ScaleCounts:
     padded: bool
     sizes: str = ""
     places: tuple[tuple[int, int], ...] = ()
+    expected: bool = True
 
 
 def scale_counts(text: str, match: re.Match[str]) -> ScaleCounts:
@@ -75,7 +77,7 @@ def scale_counts(text: str, match: re.Match[str]) -> ScaleCounts:
     lines += _others(want, rows, depth, block, name)
     operand = "mat_b is (K, N)" if name == "N" else "mat_a is (M, K)"
     lines.append(f"look at the shape of the operand that the call receives: {operand}, and packed e2m1 has K / 2 bytes")
-    return ScaleCounts(tuple(lines), have in right.values() or have % TILE == 0, said, places)
+    return ScaleCounts(tuple(lines), have in right.values() or have % TILE == 0, said, places, False)
 
 
 def _size(rows: int, depth: int, block: int) -> int:
