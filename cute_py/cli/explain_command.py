@@ -62,8 +62,9 @@ def run(options: argparse.Namespace) -> int:
     text = _text(options.text)
     answer = cute.explain(text)
     readings = readings_of(text)
-    unread = _unread(as_printed(text), readings) if "\n" in text else []
-    in_part = _read_in_part(as_printed(text), readings)
+    printed = as_printed(text)
+    unread = _unread(printed, readings) if "\n" in text else []
+    in_part = _read_in_part(printed, readings)
     data = {"explain": str(answer), "parts": list(map(_part, readings)), "not_recognised": unread}
     data["read_in_part"] = in_part
     more = f"\n\nNot recognised: {counted(len(unread), 'line')}, the first: {unread[0]}" if unread else ""
@@ -146,13 +147,12 @@ _DEMANDS: Final = re.compile(r"\b(?:must|should|expected|requires?|got)\b", re.I
 
 
 def _read_in_part(text: str, readings: Sequence[Reading]) -> list[str]:
-    """The lines that demand something, and of which only names were read."""
-    found, begin = [], 0
+    """Find the lines that demand something, if the readings only explain names in them."""
+    found, begin, left = [], 0, without(text, readings)
     for line in text.split("\n"):
         end = begin + len(line)
         here = [one for one in readings if one.begin < end and one.end > begin]
-        left = without(text, here)[begin:end]
-        if here and not any(map(_judges, here)) and _DEMANDS.search(left):
+        if here and not any(map(_judges, here)) and _DEMANDS.search(left, begin, end):
             found.append(shortened(line.strip(), 160))
         begin = end + 1
     return found

@@ -13,6 +13,7 @@ from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError, InvalidValueError, counted, unless_refused
+from cute_py.notation.parse import Parsed
 from cute_py.tensor.pointers import Pointer
 from cute_py.terminal import print_report
 from cute_py.tma.atom.atom import TmaAtom
@@ -134,8 +135,16 @@ def read_operands(options: argparse.Namespace) -> None:
     options.gmem, options.smem, options.tile = [*map(text_of, operands), None][:3]
 
 
-_WIDTH: Final = re.compile(r"ptr\[([0-9]{1,4})b\]")
 _OF_WIDTH: Final = {8: "uint8", 16: "float16", 32: "float32", 64: "float64"}
+
+
+def _width(thing: Parsed) -> int | None:
+    """Bits of the elements of a printed tensor or of a layout behind an unset pointer; None if it has no pointer."""
+    if isinstance(thing, cute.Tensor) and isinstance(thing.engine, Pointer):
+        return thing.engine.dtype.bits
+    if isinstance(thing, cute.ComposedLayout) and isinstance(thing.offset, cute.SmemPtrFlag):
+        return thing.offset.bits
+    return None
 
 
 def _dtype(options: argparse.Namespace) -> str:
@@ -144,7 +153,7 @@ def _dtype(options: argparse.Namespace) -> str:
     Raises:
         InvalidValueError: a text has another width, or no default has this width.
     """
-    widths = {int(bits) for text in (options.gmem, options.smem) for bits in _WIDTH.findall(text)}
+    widths = set(filter(None, map(_width, map(cute.parse, (options.gmem, options.smem)))))
     if len(widths) == 1 and options.dtype is None:
         (bits,) = widths
         if bits not in _OF_WIDTH:

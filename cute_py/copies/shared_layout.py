@@ -49,6 +49,11 @@ def requests(width: int) -> int:
     return max(1, width // BANK_BYTES)
 
 
+def _thread_bits(width: int) -> int:
+    """log2 of the threads of one request of an access of `width` bytes per thread."""
+    return (WARP // requests(width)).bit_length() - 1
+
+
 def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Byte steps of the bits of the thread, and of the bits of the value."""
     view = linear(access)  # type: ignore[arg-type]
@@ -100,7 +105,7 @@ def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: in
     width, taken = element, 0
     while taken < len(own) and own[taken] == width < WIDEST and not beyond[~taken] & 2 * width - 1:
         width, taken = 2 * width, taken + 1
-    together = (WARP // requests(width)).bit_length() - 1
+    together = _thread_bits(width)
     inside = [1 << k for k in range(2, width.bit_length() - 1)]
     touched = [c >> 2 for c in others[:together]] + [c >> 2 for c in inside]
     banks = [w & BANKS - 1 for w in touched]
@@ -160,8 +165,7 @@ class _Count:
     def __init__(self, threads: Sequence[int], values: Sequence[int], element: int) -> None:
         self._access = threads, values, element
         self.plain, self._width = linear_wavefronts(threads, values, element, IDENTITY)
-        together = (WARP // requests(self._width)).bit_length() - 1
-        self.least = (element << len(values) + max(0, len(threads) - together)) // self._width
+        self.least = (element << len(values) + max(0, len(threads) - _thread_bits(self._width))) // self._width
         self._touched = self._columns(self._width)
         self._conflictless = self.plain << _rank([c >> 2 & BANKS - 1 for c in self._touched])
         self._narrower = {self._width: self.plain}
@@ -175,8 +179,7 @@ class _Count:
 
     def _columns(self, width: int) -> list[int]:
         """Byte steps of the bits of a request of this width: those of its threads, and of the banks of one thread."""
-        together = (WARP // requests(width)).bit_length() - 1
-        return [*self._access[0][:together], *(1 << k for k in range(2, width.bit_length() - 1))]
+        return [*self._access[0][: _thread_bits(width)], *(1 << k for k in range(2, width.bit_length() - 1))]
 
     def floor(self, bits: int, base: int) -> int:
         """A lower bound of the wavefronts with any swizzle of this number of bits from `base` on."""

@@ -256,9 +256,6 @@ def draw_mma(mma: TiledMma | MmaAtom | str, *, operand: Operand | None = None) -
         own = (None if i is None or d is None else cell["A"](i, d) for d in deep)
         rows.append((*own, _BLANK, *(None if i is None or j is None else cell["C"](i, j) for j in wide)))
 
-    def labels(axis: Sequence[int | None]) -> list[str]:
-        return [GAP if i is None else str(i) for i in axis]
-
     start = len(deep) + 1
     first = Bracket(0, len(deep), f"A: K {k}", strong=True)
     across = (first, Bracket(start, start + len(wide), f"B, and C below: N {n}", strong=True))
@@ -266,14 +263,18 @@ def draw_mma(mma: TiledMma | MmaAtom | str, *, operand: Operand | None = None) -
     down = (above, Bracket(start, start + len(tall), f"A and C: M {m}", strong=True))
     table = Table(
         rows=tuple(rows),
-        row_labels=(*labels(deep), "", *labels(tall)),
-        column_labels=(*labels(deep), "", *labels(wide)),
+        row_labels=(*_labels(deep), "", *_labels(tall)),
+        column_labels=(*_labels(deep), "", *_labels(wide)),
         column_brackets=(BracketRow("", across),),
         row_brackets=(BracketRow("rows", down),),
         legends=_legends(int(mma.size()), (cell for row in rows for cell in row)),
         notes=cut_note(k + m, k + n, (*deep, *tall), (*deep, *wide)),
     )
     return Picture(title, (table,), tuple(filter(None, (_elsewhere(mma, x) for x in _DRAWN))))
+
+
+def _labels(axis: Sequence[int | None]) -> tuple[str, ...]:
+    return tuple(GAP if i is None else str(i) for i in axis)
 
 
 def _elsewhere(mma: TiledMma, operand: Operand) -> str:
@@ -289,8 +290,8 @@ def _operand_alone(mma: TiledMma, operand: Operand, height: int, width: int, tit
     down, across = ("M", "N") if operand == "C" else ("M" if operand == "A" else "N", "K")
     table = Table(
         rows=rows,
-        row_labels=tuple(GAP if i is None else str(i) for i in tall),
-        column_labels=tuple(GAP if j is None else str(j) for j in wide),
+        row_labels=_labels(tall),
+        column_labels=_labels(wide),
         column_brackets=(BracketRow("", (Bracket(0, len(wide), f"{operand}: {across} {width}", strong=True),)),),
         row_brackets=(BracketRow("rows", (Bracket(0, len(tall), f"{down} {height}", strong=True),)),),
         legends=_legends(int(mma.size()), (one for row in rows for one in row)),

@@ -115,6 +115,7 @@ class PtxRun:
     _code: Any = field(default=None, repr=False, compare=False)
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
     _events: Any = field(default=(), repr=False, compare=False)
+    _unjudged: tuple[str, ...] = field(default=(), repr=False, compare=False)
     _left: tuple[str, ...] = field(default=(), repr=False, compare=False)
     _tensor: Any = field(default=None, repr=False, compare=False)
 
@@ -126,7 +127,7 @@ class PtxRun:
         instructions = () if self._code is None else self._code.instructions
         rest = [one.line for one in instructions if one.line not in ran]
         unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
-        left = [*self._left, *([unreached + lines_text(rest, self.sources)] if rest else [])]
+        left = [*self._unjudged, *self._left, *([unreached + lines_text(rest, self.sources)] if rest else [])]
         if any(one.opcode.startswith("tensormap.") for one in instructions):
             left.append("tensor maps that ordinary stores change: a run assumes that their fences are right")
         left.append("other launches: other sizes, arguments and contents of memory")
@@ -232,8 +233,8 @@ class PtxRun:
                 "",
                 f"not run: the schedule {one}, which may find more; schedule={one!r} (--schedule {one}) runs it",
             ]
-        if left := [text for text in self._left if not text.startswith(("the schedule ", "the rest of the run"))]:
-            lines += ["", *(f"not judged: {text}" for text in left)]
+        if self._unjudged:
+            lines += ["", *(f"not judged: {text}" for text in self._unjudged)]
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)
@@ -358,7 +359,7 @@ def run_launches(
     left = [f"{run.kernel}: {text}" for run in before for text in run.scope.not_judged[:-1]]
     left += ["the launches after this one, because of its errors"] if len(runs) < len(launches) else []
     found = [one for run in runs for one in run.diagnostics]
-    return replace(last, diagnostics=tuple(found), _left=(*left, *last._left))
+    return replace(last, diagnostics=tuple(found), _unjudged=(*left, *last._unjudged))
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,13 +406,15 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
-    left = [] if judge else ["races, fences and barriers, because of judge=False"]
-    left += first.totals.unjudged
-    left += ["the rest of the run, because an error ended it"] if first.failed else []
+    unjudged = [] if judge else ["races, fences and barriers, because of judge=False"]
+    unjudged += first.totals.unjudged
+    left = ["the rest of the run, because an error ended it"] if first.failed else []
     not_run = tuple([str(mode) for mode in modes[1:]]) if first.failed and first.asynchronous else ()
     left += [f"the schedule {mode}, because an error ended the run before it" for mode in not_run]
     made = tuple(_with_cause_first(diagnostics))
-    return replace(result, diagnostics=made, schedules=tuple(ran), not_run=not_run, _left=tuple(left))
+    return replace(
+        result, diagnostics=made, schedules=tuple(ran), not_run=not_run, _unjudged=tuple(unjudged), _left=tuple(left)
+    )
 
 
 _AFTER_A_WRONG_PARITY: Final = (

@@ -22,7 +22,9 @@ from cute_py.explanation.readings import Reading
 from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
 from cute_py.tensor.array_views import row_major
 
-_MESSAGE: Final = re.compile(r"Invalid scaling configuration\.(?:(?!\bGot\b)[^\0]){1,4000}?Got [^\n]{1,800}")
+_MESSAGE: Final = "Invalid scaling configuration."
+_LONGEST: Final = 4000
+"""Characters of the message before its last line; the last line has at most 800."""
 _FIELD: Final = re.compile(
     r"\b(?:mat_)?(a|b|scale_a|scale_b)(?:\[0\])?\.(dtype|size|stride)\(\)=(?:[\[(]([0-9, ]{0,80})[\])]|(\w{1,40}))"
 )
@@ -94,7 +96,7 @@ def _recipe(text: str) -> Recipe | None:
         return None
     shapes = {f"scale_{x[1]}": (int(x[2]), int(x[3])) for x in _SHAPE.finditer(text)}
     counts = {f"scale_{x[1]}": int(x[2]) for x in _COUNT.finditer(text)}
-    if re.search("singletons|should be scalar", text):
+    if "singletons" in text or "should be scalar" in text:
         counts = dict.fromkeys(_SCALES, 1)
     layout = next((word for word in _LAYOUTS if f"should be {word}" in text), "")
     data, scales = (types[1].lower(), types[2].lower()) if types else ("", "")
@@ -103,17 +105,18 @@ def _recipe(text: str) -> Recipe | None:
 
 def read_scaled_products(text: str) -> list[Reading]:
     """Read the message, if it lists its recipes and the operands that it got."""
-    message = _MESSAGE.search(text)
-    if message is None:
+    begin = text.find(_MESSAGE)
+    middle = text.find("Got ", begin, begin + _LONGEST) if begin >= 0 else -1
+    if middle < 0:
         return []
-    listed, _, got = message[0].rpartition("Got ")
+    listed, got = text[begin:middle], text[middle : middle + 800].partition("\n")[0]
     parts: dict[str, dict[str, str]] = {}
     for field in _FIELD.finditer(got):
         parts.setdefault(field[1], {})[field[2]] = field[3] if field[3] is not None else field[4]
     operands = {name: _operand(parts.get(name, {})) for name in ("a", "b", *_SCALES)}
     recipes = [made for part in re.split(r"\bFor ", listed)[1:] if (made := _recipe(part)) is not None]
     known = recipes and all(operands[name].shape for name in _SCALES)
-    return [_judged(recipes, operands, message)] if known else []
+    return [_judged(recipes, operands, (begin, middle + len(got)))] if known else []
 
 
 def _operand(found: dict[str, str]) -> ScaleOrMatrix:
@@ -127,14 +130,14 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(",") if part.strip())
 
 
-def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], message: re.Match[str]) -> Reading:
+def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], span: tuple[int, int]) -> Reading:
     kind = "Operands that torch._scaled_mm refuses"
     types = ", ".join(f"{name} {one.dtype}" for name, one in got.items() if one.dtype)
     fitting = [one for one in recipes if one.takes(got)]
     if not fitting:
         wanted = "; ".join(f"{one.name}: data {one.data}, scales {one.scales}" for one in recipes)
         wrong = Diagnostic("scale_types", text=f"no recipe has these types: {types}", source=_SOURCE)
-        return Reading(kind, *message.span(), [f"recipes: {wanted}"], [wrong])
+        return Reading(kind, *span, [f"recipes: {wanted}"], [wrong])
     chosen = min(fitting, key=lambda one: len(_broken(one, got)))
     meaning = [f"types: {types}" if types else "the text has no types, so only shapes were compared"]
     meaning.append(f"recipes with these types: {'; '.join(one.name for one in fitting)}")
@@ -151,7 +154,7 @@ def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], message: re.Ma
     missing = [] if wrong_lines else [f"the condition that failed: all numbers of the text fit {chosen.name}"]
     broken = [Diagnostic("scale_configuration", text=line, source=_SOURCE) for line in wrong_lines]
     changes = [text for text, change in _candidates(chosen, got) if passes_check(change)]
-    return Reading(kind, *message.span(), meaning, broken, changes, missing)
+    return Reading(kind, *span, meaning, broken, changes, missing)
 
 
 def _broken(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> list[str]:

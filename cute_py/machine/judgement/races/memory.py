@@ -9,7 +9,6 @@ Not judged: local memory, very large arrays, and later overwrites of global memo
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -660,15 +659,18 @@ class MemoryJudge(Observer):
         return self.reports.found()
 
 
+_FENCES: Final = ("membar", "fence.sc", "fence.acq_rel", "fence.acquire", "fence.release")
+
+
 def _unfenced_polls(code: Code) -> frozenset[int]:
     """The relaxed and volatile loads of a kernel without a fence of the generic proxy.
 
     Source: PTX ISA 9.0, memory consistency model: release and acquire patterns.
     """
     opcodes = [one.opcode for one in code.instructions]
-    if any(re.match(r"membar|fence\.(?:sc|acq_rel|acquire|release)\b", opcode) for opcode in opcodes):
+    if any(opcode.startswith(_FENCES) for opcode in opcodes):
         return frozenset()
-    return frozenset(i for i, opcode in enumerate(opcodes) if re.match(r"ld\.(?:volatile|relaxed)\b", opcode))
+    return frozenset(i for i, opcode in enumerate(opcodes) if opcode.startswith(("ld.volatile", "ld.relaxed")))
 
 
 def _is_narrow(opcode: str) -> bool:
