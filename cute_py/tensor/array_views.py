@@ -179,6 +179,13 @@ def _typestr_dtype(text: str) -> DType:
     return as_dtype(f"{_TYPESTR[kind]}{8 * size}")
 
 
+def tensor_of(capsule: object) -> DlTensor:
+    """The DLTensor in a capsule of DLPack that nobody has consumed. The capsule owns it."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return DlTensor.from_address(get(capsule, b"dltensor"))
+
+
 def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
     """The view of an array that exports its memory by DLPack; `options` are passed to `__dlpack__`.
 
@@ -187,9 +194,7 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
     """
     try:
         capsule = array.__dlpack__(**options)
-        get = ctypes.pythonapi.PyCapsule_GetPointer
-        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        tensor = DlTensor.from_address(get(capsule, b"dltensor"))
+        tensor = tensor_of(capsule)
     except Exception as problem:  # a library may raise anything
         raise no_export(array, problem) from None
     shape = tuple(tensor.shape[: tensor.ndim])

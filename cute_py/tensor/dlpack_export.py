@@ -8,7 +8,6 @@ No copy is made. The consumer keeps the array alive, and may write to it.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Final
 
 import numpy as np
@@ -16,44 +15,12 @@ from numpy.typing import NDArray
 
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.tensor.array_views import CPU, DLPACK_FAMILIES, DLPACK_KINDS, PAIRS_LANES, DlTensor
+from cute_py.tensor.array_views import CPU, DLPACK_FAMILIES, DLPACK_KINDS, PAIRS_LANES, tensor_of
 
 
-class _Managed(ctypes.Structure):
-    """DLManagedTensor of dlpack.h, with the memory of its shape and strides behind it."""
-
-    _fields_ = [
-        ("tensor", DlTensor),
-        ("manager", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p),
-    ]
-
-
-_Deleter: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_Destructor: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_NAME: Final = b"dltensor"
-
-
-def _delete(address: int) -> None:
-    """Drop the reference that the consumer held to the array and to this structure."""
-    owner = _Managed.from_address(address).manager
-    ctypes.pythonapi.Py_DecRef(ctypes.cast(owner, ctypes.py_object))
-
-
-def _destroy(capsule: int) -> None:
-    """A capsule that nobody consumed deletes its tensor."""
-    valid = ctypes.pythonapi.PyCapsule_IsValid
-    valid.restype, valid.argtypes = ctypes.c_int, [ctypes.c_void_p, ctypes.c_char_p]
-    if not valid(capsule, _NAME):
-        return
-    get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
-        ("PyCapsule_GetPointer", ctypes.pythonapi)
-    )
-    _delete(get(capsule, _NAME))
-
-
-_DELETE: Final = _Deleter(_delete)
-_DESTROY: Final = _Destructor(_destroy)
+_CARRIERS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
+"""Types by bytes that numpy exports: it makes the capsule and frees it, and only the three fields of the element type
+are written here."""
 
 
 class DlpackArray:
@@ -87,25 +54,10 @@ class DlpackArray:
         return CPU, 0
 
     def __dlpack__(self, *, stream: object = None, **_: object) -> object:
-        array, rank = self.array, self.array.ndim
-        sizes = (ctypes.c_int64 * (2 * rank + 1))(
-            *array.shape, *(step // array.dtype.itemsize for step in array.strides), 0
-        )
-        managed = _Managed()
-        code, bits, lanes = _type_of(self.dtype)
-        at = ctypes.addressof(sizes)
-        pointer = ctypes.POINTER(ctypes.c_int64)
-        managed.tensor = DlTensor(
-            array.ctypes.data, CPU, 0, rank, code, bits, lanes,
-            ctypes.cast(at, pointer), ctypes.cast(at + 8 * rank, pointer), 0,
-        )  # fmt: skip
-        owner = ctypes.py_object((array, sizes, managed))
-        managed.manager = ctypes.c_void_p.from_buffer(owner).value
-        managed.deleter = ctypes.cast(_DELETE, ctypes.c_void_p).value
-        ctypes.pythonapi.Py_IncRef(owner)
-        new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        return new(ctypes.addressof(managed), _NAME, ctypes.cast(_DESTROY, ctypes.c_void_p))
+        capsule = self.array.view(_CARRIERS[self.array.dtype.itemsize]).__dlpack__()
+        tensor = tensor_of(capsule)
+        tensor.code, tensor.bits, tensor.lanes = _type_of(self.dtype)
+        return capsule
 
 
 def _type_of(row: DType) -> tuple[int, int, int]:
