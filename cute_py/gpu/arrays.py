@@ -22,6 +22,7 @@ from cute_py.tensor.array_views import (
     exported_view,
     host_view,
     interface_view,
+    is_of_jax,
     no_export,
     overlap,
 )
@@ -115,7 +116,7 @@ def array_view(array: ArrayLike) -> ArrayView:
     if isinstance(array, SupportsDlpack):
         try:
             with device_of_array(array, int(array.__dlpack_device__()[1])):
-                return exported_view(array, stream=-1)
+                return exported_view(array) if is_of_jax(array) else exported_view(array, stream=-1)
         except CuteError:
             raise
         except Exception as problem:  # the library may raise any exception

@@ -202,12 +202,13 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
     device = tensor.device_id if tensor.device_type in ON_DEVICE else None
     address = (tensor.data or 0) + tensor.byte_offset
     dtype = _dlpack_dtype(tensor.code, tensor.bits, tensor.lanes)
-    immutable = type(array).__module__.partition(".")[0] in _IMMUTABLE
-    return ArrayView(address, shape, strides, dtype, device, immutable, (array, capsule))
+    return ArrayView(address, shape, strides, dtype, device, is_of_jax(array), (array, capsule))
 
 
-_IMMUTABLE = ("jax", "jaxlib")
-"""Libraries whose arrays must not be written, although their capsules have no flag for it."""
+def is_of_jax(array: object) -> bool:
+    """Whether an array is JAX's. Its capsule has no flag that it must not be written, and -1 in place of a stream is
+    refused for arrays on a device. Without a stream, JAX waits until the array is computed."""
+    return type(array).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 def no_export(array: object, problem: Exception) -> InvalidValueError:

@@ -17,7 +17,6 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tensor.array_views import CPU, DLPACK_FAMILIES, DLPACK_KINDS, PAIRS_LANES, tensor_of
 
-
 _CARRIERS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 """Types by bytes that numpy exports: it makes the capsule and frees it, and only the three fields of the element type
 are written here."""

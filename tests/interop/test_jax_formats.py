@@ -87,11 +87,28 @@ def test_nothing_imports_jax_unless_it_is_used() -> None:
 
 def test_arrays_of_jax_are_read_and_never_written() -> None:
     """Their capsules carry no flag, so a write would change what other names of the array see."""
-    x, y = X[:8], jax.numpy.zeros((8, 128), jax.numpy.float32)
-    for options in ({}, {"cast": True}):
-        with pytest.raises(cute.errors.InvalidValueError, match="the destination is read-only"):
-            cute.copy(x, y, **options)
-    assert not np.asarray(y).any()
-    target = np.zeros((8, 128), np.float32)
-    cute.copy(jax.numpy.asarray(x), target)
+    with jax.default_device(jax.devices("cpu")[0]):
+        x, y = X[:8], jax.numpy.zeros((8, 128), jax.numpy.float32)
+        for options in ({}, {"cast": True}):
+            with pytest.raises(cute.errors.InvalidValueError, match="the destination is read-only"):
+                cute.copy(x, y, **options)
+        assert not np.asarray(y).any()
+        target = np.zeros((8, 128), np.float32)
+        cute.copy(jax.numpy.asarray(x), target)
     assert np.array_equal(target, x)
+
+
+@pytest.mark.gpu
+def test_arrays_of_jax_on_a_device_are_read_and_never_written() -> None:
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no GPU here")
+    cupy = pytest.importorskip("cupy")
+    x = jax.jit(lambda y: y * 2)(jax.numpy.asarray(X))
+    target = cupy.zeros(X.shape, cupy.float32)
+    assert cute.copy(x, target).equal
+    assert np.array_equal(target.get(), 2 * X)
+    made = cute.copy(x, formats.mxfp8())
+    assert bytes(np.asarray(made.data)) == cute.copy(2 * X, formats.mxfp8()).data.tobytes()
+    with pytest.raises(cute.errors.InvalidValueError, match="the destination is read-only"):
+        cute.copy(target, x)
+    assert np.array_equal(np.asarray(x), 2 * X)
