@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from typing import Any
 
@@ -16,6 +17,9 @@ from cute_py.tensor.array_views import stream_handle
 
 @pytest.fixture
 def torch(device: Device) -> Any:
+    """PyTorch. A graph of an earlier test that Python collects during a capture would end that capture with an error:
+    PyTorch frees its memory pool then."""
+    gc.collect()
     return pytest.importorskip("torch")
 
 
