@@ -26,7 +26,7 @@ from cute_py.formats.scaled_tensor import ScaledTensor
 from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.int_tuple import product_each
 from cute_py.targets import MULTIPROCESSORS
-from cute_py.tensor.array_views import ArrayLike, StreamLike, stream_handle
+from cute_py.tensor.array_views import StreamLike, stream_handle
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -161,21 +161,25 @@ def copy(
     nibbles: tuple[str, str] = NIBBLES,
 ) -> LayoutCopyResult: ...
 @overload
-def copy(source: ArrayLike | ScaledTensor, destination: Format, **options: Unpack[ComputedOptions]) -> ScaledTensor: ...
+def copy(source: Operand | ScaledTensor, destination: Format, **options: Unpack[ComputedOptions]) -> ScaledTensor: ...
 @overload
 def copy(
-    source: ArrayLike | ScaledTensor, destination: tuple[Format, ...], **options: Unpack[ComputedOptions]
+    source: Operand | ScaledTensor, destination: tuple[Format, ...], **options: Unpack[ComputedOptions]
 ) -> tuple[ScaledTensor, ...]: ...
 @overload
 def copy(
-    source: ScaledTensor, destination: ArrayLike | ScaledTensor, **options: Unpack[ComputedOptions]
-) -> ScaledCopyResult: ...
-@overload
-def copy(source: ArrayLike, destination: ScaledTensor, **options: Unpack[ComputedOptions]) -> ScaledCopyResult: ...
+    source: Operand | ScaledTensor, destination: tuple[ScaledTensor, ...], **options: Unpack[ComputedOptions]
+) -> tuple[ScaledCopyResult, ...]: ...
 @overload
 def copy(
-    source: ArrayLike,
-    destination: ArrayLike,
+    source: ScaledTensor, destination: Operand | ScaledTensor, **options: Unpack[ComputedOptions]
+) -> ScaledCopyResult: ...
+@overload
+def copy(source: Operand, destination: ScaledTensor, **options: Unpack[ComputedOptions]) -> ScaledCopyResult: ...
+@overload
+def copy(
+    source: Operand,
+    destination: Operand,
     *,
     rows: Any = None,
     into_rows: Any = None,
@@ -222,11 +226,11 @@ def copy(
         into_rows: the row of the destination for each row; -1 drops the row. The host refuses an index that names a row
             twice. On a device such a row gets one of the two contents; `unique=True` refuses it before the copy.
         pages: the pages of a source (pages, page_size, ...) to copy, one after another.
-        fill: the value of masked rows, and of the padding of scales (default 0).
+        fill: the value of masked rows, and of the padding of scales of one byte (default 0).
         requantize: allow a format other than the source's. cast: allow an element type other than the source's.
     Returns:
         a `LayoutCopyResult`. `copy(array, format)` returns the `ScaledTensor`, and a tuple of formats gives a tuple of
-        ScaledTensors.
+        ScaledTensors. A tuple of ScaledTensors as the destination gives a tuple of results.
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
             overlaps itself or the source, or the backend is 'emulator' and the plan needs threads. InvalidTypeError: an

@@ -1,7 +1,10 @@
 """`check`: find errors in given buffers of data and scales before a kernel reads them.
 
+type         elements or scales of another type
 size         too few scales for the order (the kernel reads beyond them), too many, another shape
-scales       NaN in use; NaN or stale bytes in the padding, which a product multiplies by zero: 0 x NaN is NaN
+strides      arrays whose memory is in another order than their indices
+scales       NaN, infinite or negative ones in use, or 0 for elements that are not 0; NaN or stale bytes in the padding,
+             which a product multiplies by zero: 0 x NaN is NaN
 data         NaN; padding along K that is not zero
 orientation  the largest element of a block, once scaled, uses the top of the element type; blocks that run along the
              other axis do not
@@ -11,6 +14,7 @@ alignment    addresses and pitches that TMA and the GEMM need
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integers
@@ -25,6 +29,8 @@ from cute_py.formats.scaled_tensor import (
     scale_indices,
     stored_scales,
     stored_shape,
+    wrong_data_type,
+    wrong_scale_type,
 )
 from cute_py.tma.descriptor.limits import BY_NAME
 
@@ -44,6 +50,10 @@ PIECE: Final = 1 << 22
 """Elements of a piece of rows in which the axis of the blocks is inferred, which bounds the memory."""
 FEW: Final = 8
 """Fewest blocks from which the axis is inferred."""
+OTHER_BLOCKS: Final = (16, 32, 128)
+"""Elements of a block in other formats, tried for a wrong number of scales."""
+SIZED_ORDERS: Final = ("32_4_4", "8x4", "triton_blackwell", "rocm_32_8")
+"""Orders tried for a wrong number of scales."""
 
 
 def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Findings:
@@ -69,18 +79,21 @@ def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Fin
         raise InvalidValueError(f"shape = {given(shape)}; must be (M, K) or (L, M, K)")
     for name, one in (("data", data), ("scales", scales)):
         expect_array(one, name)
-    found, judged, left = [], ["sizes", "alignment"], []
-    found += _check_data_size(data, format, sizes)
-    bad_scales = _check_scale_size(scales, format, sizes)
-    found += bad_scales + _check_alignment(data, scales, format, sizes)
-    if any(d.severity == "error" for d in found):
-        left.append("contents, because a size is wrong")
+    found, judged, left = [], ["types", "sizes", "strides", "alignment"], []
+    found += _check_types(data, scales, format) + _check_data_size(data, format, sizes)
+    if not any(d.rule == "scale_type" for d in found):
+        found += _check_scale_size(scales, format, sizes)
+    found += _check_strides(data, scales, format)
+    unread = bool(found)
+    found += _check_alignment(data, scales, format, sizes)
+    if unread:
+        left.append("contents, because a type, a size or an order of memory is wrong")
     else:
         whole = ScaledTensor(data, scales, format, None, sizes)
         judged += ["scales", "padding"]
         found += _check_scales(whole)
         if not any(one.rule == "nan_scale" for one in found):  # elements under such a scale are NaN too
-            found += _check_elements(whole)
+            found += _check_elements(whole) + _check_zero_scales(whole)
         found += _check_data_padding(whole)
         turned = _check_orientation(whole)
         (left if turned is None else judged).append(
@@ -90,6 +103,28 @@ def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Fin
     left.append("order of the scales in memory: formats.identify compares it with a plain grid")
     found.sort(key=lambda d: d.severity != "error")
     return Findings(found, scope=Scope(tuple(judged), tuple(left)))
+
+
+def _check_types(data: NDArray[Any], scales: NDArray[Any], form: Format) -> list[Diagnostic]:
+    texts = ("data_type", wrong_data_type(data, form)), ("scale_type", wrong_scale_type(scales, form))
+    return [Diagnostic(rule, text=text) for rule, text in texts if text]
+
+
+def _check_strides(data: NDArray[Any], scales: NDArray[Any], form: Format) -> list[Diagnostic]:
+    """Arrays whose elements lie in another order than their indices: a kernel reads the memory."""
+    found = []
+    if data.ndim > 1 and data.shape[-1] > 1 and data.strides[-1] != data.dtype.itemsize:
+        text = f"the bytes of a row of the data are {data.strides[-1]} bytes apart; must be adjacent"
+        if data.strides[-2] == data.dtype.itemsize:
+            text += ": the memory holds the data column by column, which is the data of its transpose"
+        found.append(Diagnostic("data_strides", text=text, facts={"strides": data.strides}))
+    if not scales.flags.c_contiguous:
+        text = "the scales are not contiguous, so their memory is in another order than their indices"
+        facts: dict[str, object] = {"shape": scales.shape, "strides": scales.strides}
+        if scales.flags.f_contiguous and form.order.name == "linear" and scales.ndim == 2:
+            facts["why"] = "the memory holds the scales column by column: the order mn_major"
+        found.append(Diagnostic("scale_strides", text=text, facts=facts))
+    return found
 
 
 def _check_data_size(data: NDArray[Any], form: Format, shape: tuple[int, ...]) -> list[Diagnostic]:
@@ -104,6 +139,8 @@ def _check_data_size(data: NDArray[Any], form: Format, shape: tuple[int, ...]) -
         why = "; the data is stored as (K, M)" if not form.transposed else "; the data is stored as (M, K)"
     elif data.shape == plain:
         why = f"; the data is not padded to blocks of {form.block}"
+    elif form.packing != "bytes" and data.shape == (*wanted[:-1], form.data_shape(*shape[-2:])[1]):
+        why = f"; each element has a byte: either they are not packed ({form.packing}), or the shape counts bytes"
     return [Diagnostic("data_size", text=f"data has the shape {data.shape}; must be {wanted}{why}", facts=facts)]
 
 
@@ -122,9 +159,8 @@ def _check_scale_size(scales: NDArray[Any], form: Format, shape: tuple[int, ...]
     facts: dict[str, object] = {"order": form.order, "blocks": grid}
     found = []
     if have != need:
-        tile = form.order.tile
-        if have == grid[0] * grid[1] * (L or 1):
-            facts["why"] = f"one scale per block, not padded to {tile[0]} x {tile[1]}"
+        if why := _why_other_size(have, form, grid, shape):
+            facts["why"] = why
         severity = "error" if have < need else "warning"
         row = Diagnostic(
             "scale_size", "scales", have, "scales", f"be {need}", form.order.row.source if form.order.row else "",
@@ -139,6 +175,40 @@ def _check_scale_size(scales: NDArray[Any], form: Format, shape: tuple[int, ...]
     return found
 
 
+def _why_other_size(have: int, form: Format, grid: tuple[int, int], shape: tuple[int, ...]) -> str:
+    """The cause of a wrong number of scales; an empty text if none is known."""
+    M, K, L = extents(shape)
+    batch, order, tile = L or 1, form.order, form.order.tile
+    turned = form.axis == 0 if order.each_row else form.transposed
+    down, across = grid[::-1] if turned else grid
+    if order.each_row:
+        down = K if turned else M
+    whole = [-(-n // p) * p for n, p in zip((down, across), tile, strict=True)]
+    causes = [
+        (down * across, f"one scale per block, not padded to {tile[0]} x {tile[1]}"),
+        (grid[0] * grid[1], f"one scale per block, not padded to {tile[0]} x {tile[1]}"),
+        (whole[0] * across, f"padded to {tile[0]} rows, but not to {tile[1]} scales of a row"),
+        (down * whole[1], f"padded to {tile[1]} scales of a row, but not to {tile[0]} rows"),
+    ]
+    for count, cause in causes:
+        if have == count * batch:
+            return cause
+    if L is not None and have * L == int(form.scale_size(M, K, L)):
+        return "the scales of one matrix of the batch"
+    if have == int(form.scale_size(K, M, L)):
+        return f"the scales of a tensor of {K} x {M} elements"
+    if order.is_layout and order.given_layout is None:
+        for name in SIZED_ORDERS:
+            if name != order.name and have == int(form.with_(scales=name).scale_size(M, K, L)):
+                return f"the size of the order {name}"
+    if 1 in form.block:
+        for width in OTHER_BLOCKS:
+            block = (1, width) if form.block[0] == 1 else (width, 1)
+            if block != form.block and have == int(replace(form, block=block).scale_size(M, K, L)):
+                return f"the scales of blocks of {block[0]} x {block[1]} elements"
+    return ""
+
+
 def _check_alignment(
     data: NDArray[Any], scales: NDArray[Any], form: Format, shape: tuple[int, ...]
 ) -> list[Diagnostic]:
@@ -149,8 +219,9 @@ def _check_alignment(
         if address % ALIGNMENT and form.scale_size(*extents(shape)) > 1:
             text = f"the address of the {name} is {address % ALIGNMENT} bytes past a multiple of {ALIGNMENT}"
             found.append(Diagnostic("address", text=text, requirement=must, source=source, severity="warning"))
-    pitch = stored_shape(form, shape)[-1]
-    if pitch % ALIGNMENT and stored_shape(form, shape)[-2] > 1:
+    wanted = stored_shape(form, shape)
+    pitch = data.strides[-2] if data.shape == wanted and data.strides[-1] == 1 else wanted[-1]
+    if pitch % ALIGNMENT and wanted[-2] > 1:
         detail = "tensor maps and cuBLAS matrices can't have rows of this size"
         found.append(
             Diagnostic("row_pitch", "bytes of a row", pitch, "bytes", must, source, detail=detail, severity="warning")
@@ -195,7 +266,43 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
         found.append(Diagnostic("stale_padding", text=text, severity="warning", requirement="be 0"))
     if form.scale == "ue4m3" and ((raw & 0x80) != 0)[used].any():
         found.append(Diagnostic("negative_scale", text="the sign bit of a scale is set, but ue4m3 has no sign"))
+    if form.scale == "float32":
+        found += _check_signs(raw.view(np.float32), places)
     return found
+
+
+def _check_signs(scales: NDArray[np.float32], places: NDArray[np.int64]) -> list[Diagnostic]:
+    """Scales in use that no rule computes from finite numbers."""
+    used, found = scales[places], []
+    for rule, wrong, name, severity in (
+        ("negative_scale", used < 0, "negative", "error"),
+        ("infinite_scale", np.isinf(used), "infinite", "warning"),
+    ):
+        if wrong.any():
+            count, at = int(wrong.sum()), tuple(int(i) for i in np.argwhere(wrong)[0])
+            are = "is" if count == 1 else "are"
+            text = f"{counted(count, 'scale')} {are} {name}; the first belongs to (row, block) {at[-2:]}"
+            found.append(Diagnostic(rule, text=text, severity=severity))
+    return found
+
+
+def _check_zero_scales(whole: ScaledTensor) -> list[Diagnostic]:
+    """Blocks with a scale of 0 whose elements are not 0, which no rule makes."""
+    if whole.format.scale == "ue8m0":
+        return []
+    zero = whole.scale_grid() == 0
+    if not zero.any():
+        return []
+    M, K = whole.shape[-2:]
+    rows, columns = whole.format.blocks(M, K)
+    raw = codes(np.ascontiguousarray(whole.elements())) & ((1 << whole.format.number.bits - 1) - 1)
+    lost = (raw != 0) & zero[..., np.arange(M) // rows, :][..., np.arange(K) // columns]
+    if not lost.any():
+        return []
+    at = np.argwhere(lost)[0]
+    place = int(at[-2]) // rows, int(at[-1]) // columns
+    text = f"a block with a scale of 0 has elements that are not 0, first (row, block) {place}"
+    return [Diagnostic("zero_scale", text=text)]
 
 
 def _check_elements(whole: ScaledTensor) -> list[Diagnostic]:

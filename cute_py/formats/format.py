@@ -470,6 +470,7 @@ def fp8(
     (24, 1)
     """
     sides = _block(block)
+    expect_choice(number(element).name, ("e4m3", "e5m2"), "element")
     expect_choice(expect(rule, str, "rule"), (*POWER_RULES, "amax"), "rule")
     chosen = SCALES[rule][0] if scale_dtype is None else number(scale_dtype).name
     wanted = "cute" if rule == "amax" else "torchao"

@@ -16,6 +16,7 @@ from cute_py.argument_checks import expect, expect_integers
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.formats.numbers import expect_array
 from cute_py.formats.scale_orders import Grid, ScaleOrder, scale_order
+from cute_py.layout.layout import Layout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,14 +33,13 @@ CANDIDATES: Final = (
     "8x4",
     "mn_major",
     "triton_blackwell",
-    "triton_hopper(num_warps=4)",
-    "triton_hopper(num_warps=8)",
+    *(f"triton_hopper(num_warps={count})" for count in (4, 8, 1, 2, 16)),
     "rocm_32_8",
     "deepgemm_sm90",
     "deepgemm_sm100",
     "vllm_v_4x4",
 )
-"""Orders that need no parameter from the tensor; pass `orders=` to try others."""
+"""Orders that need no parameter from the tensor; pass `orders=` to try others, such as `ragged` or a `Layout`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Match:
 
 
 def identify(
-    scales: Any, reference: Any, shape: tuple[int, int], *, orders: tuple[str | ScaleOrder, ...] | None = None
+    scales: Any, reference: Any, shape: tuple[int, int], *, orders: tuple[str | ScaleOrder | Layout, ...] | None = None
 ) -> list[Match]:
     """Compare the known orders with a buffer of scales. Orders that explain it come first, then the nearest ones.
 
@@ -75,10 +75,10 @@ def identify(
     they differ.
 
     Args:
-        scales: the buffer that a kernel reads. reference: (M, Kb) the scales as a plain grid, of the same type; Kb =
-            ceil(K / V). shape: the logical (M, K).
-        orders: the orders to try; default all of `CANDIDATES`, each of them unchanged and with rows and columns
-            exchanged.
+        scales: the buffer that a kernel reads. reference: the scales as a plain grid, of the same type: (M, Kb) with
+            Kb = ceil(K / V), or (ceil(M / V), Kb) for square blocks. shape: the logical (M, K).
+        orders: the orders to try; default all of `CANDIDATES`. Each is compared unchanged and, if it fits any size,
+            with rows and columns exchanged.
 
     >>> grid = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
     >>> scales = np.empty(512, np.uint32)
@@ -96,56 +96,79 @@ def identify(
     if reference.ndim != 2:
         raise InvalidValueError(f"reference has the shape {reference.shape}; must be (M, blocks per row)")
     block = _block(reference.shape, M, K)
+    whole = Grid(M, K, *block)
     flat, grid = _comparable(scales, reference)
     wanted = CANDIDATES if orders is None else expect(orders, tuple, "orders")
-    found = [_match(scale_order(order), turned, flat, grid, block) for order in wanted for turned in (False, True)]
+    tried = [scale_order(order) for order in wanted]
+    shown = reference.dtype if reference.dtype == np.float32 else grid.dtype
+    found = [_match(order, False, flat, grid, whole, shown) for order in tried]
+    turned = Grid(grid.shape[1], grid.shape[0] * block[1], 1, block[1])
+    found += [_match(order, True, flat, grid.T, turned, shown) for order in tried if _of_any_size(order)]
     found.sort(key=lambda match: (not match.explains, -match.equal, match.transposed))
     alike = [match for match in found if match.explains and not match.transposed]
     for place, match in enumerate(alike if len(alike) > 1 else []):
         other = alike[0] if place else alike[1]
-        found[place] = replace(match, text=f"{match.text}; {_compared(match, other, (M, K), block)}")
+        found[place] = replace(match, text=f"{match.text}; {_compared(match, other, whole)}")
     return found
 
 
-def _compared(match: Match, other: Match, shape: tuple[int, int], block: int) -> str:
+def _of_any_size(order: ScaleOrder) -> bool:
+    """Whether the order arranges grids of all sizes; a layout and `ragged` belong to one size."""
+    return order.row is not None and order.is_layout
+
+
+def _compared(match: Match, other: Match, grid: Grid) -> str:
     """Describe how two orders that explain a buffer differ."""
     pair = match.order, other.order
-    if not _same(pair, *shape, block, whole=True):
+    if not _same(pair, grid, whole=True):
         return f"{other.order} also explains them, with other indices, because scales repeat"
-    rows, blocks = shape[0], -(-shape[1] // block)
+    text = f"{other.order} has the same indices for this size"
+    if not all(map(_of_any_size, pair)):
+        return text
+    rows, blocks = -(-grid.rows // grid.block_rows), -(-grid.columns // grid.block_columns)
     steps = (0, 1, 2, 4, 8, 16, 32, 64, 128)
-    sizes = sorted(((rows + m, block * (blocks + k)) for m in steps for k in steps), key=sum)
-    differ = next((size for size in sizes[1:] if not _same(pair, *size, block)), None)
-    where = "and for the larger sizes that were compared" if differ is None else f"but not for M, K = {differ}"
-    return f"{other.order} has the same indices for this size, {where}"
+    sizes = sorted(
+        ((grid.block_rows * (rows + m), grid.block_columns * (blocks + k)) for m in steps for k in steps), key=sum
+    )
+    larger = (replace(grid, rows=m, columns=k) for m, k in sizes[1:])
+    differ = next((one for one in larger if not _same(pair, one)), None)
+    if differ is None:
+        return f"{text}, and for the larger sizes that were compared"
+    return f"{text}, but not for M, K = {(differ.rows, differ.columns)}"
 
 
 MOST_PLACES: Final = 128
 """The rows, and the scales of a row, at which two orders are compared for another size."""
 
 
-def _same(orders: Sequence[ScaleOrder], rows: int, columns: int, block: int, *, whole: bool = False) -> bool:
+def _same(orders: Sequence[ScaleOrder], grid: Grid, *, whole: bool = False) -> bool:
     """Whether orders have the same number of scales and the same indices, at all scales or at some of a large grid."""
-    grid = Grid(rows, columns, 1, block)
-    counts = [
-        np.arange(n) if whole or n <= MOST_PLACES else np.unique(np.linspace(0, n - 1, MOST_PLACES).astype(int))
-        for n in (rows, -(-columns // block))
-    ]
-    m, k = counts[0][:, None], block * counts[1]
+    sides = (grid.rows, grid.block_rows), (grid.columns, grid.block_columns)
+    places = []
+    for extent, side in sides:
+        n = -(-extent // side)
+        few = np.arange(n) if whole or n <= MOST_PLACES else np.unique(np.linspace(0, n - 1, MOST_PLACES).astype(int))
+        places.append(side * few)
+    m, k = places[0][:, None], places[1]
     first, *others = [(int(order.count(grid)), order.index(grid)(m, k)) for order in orders]
     return all(number == first[0] and np.array_equal(index, first[1]) for number, index in others)
 
 
-def _block(grid: tuple[int, ...], M: int, K: int) -> int:
-    if grid[0] != M:
-        sizes = [f"({M}, {-(-K // v)}) for blocks of {v}" for v in BLOCKS[:3]]
-        raise InvalidValueError(f"reference has the shape {grid}; must be one of {', '.join(sizes)}")
+def _block(grid: tuple[int, ...], M: int, K: int) -> tuple[int, int]:
+    """(rows, columns) of a block: one row, or a square of whole tiles if the grid has fewer rows."""
+    if grid[0] == M:
+        for block in BLOCKS:
+            if -(-K // block) == grid[1]:
+                return 1, block
+        raise InvalidValueError(
+            f"reference has {grid[1]} blocks per row of {K} elements; known formats have {', '.join(map(str, BLOCKS))}"
+        )
     for block in BLOCKS:
-        if -(-K // block) == grid[1]:
-            return block
-    raise InvalidValueError(
-        f"reference has {grid[1]} blocks per row of {K} elements; known formats have {', '.join(map(str, BLOCKS))}"
-    )
+        if (-(-M // block), -(-K // block)) == grid:
+            return block, block
+    sizes = [f"({M}, {-(-K // v)}) for blocks of {v}" for v in BLOCKS[:3]]
+    sizes.append(f"({-(-M // 128)}, {-(-K // 128)}) for blocks of 128 x 128")
+    raise InvalidValueError(f"reference has the shape {grid}; must be one of {', '.join(sizes)}")
 
 
 def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -165,12 +188,19 @@ def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[
     return flat.view(kind), np.ascontiguousarray(reference).view(kind)
 
 
-def _match(order: ScaleOrder, turned: bool, flat: NDArray[Any], grid: NDArray[Any], block: int) -> Match:
+def _match(
+    order: ScaleOrder, turned: bool, flat: NDArray[Any], source: NDArray[Any], grid: Grid, shown: np.dtype[Any]
+) -> Match:
+    """Compare an order with the buffer.
+
+    source: the reference, transposed if `turned`, as the order arranges it. shown: the type of numbers in texts.
+    """
     name = f"{order}, with rows and columns exchanged" if turned else str(order)
-    source = grid.T if turned else grid
-    rows, blocks = source.shape
-    need = int(order.count(Grid(rows, blocks * block, 1, block)))
-    index = order.index(Grid(rows, blocks * block, 1, block))(np.arange(rows)[:, None], block * np.arange(blocks))
+    need = int(order.count(grid))
+    m, k = (
+        side * np.arange(count) for side, count in zip((grid.block_rows, grid.block_columns), source.shape, strict=True)
+    )
+    index = order.index(grid)(m[:, None], k)
     inside = index < flat.size
     hit = np.zeros(source.shape, bool)
     hit[inside] = flat[index[inside]] == source[inside]
@@ -180,8 +210,8 @@ def _match(order: ScaleOrder, turned: bool, flat: NDArray[Any], grid: NDArray[An
         return Match(order, turned, need == flat.size, 1.0, f"{name}: explains all {hit.size} scales{rest}")
     row, column = (int(i) for i in np.argwhere(~hit)[0])
     place = (column, row) if turned else (row, column)
-    at, expected = int(index[row, column]), source[row, column].item()
-    found = flat[at].item() if at < flat.size else None
+    at, expected = int(index[row, column]), source[row, column].view(shown).item()
+    found = flat[at].view(shown).item() if at < flat.size else None
     text = (
         f"{name}: explains {int(hit.sum())} of {hit.size} scales; the first scale that differs is {expected} (row "
         f"{place[0]}, block {place[1]}), but index {at} "

@@ -212,11 +212,12 @@ class ScaleOrder:
         """Scales to allocate, padding included.
 
         Raises:
-            InvalidTypeError: the argument is not a `Grid`.
+            InvalidTypeError: the argument is not a `Grid`. InvalidValueError: a parameter does not fit the grid.
         """
         expect(grid, Grid, "the grid of scales")
         if self.given_layout is not None:
             return cosize(self.given_layout)
+        _expect_parameters(self, grid)
         rows, scales = self.tile
         whole_rows = grid.rows if self.each_row else _blocks(grid.rows, grid.block_rows)
         if self.name == "ragged":
@@ -227,21 +228,58 @@ class ScaleOrder:
         return total if grid.batch is None else total * grid.batch
 
     def index(self, grid: Grid) -> Index:
-        """The function (m, k, l) -> index of the scale, on arrays of coordinates; numbers only."""
+        """The function (m, k, l) -> index of the scale, on arrays of coordinates; numbers only.
+
+        Raises:
+            InvalidValueError: the order is a layout that gives a block several indices, or a negative one. The
+            function raises it for a coordinate outside the grid.
+        """
         if self.name == "ragged":
             return _ragged_index(self, grid)
         layout = self.layout(grid)
+        if self.given_layout is not None:
+            _expect_blocks(layout, grid)
         modes = 2 if grid.batch is None else 3
+        sizes = [int(size(mode_of(layout, mode))) for mode in range(modes)]
 
         def indexed(m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:
             at = [np.asarray(c, np.int64) for c in np.broadcast_arrays(m, k, batch)][:modes]
             total = np.zeros(at[0].shape, np.int64)
             for mode, where in enumerate(at):
+                _expect_inside(where, "mkl"[mode], sizes[mode])
                 table = np.asarray(offsets(mode_of(layout, mode), np.arange(int(where.max(initial=-1)) + 1)))
                 total += table[where] if table.size else 0
             return total
 
         return indexed
+
+
+def _expect_inside(where: NDArray[np.int64], name: str, extent: int) -> None:
+    if where.size and not 0 <= int(where.min()) <= int(where.max()) < extent:
+        outside = int(where.min()) if int(where.min()) < 0 else int(where.max())
+        raise InvalidValueError.of_value(name, outside, f"be 0 to {extent - 1}")
+
+
+def _expect_blocks(layout: Layout, grid: Grid) -> None:
+    """Refuse a layout that gives elements of one block several indices, or an index below 0."""
+    least = 0
+    sides = ("m", grid.rows, grid.block_rows), ("k", grid.columns, grid.block_columns), ("l", grid.batch, 1)
+    for mode, (name, extent, side) in enumerate(sides[: 2 if grid.batch is None else 3]):
+        at = np.arange(int(extent))
+        table = np.asarray(offsets(mode_of(layout, mode), at))
+        least += int(table.min(initial=0))
+        wrong = np.flatnonzero(table != table[at // int(side) * int(side)])
+        if len(wrong):
+            found = int(wrong[0])
+            raise InvalidValueError(
+                f"the scale layout {layout} gives {name} = {found // int(side) * int(side)} and {found} different "
+                f"indices, but they lie in one block of {grid.block_rows} x {grid.block_columns} elements",
+                hint="m and k count elements: the mode of the elements of a block has stride 0",
+            ).of_rule("scale_layout")
+    if least < 0:
+        raise InvalidValueError(f"the scale layout {layout} has indices down to {least}; must be at least 0").of_rule(
+            "scale_layout"
+        )
 
 
 def mode_of(layout: Layout, mode: int) -> Layout:
@@ -421,11 +459,23 @@ def _hopper(order: ScaleOrder, grid: Grid) -> Layout:
     return _joined(grid, rows, columns, 64 * pairs * warps * tiles)
 
 
+def _expect_parameters(order: ScaleOrder, grid: Grid) -> None:
+    """Refuse parameters that belong to another grid."""
+    if order.name == "deepgemm_sm100":
+        granularity = order.parameter("granularity")
+        if granularity and granularity != grid.block_columns:
+            text = f"granularity = {granularity} elements; must be {grid.block_columns}, the format's block along K"
+            raise InvalidValueError(text)
+    if order.name == "ragged":
+        last = order.parameter("cu_seqlens")[-1]
+        if is_integer(grid.rows) and last != int(grid.rows):
+            raise InvalidValueError(f"cu_seqlens ends with {last}; must end with M = {grid.rows} rows")
+        if grid.batch is not None:
+            raise InvalidValueError("ragged experts can't be batched, because cu_seqlens already divides the rows")
+
+
 def _deepgemm_packed(order: ScaleOrder, grid: Grid) -> Layout:
-    granularity = order.parameter("granularity")
-    if granularity and granularity != grid.block_columns:
-        text = f"granularity = {granularity} elements; must be {grid.block_columns}, the format's block along K"
-        raise InvalidValueError(text)
+    _expect_parameters(order, grid)
     rows, words = _run_time(grid.rows), _blocks(_blocks(_run_time(grid.columns), grid.block_columns), 4)
     whole = _padded(rows, 4)
     columns = (_static(grid.block_columns), Int(4), words), (Int(0), Int(1), 4 * whole)
@@ -450,15 +500,15 @@ _BUILDERS: Final[dict[str, Callable[[ScaleOrder, Grid], Layout]]] = {
 
 
 def _ragged_index(order: ScaleOrder, grid: Grid) -> Index:
+    _expect_parameters(order, grid)
     bounds = np.asarray(order.parameter("cu_seqlens"), np.int64)
-    if bounds[-1] != int(grid.rows):
-        raise InvalidValueError(f"cu_seqlens ends with {bounds[-1]}; must end with M = {grid.rows} rows")
-    if grid.batch is not None:
-        raise InvalidValueError("ragged experts can't be batched, because cu_seqlens already divides the rows")
     words = -(-int(grid.columns) // (4 * int(grid.block_columns)))
 
     def indexed(m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:
-        row, block = np.asarray(m, np.int64), np.asarray(k, np.int64) // int(grid.block_columns)
+        row, column = np.asarray(m, np.int64), np.asarray(k, np.int64)
+        _expect_inside(row, "m", int(grid.rows))
+        _expect_inside(column, "k", 4 * words * int(grid.block_columns))
+        block = column // int(grid.block_columns)
         expert = np.searchsorted(bounds, row, side="right") - 1
         local = row - bounds[expert]
         tile = bounds[expert] // 128 + expert + local // 128

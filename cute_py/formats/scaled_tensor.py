@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, SupportsFloat, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integers
-from cute_py.dtypes import DTypeLike
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.dtypes import DType, DTypeLike, as_dtype
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import Rounding, cast, codes, expect_array, number, of_codes, to_float32
 from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
@@ -75,6 +75,13 @@ class ScaledTensor:
         total = self.tensor_scale
         if total is not None and not isinstance(total, (float, np.floating)):
             raise InvalidTypeError(f"tensor_scale must be a float, or None, got {given(total)}")
+        if total is not None and not self.format.tensor_scale:
+            raise InvalidValueError(
+                f"tensor_scale = {total}, but the format {self.format} has no scale of the tensor; must be None"
+            ).of_rule("tensor_scale")
+        for found in (wrong_data_type(self.data, self.format), wrong_scale_type(self.scales, self.format)):
+            if found:
+                raise InvalidTypeError(found)
         wanted = stored_shape(self.format, self.shape)
         if tuple(self.data.shape) != wanted:
             raise InvalidValueError(
@@ -90,11 +97,8 @@ class ScaledTensor:
             ).of_rule("scale_size")
 
     def _shape_of_data(self) -> tuple[int, ...]:
-        row = self.format.number
         width = {"pairs": 2, "dense": 4 / 3}.get(self.format.packing, 1)
         rows, columns = self.data.shape[-2], int(self.data.shape[-1] * width)
-        if row.bits >= 8 and self.data.dtype.itemsize != 1:
-            raise InvalidTypeError(f"data has elements of {self.data.dtype}; must have one byte each")
         return (*map(int, self.data.shape[:-2]), *((columns, rows) if self.format.transposed else (rows, columns)))
 
     def __repr__(self) -> str:
@@ -148,6 +152,29 @@ class ScaledTensor:
         return dequantized(self, dtype)
 
 
+def wrong_data_type(data: Any, form: Format) -> str:
+    """Describe what is wrong with the type of stored data; return an empty text if it is the element type, or bytes."""
+    return _wrong_type("data", data, form.dtype, (1,))
+
+
+def wrong_scale_type(scales: Any, form: Format) -> str:
+    """Describe what is wrong with the type of stored scales; return an empty text if it is the scale type, or its
+    bits in bytes or words of four bytes."""
+    return _wrong_type("scales", scales, form.scale_dtype, (1, 4))
+
+
+def _wrong_type(what: str, array: Any, wanted: DType, widths: tuple[int, ...]) -> str:
+    size = array.dtype.itemsize
+    try:
+        kind = as_dtype(array.dtype)
+    except CuteError:  # a packed type of another library, such as torch.float4_e2m1fn_x2
+        return "" if size == 1 else f"{what} has elements of type {array.dtype}; must be {wanted}"
+    if kind.name == wanted.name or (kind.name.startswith(("int", "uint")) and size in widths):
+        return ""
+    whole = " or ".join(f"int{8 * width}" for width in widths)
+    return f"{what} has elements of type {kind}; must be {wanted}, or its bits as {whole}"
+
+
 def extents(shape: tuple[int, ...]) -> tuple[int, int, int | None]:
     """(M, K, L) of a logical shape."""
     return shape[-2], shape[-1], shape[0] if len(shape) == 3 else None
@@ -190,17 +217,27 @@ def scale_indices(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fill: int = 0) -> NDArray[Any]:
-    """Arrange the grid of scales in the order of the format; the padding gets the byte `fill`."""
+    """Arrange the grid of scales in the order of the format; the padding gets the code `fill`.
+
+    Raises:
+        InvalidValueError: the order is a layout that gives two blocks one index.
+    """
     M, K, L = extents(shape)
     kind = form.scale_dtype.numpy
-    made = np.full(int(form.scale_size(M, K, L)) * kind.itemsize, fill, np.uint8).view(kind)
+    made = np.full(int(form.scale_size(M, K, L)), fill, f"u{kind.itemsize}").view(kind)
     rows, columns = form.blocks(M, K)
     raw, values = codes(made), codes(grid) if grid.dtype.kind != "u" else grid
     if form.order.each_row:
         m = np.arange(0, M, rows) if form.axis == 0 else np.arange(M)
         k = np.arange(K) if form.axis == 0 else np.arange(0, K, columns)
         values = values[..., m // rows, :][..., k // columns]
-    raw[scale_indices(form, shape)] = values
+    places = scale_indices(form, shape)
+    if form.order.given_layout is not None and len(np.unique(places)) != places.size:
+        raise InvalidValueError(
+            f"the scale layout {form.order} gives several blocks one index; each block of {rows} x {columns} elements "
+            "must have its own"
+        ).of_rule("scale_layout")
+    raw[places] = values
     if form.order.name == "linear":
         blocks = (-(-K // columns), -(-M // rows)) if form.transposed else (-(-M // rows), -(-K // columns))
         return made.reshape(*shape[:-2], *blocks)
@@ -237,6 +274,19 @@ def stored_elements(bits: NDArray[Any], form: Format) -> NDArray[Any]:
     return of_codes(bits, form.element) if form.packing == "bytes" else bits
 
 
+def moved_data(source: ScaledTensor, form: Format) -> NDArray[Any]:
+    """The elements of a scaled tensor as another format stores them, for formats that differ in the packing, the
+    padding or the transposition of the data."""
+    elements = codes(np.ascontiguousarray(source.elements()))
+    M, K = source.shape[-2:]
+    columns, rows = form.data_shape(M, K) if form.transposed else form.data_shape(M, K)[::-1]
+    stored = np.zeros((*source.shape[:-2], rows, columns), np.uint8)
+    stored[..., :M, :K] = elements
+    if form.transposed:
+        stored = np.ascontiguousarray(np.swapaxes(stored, -1, -2))
+    return stored_elements(pack_elements(stored, form.packing, form.element), form)
+
+
 def scaled_of_bits(
     data: NDArray[Any], scales: NDArray[Any], total: SupportsFloat | None, form: Format, shape: Sequence[int]
 ) -> ScaledTensor:
@@ -262,10 +312,12 @@ def quantized(
     """Quantise a tensor: return it in a format.
 
     Args:
-        values: (M, K), or (L, M, K) with one tensor scale for the whole batch. fill: the byte of the scales' padding.
+        values: (M, K), or (L, M, K) with one tensor scale for the whole batch. fill: the code of the scales' padding.
         total: the tensor scale, if the format has one; by default it is computed from the largest magnitude of the
             values.
         largest: the largest magnitude of the whole tensor, if the values are a part of it.
+    Raises:
+        InvalidValueError: the given tensor scale is not a positive number.
     """
     expect_numbers(values, "source")
     gain = np.float32(1)
@@ -275,6 +327,10 @@ def quantized(
         total, gain = tensor_scale(largest_magnitude(values) if largest is None else largest, form.like)
     else:
         total = np.float32(total)
+        if not (np.isfinite(total) and total > 0):
+            raise InvalidValueError(
+                f"tensor_scale = {total}; must be a positive number, such as the largest magnitude / 2688"
+            ).of_rule("tensor_scale")
         with np.errstate(all="ignore"):
             gain = np.float32(1) / total
     planes = values if values.ndim == 3 else values[None]
@@ -349,8 +405,17 @@ def _scales(peak: Floats, form: Format, total: Any, gain: np.float32) -> tuple[N
 
 def dequantized(source: ScaledTensor, dtype: DTypeLike = "float32") -> NDArray[Any]:
     """The numbers of a scaled tensor in a type. They are computed in float32, and rounded once more if the type is
-    narrower."""
+    narrower.
+
+    Raises:
+        InvalidValueError: the format has a scale of the tensor, but the tensor was made without it.
+    """
     row = number(dtype)
+    if source.format.tensor_scale and source.tensor_scale is None:
+        raise InvalidValueError(
+            f"the format {source.format} has a scale of the tensor, but tensor_scale is None",
+            hint="ScaledTensor(..., tensor_scale=), or nvfp4(tensor_scale=False) for one level of scales",
+        ).of_rule("tensor_scale")
     M, K = source.shape[-2:]
     rows, columns = source.format.blocks(M, K)
     scales = source.scale_grid()

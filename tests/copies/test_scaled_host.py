@@ -97,15 +97,30 @@ def test_results_name_steps_and_bytes() -> None:
     assert results["rows"].destination is rows and results["quantise"].destination is into
 
 
-def test_a_destination_whose_rows_are_one_does_not_hold_the_source() -> None:
-    """Rows without a distance overwrite each other: the bytes are compared after the copy."""
+def test_a_destination_that_overlaps_itself_is_refused() -> None:
+    """Rows without a distance would overwrite each other."""
     x, form = numbers((4, 32)), formats.mxfp8(scales="linear")
     target = unset(form, (4, 32))
     data = np.lib.stride_tricks.as_strided(target.data, target.data.shape, (0, target.data.strides[1]))
-    assert cute.copy(x, ScaledTensor(data, target.scales, form, None, (4, 32))).equal is False
-    y = np.lib.stride_tricks.as_strided(np.zeros(32, np.float32), (4, 32), (0, 4))
-    assert cute.copy(cute.copy(np.ones((4, 32)), form), y).equal is True
-    assert cute.copy(cute.copy(x, form), y).equal is False
+    rows = np.lib.stride_tricks.as_strided(np.zeros(64, np.float32), (4, 32), (16, 4))
+    for source, destination in (
+        (x, ScaledTensor(data, target.scales, form, None, (4, 32))),
+        (cute.copy(x, form), rows),
+    ):
+        with pytest.raises(InvalidValueError, match="overlaps itself") as refused:
+            cute.copy(source, destination)
+        assert refused.value.rule == "overlap"
+
+
+def test_equal_looks_at_the_memory_after_the_copy() -> None:
+    x, form = numbers((4, 32)), formats.mxfp8(scales="linear")
+    target, y = unset(form, (4, 32)), np.zeros((4, 32), np.float32)
+    into, out = cute.copy(x, target), cute.copy(cute.copy(x, form), y)
+    target.data.view(np.uint8)[3, 31] ^= 1
+    assert into.equal is False and out.equal is True
+    out = cute.copy(cute.copy(x, form), y)
+    y[0, 0] += 1
+    assert out.equal is False
 
 
 def test_what_a_copy_takes() -> None:

@@ -297,3 +297,116 @@ def test_bad_input(number: int) -> None:
         call()
     assert isinstance(refused.value, CuteError)
     assert text in str(refused.value)
+
+
+def test_masked_rows_of_a_scaled_tensor_hold_the_fill() -> None:
+    x, index = numbers((8, 96)), [3, -1, 7]
+    scaled = cute.copy(x, formats.mxfp8())
+    want = scaled.dequantize()[[3, 0, 7]]
+    want[1] = 7.1
+    out = np.zeros((3, 96), np.float32)
+    assert cute.copy(scaled, out, rows=index, fill=7.1).equal
+    assert np.array_equal(out, want)
+    made = cute.copy(scaled, formats.mxfp8(scales="8x4"), rows=index, fill=7.1)
+    row = cute.copy(np.full((1, 96), 7.1, np.float32), formats.mxfp8()).dequantize()[0]
+    assert np.array_equal(made.dequantize(), np.stack([want[0], row, want[2]]))
+    nvfp4 = cute.copy(x, formats.nvfp4())
+    assert np.abs(cute.copy(nvfp4, formats.nvfp4(), rows=index, fill=2.0).dequantize()[1] - 2.0).max() < 0.3
+
+
+def test_a_fill_is_a_number_of_the_type() -> None:
+    for dtype, fill, want in (
+        (ml_dtypes.float8_e4m3fn, 1e9, 448.0),
+        (np.float16, 1e9, float("inf")),
+        (np.float32, float("-inf"), float("-inf")),
+        (np.int8, -128, -128),
+        (np.uint16, 65535, 65535),
+    ):
+        out = np.zeros((1, 4), dtype)
+        cute.copy(np.zeros((2, 4), dtype), out, rows=[-1], fill=fill)
+        assert float(out[0, 0]) == want
+    for fill in (200, 0.5, float("nan"), float("inf")):
+        with pytest.raises(InvalidValueError, match="must be a whole number, -128 to 127"):
+            cute.copy(np.zeros((2, 4), np.int8), np.zeros((1, 4), np.int8), rows=[-1], fill=fill)
+
+
+def test_tensors_and_pairs_on_either_side_of_a_format() -> None:
+    x, form = numbers((40, 96)), formats.mxfp8()
+    scaled = cute.copy(x, form)
+    turned = np.ascontiguousarray(x.T)
+    columns = cute.Layout((40, 96), (1, 40))
+    nested = cute.Layout(((8, 5), 96), ((1, 8), 40))
+    for source in ((turned, columns), cute.make_tensor(turned.reshape(-1), columns), (turned, nested)):
+        made = cute.copy(source, form)
+        assert np.array_equal(made.data.view(np.uint8), scaled.data.view(np.uint8))
+    for layout in (columns, nested):
+        out = np.zeros((96, 40), np.float32)
+        result = cute.copy(scaled, (out, layout))
+        assert result.equal
+        assert np.array_equal(out.T, scaled.dequantize())
+        out[0, 0] += 1
+    out = np.full((96, 40), 9, np.float32)
+    assert cute.copy(x[:2], (out, columns), into_rows=[39, 0]).equal
+    assert np.array_equal(out.T[[39, 0, 1]], np.stack([x[0], x[1], np.full(96, 9, np.float32)]))
+
+
+def test_a_cache_changes_its_type_and_its_order_at_once() -> None:
+    sizes = {"L": 2, "B": 3, "H": 2, "N": 4, "C": 8}
+    source = numbers((384,))
+    for order in ("LBNHC", "BLNHC", "BHLNC"):
+        out = np.zeros(384, ml_dtypes.float8_e4m3fn)
+        a, b = kv_cache_layout("LBHNC", sizes), kv_cache_layout(order, sizes)
+        assert cute.copy((source, a), (out, b), cast=True).equal
+        want = source.reshape([sizes[x] for x in "LBHNC"]).transpose(["LBHNC".index(x) for x in order]).reshape(-1)
+        assert np.array_equal(out.view(np.uint8), formats.codes(formats.cast(want, "e4m3")))
+
+
+@each_of(
+    "form", [formats.mxfp8(), formats.mxfp4(), formats.mxfp6(), formats.nvfp4(), formats.fp8((128, 128))], ids=repr
+)
+def test_storing_elements_in_another_way_computes_nothing(form: Format) -> None:
+    """The packing, the padding and the transposition of the data are not numbers: no requantisation."""
+    first = cute.copy(numbers((40, 70)), form)
+    others = [form.with_(transposed=True, scales="linear"), form.with_(padding=(64, 256), scales="8x4")]
+    if form.packing != "bytes":
+        others.append(form.with_(packing="bytes"))
+    if form.element == "e2m3":
+        others.append(form.with_(packing="dense"))
+    for other in others:
+        made = cute.copy(first, other)
+        right = cute.copy(numbers((40, 70)), other)
+        assert np.array_equal(made.data.view(np.uint8), right.data.view(np.uint8))
+        assert np.array_equal(made.scales.view(np.uint8), right.scales.view(np.uint8))
+        into = ScaledTensor(np.zeros_like(first.data), np.zeros_like(first.scales), form, first.tensor_scale, (40, 70))
+        back = cute.copy(made, into)
+        assert back.equal
+        assert back.plan == "move the elements, reorder the scales"
+        assert np.array_equal(into.data.view(np.uint8), first.data.view(np.uint8))
+
+
+def test_several_scaled_tensors_at_once() -> None:
+    x = numbers((64, 96))
+    made = cute.copy(x, (formats.mxfp8(), formats.mxfp8(axis=0, transposed=True)))
+    into = tuple(
+        ScaledTensor(np.zeros_like(one.data), np.zeros_like(one.scales), one.format, None, one.shape) for one in made
+    )
+    assert [result.equal for result in cute.copy(x, into)] == [True, True]
+    for one, other in zip(made, into, strict=True):
+        assert np.array_equal(one.data.view(np.uint8), other.data.view(np.uint8))
+
+
+def test_scaled_tensors_of_another_type_or_without_their_scale() -> None:
+    made, two = cute.copy(numbers((64, 96)), formats.mxfp8()), cute.copy(numbers((64, 96)), formats.nvfp4())
+    with pytest.raises(InvalidTypeError, match="type float8_e5m2; must be float8_e4m3fn, or its bits as int8"):
+        ScaledTensor(made.data.view(ml_dtypes.float8_e5m2), made.scales, made.format)
+    with pytest.raises(InvalidTypeError, match="type float8_e8m0fnu; must be float8_e4m3fn"):
+        ScaledTensor(two.data, two.scales.view(ml_dtypes.float8_e8m0fnu), two.format)
+    with pytest.raises(InvalidValueError, match="has no scale of the tensor; must be None"):
+        ScaledTensor(made.data, made.scales, made.format, 2.0)
+    with pytest.raises(InvalidValueError, match="but tensor_scale is None"):
+        ScaledTensor(two.data, two.scales, two.format).dequantize()
+    for scale in (0.0, float("nan"), float("inf"), -1.0):
+        with pytest.raises(InvalidValueError, match="must be a positive number"):
+            cute.copy(numbers((64, 96)), ScaledTensor(two.data, two.scales, two.format, scale, (64, 96)))
+    with pytest.raises(InvalidValueError, match="element = 'e2m1'; must be one of 'e4m3', 'e5m2'"):
+        formats.fp8(element="e2m1")

@@ -163,3 +163,38 @@ def test_names_and_parameters() -> None:
     with pytest.raises(InvalidValueError, match="granularity"):
         formats.fp8((1, 128), rule="rceil", scales="deepgemm_sm100(granularity=32)").scale_layout(8, 256)
     assert formats.fp8((1, 32), rule="rceil", scales="deepgemm_sm100(granularity=32)").scale_size(5, 100) == 32
+
+
+def test_sizes_with_an_offset_are_decided() -> None:
+    """A size at which two orders differ is found for large layouts too: their normal forms are compared."""
+    M, K = sympy.symbols("M K", positive=True, integer=True)
+    form = formats.mxfp8()
+    names = ("linear", "mn_major", "32_4_4", "8x4", "triton_blackwell", "triton_hopper(1)", "rocm_32_8")
+    for one, other in ((a, b) for a in names for b in names if a < b):
+        layouts = [form.with_(scales=name).scale_layout(128 * M + 1, 32 * K) for name in (one, other)]
+        assert not cute.same_function(*layouts), (one, other)
+
+
+def test_layouts_that_can_not_hold_scales() -> None:
+    x = np.ones((4, 64), np.float32)
+    for layout, says in (
+        (Layout((4, 64), (64, 1)), "k = 0 and 1 different indices, but they lie in one block of 1 x 32"),
+        (Layout((4, (Int(32), 2)), (-2, (Int(0), 1))), "indices down to -6"),
+        (Layout((4, (Int(32), 2)), (0, (Int(0), 1))), "gives several blocks one index"),
+    ):
+        with pytest.raises(InvalidValueError, match=says):
+            cute.copy(x, formats.mxfp8(scales=layout))
+
+
+def test_coordinates_outside_the_grid_and_parameters_of_another() -> None:
+    index = formats.mxfp8(scales="linear").scale_index(4, 64)
+    for m, k, says in ((-1, 0, "m = -1; must be 0 to 3"), (4, 0, "m = 4; must be 0 to 3"), (0, 64, "k = 64")):
+        with pytest.raises(InvalidValueError, match=says):
+            index(m, k)
+    ragged = formats.mxfp8(scales="ragged(cu_seqlens=(0, 10, 63))")
+    with pytest.raises(InvalidValueError, match="must be 0 to 62"):
+        ragged.scale_index(63, 64)(63, 0)
+    with pytest.raises(InvalidValueError, match="must end with M = 64"):
+        ragged.scale_size(64, 96)
+    with pytest.raises(InvalidValueError, match="must be 32"):
+        formats.mxfp8(scales="deepgemm_sm100(granularity=128)").scale_size(3, 64)

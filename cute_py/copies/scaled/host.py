@@ -13,11 +13,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import expect, expect_integer_array
+from cute_py.copies.host_copy import copy_paired
+from cute_py.copies.operands import paired, side
+from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import cast as cast_to
@@ -26,12 +30,18 @@ from cute_py.formats.scaled_tensor import (
     ScaledTensor,
     dequantized,
     expect_numbers,
+    moved_data,
     quantized,
     scale_places,
     scatter_scales,
     stored_scales,
 )
+from cute_py.layout.analysis import overlaps
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.int_tuple import product_each
+from cute_py.layout.layout import Layout
 from cute_py.tensor.array_views import host_view
+from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -124,23 +134,21 @@ def scaled_copy(
     cast: bool = False,
 ) -> Any:
     """Copy on the host; `copy` documents the arguments."""
-    if backend not in ("auto", "host"):
-        raise InvalidValueError(
-            f"backend = {given(backend)}; must be 'auto' or 'host' for a copy with a format, an index or a cast"
-        )
-    for name, flag in (("requantize", requantize), ("cast", cast)):
-        expect(flag, bool, name)
-    if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
-        raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
-    if rows is not None and pages is not None:
-        raise InvalidValueError(
-            "rows and pages can't be combined, because a table of pages is already an index of rows"
-        )
+    _expect_options(backend, rows, pages, fill, {"requantize": requantize, "cast": cast})
     if isinstance(source, Format):
         raise InvalidTypeError("the source of the copy is a Format, which has no data", hint="copy(array, format)")
+    if _has_layout(source):
+        source = _elements(source, "source")
+    if _has_layout(destination):
+        return _into_layout(source, destination, rows, into_rows, pages, fill, requantize, cast)
     source, destination = (_host_array(thing) for thing in (source, destination))
     _refuse_aliases(source, destination)
+    masked = None
+    if isinstance(source, ScaledTensor) and rows is not None and fill:
+        masked = index_of_rows(rows, source.shape[0], "rows") < 0
     source = _gathered(source, rows, pages, fill)
+    if isinstance(destination, tuple) and destination and all(isinstance(one, ScaledTensor) for one in destination):
+        return tuple(_into_scaled(source, one, into_rows, fill, requantize) for one in destination)
     if _formats(destination):
         if into_rows is not None:
             raise InvalidValueError("into_rows scatters into memory, but the destination is a tuple of formats")
@@ -153,7 +161,63 @@ def scaled_copy(
         return _into_scaled(source, destination, into_rows, fill, requantize)
     if not isinstance(destination, np.ndarray):
         raise InvalidTypeError(f"the destination must be an array, Format or ScaledTensor, got {given(destination)}")
-    return _into_array(source, destination, into_rows, cast)
+    return _into_array(source, destination, into_rows, cast, masked, fill)
+
+
+def _expect_options(backend: str, rows: Any, pages: Any, fill: Any, flags: dict[str, Any]) -> None:
+    if backend not in ("auto", "host"):
+        raise InvalidValueError(
+            f"backend = {given(backend)}; must be 'auto' or 'host' for a copy with a format, an index or a cast"
+        )
+    for name, flag in flags.items():
+        expect(flag, bool, name)
+    if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
+        raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
+    if rows is not None and pages is not None:
+        raise InvalidValueError(
+            "rows and pages can't be combined, because a table of pages is already an index of rows"
+        )
+
+
+def _has_layout(thing: Any) -> bool:
+    """Whether an operand is a tensor over memory, or a pair (memory, layout)."""
+    pair = isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], (Layout, ComposedLayout))
+    return pair or isinstance(thing, Tensor)
+
+
+def _elements(operand: Any, role: str) -> NDArray[Any]:
+    """The elements of an operand with a layout, as an array with the sizes of its modes."""
+    one = side(operand, role)
+    made = np.empty(tuple(map(int, product_each(one.layout.shape))), one.view.dtype.numpy)
+    _copy_elements(operand, made)
+    return made
+
+
+def _copy_elements(source: Any, destination: Any) -> None:
+    a, b = side(source, "source"), side(destination, "destination")
+    copy_paired(paired(a, b), a.view.address, b.view.address)
+
+
+def _into_layout(
+    source: Any,
+    destination: Any,
+    rows: Any,
+    into_rows: Any,
+    pages: Any,
+    fill: float | None,
+    requantize: bool,
+    cast: bool,
+) -> ScaledCopyResult:
+    """Copy into an operand with a layout: compute the elements, and write them where the layout says."""
+    made = _elements(destination, "destination")
+    options = {"rows": rows, "into_rows": into_rows, "pages": pages, "fill": fill, "requantize": requantize}
+    result = scaled_copy(source, made, "host", cast=cast, **options)
+    _copy_elements(made, destination)
+
+    def compare() -> bool:
+        return bool(result.equal) and same_elements(made, _elements(destination, "destination"))
+
+    return ScaledCopyResult(destination, result.bytes, result.plan, compare)
 
 
 def _host_array(thing: Any) -> Any:
@@ -201,6 +265,10 @@ def _refuse_aliases(source: Any, destination: Any) -> None:
     for one in outputs:
         if not one.flags.writeable:
             raise InvalidValueError("the destination is read-only").of_rule("read_only")
+        if one.size and overlaps(Layout(one.shape, one.strides)):
+            raise InvalidValueError("the destination overlaps itself: several elements have one address").of_rule(
+                "overlap"
+            )
 
 
 def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDArray[np.int64]:
@@ -225,7 +293,7 @@ def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
     if rows is None and pages is None:
         return source
     if isinstance(source, ScaledTensor):
-        return _gathered_scaled(source, rows, pages)
+        return _gathered_scaled(source, rows, pages, fill)
     if not isinstance(source, np.ndarray) or source.ndim < 1:
         raise InvalidTypeError(f"rows and pages index an array or a ScaledTensor, got {given(source)}")
     if pages is not None:
@@ -243,8 +311,33 @@ def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
 def _taken(source: NDArray[Any], index: NDArray[np.int64], fill: float | None) -> NDArray[Any]:
     made = source.take(np.maximum(index, 0), axis=0)
     if (index < 0).any():
-        made[index < 0] = np.asarray(0 if fill is None else fill).astype(source.dtype)
+        made[index < 0] = fill_value(fill, source.dtype)
     return made
+
+
+def fill_value(fill: float | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """`fill` in the type of an array, without axes: rounded, and saturated if the type has no infinity.
+
+    Raises:
+        InvalidValueError: the type counts whole numbers, and does not have this one.
+
+    >>> fill_value(1e9, number("e4m3").dtype.numpy).item(), fill_value(None, np.dtype(np.int32)).item()
+    (448.0, 0)
+    """
+    if fill is None or fill == 0:
+        return np.zeros((), dtype)
+    kind = as_dtype(dtype)
+    if kind.name.startswith(("int", "uint")):
+        signed = kind.name.startswith("int")
+        low, high = (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if signed else (0, (1 << kind.bits) - 1)
+        if not (math.isfinite(fill) and low <= fill <= high and fill == int(fill)):
+            raise InvalidValueError(f"fill = {fill} for elements of {kind}; must be a whole number, {low} to {high}")
+        return np.asarray(int(fill)).astype(dtype)
+    try:
+        row = number(kind)
+    except InvalidValueError:  # a type that casts do not support, such as complex64
+        return np.asarray(fill).astype(dtype)
+    return cast_to(np.asarray(fill, np.float64), row, saturate=row.infinite is None)
 
 
 def _expect_rows(form: Format, shape: tuple[int, ...], what: str) -> None:
@@ -256,8 +349,9 @@ def _expect_rows(form: Format, shape: tuple[int, ...], what: str) -> None:
         )
 
 
-def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any) -> ScaledTensor:
-    """Gather rows of data and scales without computing. A masked row has zeros, and scales of zero bytes."""
+def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any, fill: float | None) -> ScaledTensor:
+    """Gather rows of data and scales without computing. A masked row is a row of `fill` in the format; by default its
+    data and scales are zero bytes."""
     if pages is not None:
         raise InvalidValueError(
             "pages index an array (pages, page_size, ...), but the source is a ScaledTensor", hint="rows="
@@ -271,27 +365,31 @@ def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any) -> ScaledTenso
     index = index_of_rows(rows, source.shape[0], "rows")
     shape = (len(index), source.shape[1])
     data = _taken(source.data[: source.shape[0]].view(np.uint8), index, 0).view(source.data.dtype)
-    grid = codes(stored_scales(source.scales, form))[scale_places(form, source.shape)]
-    return ScaledTensor(data, scatter_scales(_taken(grid, index, 0), form, shape), form, source.tensor_scale, shape)
+    grid = _taken(codes(stored_scales(source.scales, form))[scale_places(form, source.shape)], index, 0)
+    if fill and (index < 0).any():
+        row = np.full((1, shape[1]), fill, np.float32)
+        filled = quantized(row, form.with_(scales="linear"), total=source.tensor_scale)
+        data.view(np.uint8)[index < 0] = filled.data.view(np.uint8)[0]
+        grid[index < 0] = codes(stored_scales(filled.scales, filled.format))
+    return ScaledTensor(data, scatter_scales(grid, form, shape), form, source.tensor_scale, shape)
 
 
 def fill_byte(fill: float | None, form: Format) -> int:
-    """The byte that pads the scales: `fill` in the type of the scales; default 0."""
+    """The byte that pads the scales: `fill` in the type of the scales; default 0. float32 scales are padded with 0."""
     if fill is None or form.scale == "float32":
         return 0
-    kind = number(form.scale)
-    made = cast_to(np.array([fill], np.float32), kind)
-    return int(codes(made)[0])
+    return int(codes(cast_to(np.array([fill], np.float32), number(form.scale)))[0])
 
 
 def _to_format(source: Any, form: Format, fill: float | None, requantize: bool, total: Any = None) -> ScaledTensor:
     """The source in a format; total: the tensor scale of the destination memory."""
     if not isinstance(source, ScaledTensor):
         return quantized(expect_numbers(source, "source"), form, fill_byte(fill, form), total)
-    if same_bytes(source.format, form):
+    if _same_elements_and_scales(source.format, form):
         grid = codes(stored_scales(source.scales, source.format))[scale_places(source.format, source.shape)]
         scales = scatter_scales(grid, form, source.shape, fill_byte(fill, form))
-        return ScaledTensor(source.data.copy(), scales, form, source.tensor_scale, source.shape)
+        data = source.data.copy() if same_bytes(source.format, form) else moved_data(source, form)
+        return ScaledTensor(data, scales, form, source.tensor_scale, source.shape)
     if not requantize:
         raise InvalidValueError(
             "the formats differ in more than the order of their scales",
@@ -308,6 +406,11 @@ def _differing(a: Format, b: Format) -> list[str]:
 def same_bytes(a: Format, b: Format) -> bool:
     """Whether both formats store the same bytes for the same data, for any rule that chooses the scales."""
     return all(name == "scale_rule" for name in _differing(a, b)) and a.scale == b.scale
+
+
+def _same_elements_and_scales(a: Format, b: Format) -> bool:
+    """Whether both formats have the same elements and scales for the same data, stored in any way."""
+    return a.scale == b.scale and {"scale_rule", "packing", "padding", "transposed"}.issuperset(_differing(a, b))
 
 
 def _into_scaled(
@@ -390,9 +493,19 @@ def expect_once(index: NDArray[np.int64]) -> None:
         )
 
 
-def _into_array(source: Any, destination: NDArray[Any], into_rows: Any, convert: bool) -> ScaledCopyResult:
+def _into_array(
+    source: Any,
+    destination: NDArray[Any],
+    into_rows: Any,
+    convert: bool,
+    masked: NDArray[np.bool_] | None,
+    fill: float | None,
+) -> ScaledCopyResult:
+    """masked: the rows of a ScaledTensor that hold `fill`, exactly."""
     if isinstance(source, ScaledTensor):
         values = dequantized(source, destination.dtype)
+        if masked is not None:
+            values[masked] = fill_value(fill, destination.dtype)
     elif isinstance(source, np.ndarray):
         values = source
         if source.dtype != destination.dtype:
@@ -432,8 +545,10 @@ def same_elements(values: NDArray[np.generic], destination: NDArray[np.generic])
 def _plan(source: Any, destination: Any) -> str:
     if isinstance(source, ScaledTensor):
         if isinstance(destination, ScaledTensor):
-            same = same_bytes(source.format, destination.format)
-            return "reorder the scales" if same else "dequantise, quantise"
+            if same_bytes(source.format, destination.format):
+                return "reorder the scales"
+            moved = _same_elements_and_scales(source.format, destination.format)
+            return "move the elements, reorder the scales" if moved else "dequantise, quantise"
         return "dequantise"
     return (
         "quantise" if isinstance(destination, ScaledTensor) else "rows" if source.dtype == destination.dtype else "cast"

@@ -17,7 +17,7 @@ import numpy as np
 
 from cute_py.argument_checks import expect
 from cute_py.copies.operands import view_of_memory
-from cute_py.copies.scaled.host import expect_once, fill_byte, index_of_rows
+from cute_py.copies.scaled.host import expect_once, fill_byte, fill_value, index_of_rows
 from cute_py.copies.scaled.plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -209,7 +209,7 @@ def _pattern(fill: float | None, view: ArrayView) -> int:
         return 0
     if view.element_bytes > 4:
         raise refused(f"fill = {fill} for elements of {view.element_bytes} bytes", "fill=0 for them")
-    one = int(codes(np.asarray([fill]).astype(view.dtype.numpy))[0])
+    one = int(codes(fill_value(fill, view.dtype.numpy).reshape(1))[0])
     bits = 8 * view.element_bytes
     return sum(one << at for at in range(0, 32, bits))
 
