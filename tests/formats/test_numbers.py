@@ -19,6 +19,19 @@ from cute_py.formats.numbers import Number
 from cute_py.formats.policy import PolicyRow
 from tests.each import each_of
 
+CAST_CASES = (
+    "ties",
+    "overflow, saturating",
+    "overflow, not saturating",
+    "infinity, saturating",
+    "infinity, not saturating",
+    "NaN",
+    "zero",
+    "negative zero",
+    "subnormal",
+)
+"""Cases that every cast has in the table."""
+
 FLOATS = ("bf16", "f16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1")
 
 
@@ -26,8 +39,19 @@ FLOATS = ("bf16", "f16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1")
 def test_the_table_of_special_cases(row: PolicyRow) -> None:
     assert row.probe is not None
     numbers, name, saturate, want = row.probe
-    assert tuple(codes(cast(np.array(numbers, np.float32), name, saturate=saturate)).tolist()) == want
+    for source in (np.float32, np.float64):
+        if name != "float32" or source is np.float64:
+            with np.errstate(over="ignore"):
+                held = np.array(numbers, np.float64).astype(source)
+            assert tuple(codes(cast(held, name, saturate=saturate)).tolist()) == want
     assert row.here
+
+
+def test_the_table_has_every_case_of_every_cast() -> None:
+    """A cast to float64 is exact, and has no case."""
+    probed = {(row.probe[1], row.case) for row in POLICY if row.probe}
+    wanted = {(one.name, case) for one in NUMBERS if one.name != "float64" for case in CAST_CASES}
+    assert wanted <= probed
 
 
 @functools.cache
