@@ -173,7 +173,11 @@ def _of_other_text(text: str) -> Explanation:
     return Explanation(_text_explained(as_printed(text)))
 
 
-_OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|<cute::C<32>|Sm1xx|SfAtom", re.IGNORECASE)
+_OF_SCALES: Final = re.compile(
+    r"e8m0|\(\(_32,_4\)|\(\(_8,_4,_4\)|<_32,\s?_4>|<_8,\s?_4,\s?_4>|<cute::C<32>|Sm1xx|SfAtom|BlockWise|ScalingType|_32F|"
+    r"float[468]_t|float4_e2m1fn_x2|ue4m3|(?-i:MXFP|NVFP4)",
+    re.IGNORECASE,
+)
 """Names, types and layouts of scales each contain at least one of these parts."""
 _ORDER_NAME: Final = re.compile(
     r"(?:[^\W_]*+_\w*+|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?"
@@ -208,7 +212,7 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
         "format_pastes",
         "read_formats",
         r"scal|Sf\w{0,8}Atom|swizzle|e8m0|block_size|%\s?128|of 128|to_blocked|SF transformation|tma_aligned|128x4|8x4"
-        r"|UE4M3|VEC128",
+        r"|UE4M3|VEC128|sf\.s|FP4 GEMM|e2m1fn_x2",
     ),
     _recogniser("dsl_pastes", "read_dsl"),
     _recogniser("messages", "read_steps"),

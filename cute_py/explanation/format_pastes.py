@@ -15,15 +15,18 @@ from cute_py.errors import CuteError, unless_refused
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import found, rows, tables
 from cute_py.explanation.rows.scale_counts import MOST_DIGITS, scale_counts
-from cute_py.formats.format import Format, fp8, mxfp8, nvfp4
+from cute_py.formats.format import Format, fp8, mxfp8, nvfp4, parse_format
 from cute_py.formats.scale_orders import NAMED_ORDERS, ScaleOrder, scale_order, sf_atom
 from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int
 from cute_py.notation.parse import parse
 
 _SIZES: Final = "for M = 256, K = 512"
 
 
 _ORDERS: Final = tables("scale_names")["row"]
+_RECIPES: Final = tables("scale_names")["recipe"]
+_RECIPE_NAMES: Final = tuple([re.compile(row["pattern"]) for row in _RECIPES])
 _NAMES: Final = re.compile("|".join(rf"(?P<n{i}>(?<![\w.]){row['pattern']}(?!\w))" for i, row in enumerate(_ORDERS)))
 
 E8M0: Final = re.compile(
@@ -31,13 +34,14 @@ E8M0: Final = re.compile(
     re.IGNORECASE,
 )
 _CONFIG: Final = re.compile(
-    r"(?<!\w)(?:cutlass::detail::)?Sm1xxBlockScaled(Config|OutputConfig|BasicChunk)\s*<\s*([0-9]{1,4})\s*"
+    r"(?<!\w)(?:cutlass::detail::)?Sm(?:1xx|103)BlockScaled(Config|OutputConfig|BasicChunk)\s*<\s*([0-9]{1,4})\s*"
     r"(?:,[^<>\n]{0,80})?>"
 )
 _BLOCKWISE: Final = re.compile(
     r"(?<!\w)(?:cutlass::detail::)?Sm(90|1xx|100|120)BlockwiseScaleConfig\s*<\s*([0-9]{1,5})\s*,\s*([0-9]{1,5})\s*,"
     r"\s*([0-9]{1,5})\s*((?:,[^<>\n]{0,120})?)>"
 )
+_RUN_TIME: Final = re.compile(r"(?<!\w)(?:cutlass::detail::)?RuntimeBlockwiseScaleConfig\s*<([^<>\n]{0,120})>")
 _ATOM: Final = re.compile(r"(?<!\w)Sf(?:KMajor|MNMajor)?Atom(?!\w)")
 
 
@@ -116,7 +120,11 @@ def scale_type_readings(text: str) -> Iterator[Reading]:
             yield Reading(f"{match[0]}: a configuration that no instruction supports", *match.span(), meaning)
             continue
         turned = "MN" in match[0].partition(",")[2] and match[1] != "Config"
-        meaning = [f"SfAtom: {_swapped(sf_atom(block)) if turned else sf_atom(block)}"]
+        sm103 = "Sm103" in match[0]
+        atom = sf_atom_sm103(block) if sm103 else sf_atom(block)
+        meaning = [f"SfAtom: {_swapped(atom) if turned else atom}"]
+        if sm103:
+            meaning.append(f"the same function as the SfAtom of Sm1xxBlockScaledConfig, {sf_atom(block)}")
         if turned:
             meaning.append("MN-major: the scales run along M; tile_to_shape(SfAtom, (M,N,L), Step<_1,_2,_3>)")
         else:
@@ -124,7 +132,8 @@ def scale_type_readings(text: str) -> Iterator[Reading]:
                 "tile_to_shape(SfAtom, (M,K,L), Step<_2,_1,_3>): tiles of 128 rows x 4 scales, along K first"
             )
             meaning += _lines(scale_order("32_4_4"), block)
-        yield Reading(f"{match[0]}, scales of SM100, SM103 and SM120 in CUTLASS", *match.span(), meaning)
+        chips = "SM103" if sm103 else "SM100, SM103 and SM120"
+        yield Reading(f"{match[0]}, scales of {chips} in CUTLASS", *match.span(), meaning)
     for match in some(_BLOCKWISE.finditer(text)):
         rows, columns = int(match[2]), int(match[4])
         k_major = re.search(r"Major::K\b", match[5]) is not None
@@ -135,14 +144,52 @@ def scale_type_readings(text: str) -> Iterator[Reading]:
             f"in cute_py: cute.formats.{form!r}; for B, one for {match[3]} x {match[4]}",
         ]
         yield Reading(f"{match[0]}, blockwise scales of CUTLASS", *match.span(), meaning)
-    for match in some(_ATOM.finditer(text)):
+    for match in some(_RUN_TIME.finditer(text)):
+        order = "linear" if re.search(r"Major::K\b", match[1]) else "mn_major"
+        form = fp8((1, 128), scales=order)
         meaning = [
-            f"16 elements per scale: {sf_atom(16)}",
-            f"32 elements per scale: {sf_atom(32)}",
-            "128 rows x 4 scales in 512 bytes: rows that are 32 apart are adjacent, each with its 4 scales along K",
-            *_lines(scale_order("32_4_4"), 32)[1:],
+            "blocks of run-time sizes: their modes print without an underscore, and the layout is that of "
+            "Sm1xxBlockwiseScaleConfig",
+            f"as a layout {_SIZES}, 1 x 128 elements per scale: {form.scale_layout(256, 512)}",
+            f"in cute_py: cute.formats.{form!r}",
         ]
-        yield Reading(f"{match[0]}, the tile of scales of SM100 in CUTLASS", *match.span(), meaning)
+        yield Reading(f"{match[0]}, blockwise scales of CUTLASS", *match.span(), meaning)
+    for match in some(_ATOM.finditer(text)):
+        yield Reading(f"{match[0]}, the tile of scales of SM100 in CUTLASS", *match.span(), _atom_lines())
+
+
+def _atom_lines() -> list[str]:
+    return [
+        f"16 elements per scale: {sf_atom(16)}",
+        f"32 elements per scale: {sf_atom(32)}",
+        "128 rows x 4 scales in 512 bytes: rows that are 32 apart are adjacent, each with its 4 scales along K",
+        *_lines(scale_order("32_4_4"), 32)[1:],
+    ]
+
+
+def sf_atom_sm103(block: int) -> Layout:
+    """The SfAtom of CUTLASS's Sm103BlockScaledConfig: the function of `sf_atom`, with rows in three modes.
+
+    >>> print(sf_atom_sm103(16))
+    ((_8,_4,_4),(_16,_4)):((_16,_128,_4),(_0,_1))
+    """
+    eight, four = Int(8), Int(4)
+    return Layout(((eight, four, four), (Int(block), four)), ((Int(16), Int(128), four), (Int(0), Int(1))))
+
+
+def recipe_text(text: str) -> str | None:
+    """The explanation of a recipe of scales or of a type, if the string is its name; otherwise None.
+
+    >>> print(recipe_text("BlockWise1x16").splitlines()[0])
+    BlockWise1x16, a recipe of scales (torch.nn.functional.ScalingType)
+    """
+    bare = text.strip()
+    for row, pattern in zip(_RECIPES, _RECIPE_NAMES, strict=True):
+        if pattern.fullmatch(bare):
+            form = parse_format(row["format"])
+            meaning = [f"here: cute.formats.{form!r}", *(line.strip() for line in form.explain().splitlines()[1:])]
+            return str(Reading(f"{bare}, a recipe of scales ({row['program']})", 0, len(text), meaning))
+    return None
 
 
 def exponent_readings(text: str) -> Iterator[Reading]:
@@ -210,8 +257,13 @@ def format_name_text(text: str) -> str | None:
         return None
     if E8M0.fullmatch(bare):
         return str(Reading(f"{bare}, a power of two", 0, len(bare), E8M0_LINES))
-    if "32" not in bare:
+    if (recipe := recipe_text(bare)) is not None:
+        return recipe
+    if "_4" not in bare and "<4>" not in bare:
         return None
+    if begins_as_atom(bare):
+        head = f"{bare}, the beginning of the tile of scales of SM100: SfAtom"
+        return str(Reading(head, 0, len(bare), _atom_lines()))
     atom = scale_atom_of(bare)
     if atom is None:
         return None
@@ -223,8 +275,7 @@ def format_name_text(text: str) -> str | None:
 
 def scale_atom_of(text: str) -> tuple[int, Layout] | None:
     """The block and the layout, if a string is SfAtom's shape or layout, as C++ types or as printed."""
-    spelled = re.sub(r"\s+", "", text)
-    spelled = re.sub(r"(?:cute::)?(?:C|Int|constant<int)[<,]([0-9]+)>+?(?=[,>)])", r"_\1", spelled)
+    spelled = _spelled_type(text)
     for block in (16, 32):
         atom = sf_atom(block)
         shape = f"Shape<Shape<_32,_4>,Shape<_{block},_4>>"
@@ -234,10 +285,34 @@ def scale_atom_of(text: str) -> tuple[int, Layout] | None:
             return block, atom
         if spelled.startswith(f"Layout<{shape},Stride<Stride<_16,_4>,Stride<_0,_1>>"):
             return block, atom
-    if not spelled.startswith("((_32"):
+    if not spelled.startswith(("((_32", "((_8,_4,_4)")):
         return None
     try:
         thing = parse(text.strip())
     except CuteError:
         return None
-    return next(((b, sf_atom(b)) for b in (16, 32) if thing == sf_atom(b)), None)
+    return next(((b, atom) for b in (16, 32) for atom in (sf_atom(b), sf_atom_sm103(b)) if thing == atom), None)
+
+
+def _spelled_type(text: str) -> str:
+    """A type with the numbers as CuTe prints them, and without blanks."""
+    spelled = re.sub(r"\s+", "", text)
+    return re.sub(r"(?:cute::)?(?:C|Int|constant<int)[<,]([0-9]+)>+?(?=[,>)])", r"_\1", spelled)
+
+
+def begins_as_atom(text: str) -> bool:
+    """Whether a string is the beginning of SfAtom's type, cut with dots as compilers do.
+
+    >>> begins_as_atom("Shape<Shape<_32,_4>,...>"), begins_as_atom("Shape<_32,...>")
+    (True, False)
+    """
+    begin, dots, rest = _spelled_type(text).partition("...")
+    return bool(dots) and not rest.strip(">)") and begin.rstrip(",") in _BEGINNINGS
+
+
+_BEGINNINGS: Final = tuple(
+    [outer + inner for outer in ("", "Layout<", "cute::Layout<") for inner in (
+        "Shape<Shape<_32,_4>", "cute::tuple<cute::tuple<_32,_4>", "Shape<Shape<_8,_4,_4>",
+    )]
+)  # fmt: skip
+"""What SfAtom's type begins with, up to the modes of the rows."""

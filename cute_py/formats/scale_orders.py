@@ -99,7 +99,8 @@ ORDERS: Final = (
              "(Sm90BlockwiseScaleConfig, Sm100BlockwiseScaleConfig, Sm120BlockwiseScaleConfig)", ("m_major",)),
     ScaleOrderRow("32_4_4", 128, 4, True,
              "(m/128)*512*ceil(Kb/4) + (kb/4)*512 + (m%32)*16 + (m%128/32)*4 + kb%4",
-             "CUTLASS 7107b05, detail/sm100_blockscaled_layout.hpp, Sm1xxBlockScaledConfig (SM100, SM103, SM120); "
+             "CUTLASS 7107b05, detail/sm100_blockscaled_layout.hpp, Sm1xxBlockScaledConfig (SM100, SM103, SM120), and "
+             "sm103_blockscaled_layout.hpp, Sm103BlockScaledConfig; "
              "cuBLAS 13.0, section 2.1.5.4.2; torch SwizzleType.SWIZZLE_32_4_4",
              ("swizzle_32_4_4", "128x4", "swizzled_128x4", "blocked", "sfatom")),
     ScaleOrderRow("8x4", 8, 4, True, "((m/8)*ceil(Kb/4) + kb/4)*32 + (m%8)*4 + kb%4",

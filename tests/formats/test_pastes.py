@@ -58,6 +58,48 @@ SAID = [
         "The scaling mode for A scale (VEC16_UE4M3) requires a custom pointer for A scale",
         ["no address was set", "A_SCALE_POINTER"],
     ),
+    ("Shape<Shape<_32,_4>,...>", ["the beginning of the tile of scales", "((_32,_4),(_16,_4)):((_16,_4),(_0,_1))"]),
+    ("Sm103BlockScaledConfig<16>", ["((_8,_4,_4),(_16,_4)):((_16,_128,_4),(_0,_1))", "the same function", "nvfp4()"]),
+    ("((_8,_4,_4),(_32,_4)):((_16,_128,_4),(_0,_1))", ["SfAtom with 32 elements per scale"]),
+    ("RuntimeBlockwiseScaleConfig<UMMA::Major::K>", ["run-time sizes", "fp8(block=(1, 128))"]),
+    ("QuantizationSFLayout::SWIZZLED", ["scale order 32_4_4"]),
+    ("swizzle_blockscale", ["scale order 32_4_4", "vLLM"]),
+    ("CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F", ["a recipe of scales", "cute.formats.fp8()"]),
+    ("CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F", ["128 x 128 elements share a scale"]),
+    ("ScalingType.BlockWise1x16", ["nvfp4()", "1 x 16 elements share a scale"]),
+    ("cutlass::nv_float4_t<cutlass::float_e2m1_t>", ["nvfp4()"]),
+    ("torch.float4_e2m1fn_x2", ["two e2m1 elements per byte"]),
+    ("MXFP4", ["cute.formats.mxfp4()"]),
+    (
+        "for MX scaling scale_a must have 1024 (got: 1024) and scale_b must have 512 (got: 512). Scales must have "
+        "types torch.float8_e8m0fnu (for self: torch.uint8, mat_b: torch.float8_e8m0fnu) Must have swizzle type "
+        "SwizzleType.SWIZZLE_32_4_4 (got self: SwizzleType.NO_SWIZZLE, mat_b: SwizzleType.NO_SWIZZLE)",
+        ["this number is right", "scale_a has the type torch.uint8", "the swizzle SwizzleType.NO_SWIZZLE for scale_a"],
+    ),
+    (
+        "RuntimeError: scale_a must be padded and swizzled to a shape (256x64), but got a shape (200x60)",
+        ["(200, 60)", "needs (256, 64): the order 32_4_4"],
+    ),
+    ("scale_b must have shape [1, 500], got [500, 1]", ["scale_b has the shape (500, 1)", "fp8('row')"]),
+    ("scale_a must have 128 Float elements, got 64", ["128 float32 scales"]),
+    ("expected scale_a.stride(1) to be 1, but got 128", ["128 elements apart", "scale_a.contiguous()"]),
+    ("RuntimeError: scale_a must be contiguous", ["refuses a slice or a transposed view"]),
+    (
+        "AssertionError: A_scale dim1 should be size K//block_size, got A=torch.Size([128, 512]) and "
+        "A_scale=torch.Size([128, 4])",
+        ["[128, 4] for data of the shape [128, 512]", "scales='linear'"],
+    ),
+    ("MXTensor input scales must be unswizzled for grouped GEMM", ["the plain grid (M, ceil(K / V))"]),
+    ("Triton kernel only supports swizzled scales", ["is_swizzled_scales=True"]),
+    ("DeepGEMM FP8 blockwise grouped GEMM expects 1x128 LHS scales", ["128 x 128 for B"]),
+    (
+        "RuntimeError: Assertion error (csrc/utils/layout.hpp:87): sf.size(-2) == ceil_div(mn, gran_mn)",
+        ["deepgemm_sm90", "deepgemm_sm100"],
+    ),
+    ("ValueError: Only cudnn and auto FP4 GEMM supports mxfp4 quantization.", ["backend='cudnn'"]),
+    ("ValueError: nvfp4 only supports block_size = 16 and mxfp4 only supports block_size = 32.", ["formats.mxfp4()"]),
+    ("a_descale must have float8_e4m3fn or uint8 dtype, but got torch.float32.", ["have the type torch.float32"]),
+    ("a and b must have float4_e2m1fn_x2 packed into uint8. Got torch.int8", ["two e2m1 elements per byte"]),
     (
         "V-scale swizzling requires page_size % 4 == 0 and head_dim % 64 == 0, got page_size=6, head_dim=64.",
         ["page_size 6", "multiple of 4"],

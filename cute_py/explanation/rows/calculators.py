@@ -246,6 +246,8 @@ def divisibility(n: Numbers) -> Offer:
 def count_of_scales(n: Numbers) -> str:
     """Explain the difference between the expected and the actual number of scales by the padding."""
     want, have = n[:2]
+    if have == want:
+        return "this number is right: compare the number of the other operand, the types and the swizzles"
     if have < want:
         return f"{want - have} scales are missing: pad rows to 128 and the scales of a row to 4"
     if have == 2 * want:

@@ -58,6 +58,8 @@ def scale_counts(text: str, match: re.Match[str]) -> ScaleCounts:
         return ScaleCounts((), False)
     blocks = [block for block, words in ((32, _THIRTY_TWO), (16, _SIXTEEN)) if words.search(text)] or [32, 16]
     if not rows or not depth:
+        if want == have:
+            return ScaleCounts((), True)
         lines = [_tiles(count) for count in (want, have) if count == want or count % TILE == 0]
         lines.append(f"add {name} and K to the text to learn which of the two numbers is right")
         return ScaleCounts((*lines, *_of_padding(have)), have % TILE == 0)
