@@ -31,9 +31,10 @@ else:
 
 Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 
-PIECE: Final = 1 << 16
-"""Elements per batch: a few buffers of this size fit in a core's second-level cache. Threads do not help: each takes
-the interpreter's lock between two operations, and two threads took longer than one (measured)."""
+PIECE: Final = 1 << 15
+"""Elements per batch: a few buffers of this size fit in a core's second-level cache, and leave room for other programs.
+Threads do not help: each takes the interpreter's lock between two operations, and two threads took longer than one
+(measured)."""
 MOST_ELEMENTS: Final = 1 << 36
 """The most elements of an input array: a view that repeats one element may have more than any memory holds."""
 
@@ -374,10 +375,11 @@ class Rounding:
         self.same_exponent = (row.exponent == 8) and not wide
         narrow = np.uint8 if row.bits <= 8 else np.uint16
         # 0-d arrays, which a ufunc does not have to convert at each call.
-        self.no_sign, self.exponents, self.lift, self.shifted = (
-            np.array(value, self.unsigned)
-            for value in ((1 << (self.size - 1)) - 1, self.infinite, self.shift << self.mantissa, self.shift)
+        values = ((1 << (self.size - 1)) - 1, self.infinite, self.shift << self.mantissa, self.shift, 1)
+        self.no_sign, self.exponents, self.lift, self.shifted, self.one = (
+            np.array(value, self.unsigned) for value in values
         )
+        self.below_half = np.array((1 << self.shift - 1) - 1, self.unsigned)
         self.low_base = np.array(self.base & ((1 << 8 * narrow().itemsize) - 1), narrow)
         self.sign, self.zero = np.array(1 << row.bits - 1, narrow), np.array(0, self.signed)
         self.buffers: list[NDArray[Any]] = []
@@ -400,9 +402,12 @@ class Rounding:
         size_of, step, total, first, low, high, negative = self._buffers(len(values))
         np.bitwise_and(bits, self.no_sign, out=size_of)
         peak = int(size_of.max(initial=0))
-        capped = size_of if peak <= self.top else np.minimum(size_of, self.unsigned(self.top))
+        if peak <= self.largest:
+            capped, total = size_of, size_of  # a buffer less in the cache
+        else:
+            capped = size_of if peak <= self.top else np.minimum(size_of, self.unsigned(self.top))
         if self.same_exponent:
-            self._same_exponent(capped, total)
+            self._same_exponent(capped, total, step)
             np.copyto(low, total, casting="unsafe")
         else:
             np.maximum(capped, first, out=step)
@@ -427,13 +432,13 @@ class Rounding:
             low[(high != 0) & (size_of <= self.unsigned(self.infinite))] = 0
             np.copyto(out, low)
 
-    def _same_exponent(self, capped: NDArray[Any], total: NDArray[Any]) -> None:
+    def _same_exponent(self, capped: NDArray[Any], total: NDArray[Any], spare: NDArray[Any]) -> None:
         """Cast float32 to bf16: round the bits as an integer, ties to even, because the sum would overflow."""
-        np.right_shift(capped, self.unsigned(self.shift), out=total)
-        np.bitwise_and(total, self.unsigned(1), out=total)
-        total += capped
-        total += self.unsigned((1 << self.shift - 1) - 1)
-        np.right_shift(total, self.unsigned(self.shift), out=total)
+        np.right_shift(capped, self.shifted, out=spare)
+        np.bitwise_and(spare, self.one, out=spare)
+        np.add(spare, self.below_half, out=spare)
+        np.add(spare, capped, out=spare)
+        np.right_shift(spare, self.shifted, out=total)
 
     def _special(self, low: NDArray[Any], size_of: NDArray[Any]) -> None:
         """Set NaN, and numbers beyond the largest one if the cast does not saturate."""
