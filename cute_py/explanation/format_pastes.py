@@ -295,7 +295,7 @@ def scale_atom_of(text: str) -> tuple[int, Layout] | None:
 
 
 def _spelled_type(text: str) -> str:
-    """A type with the numbers as CuTe prints them, and without blanks."""
+    """Spell the numbers of a type as CuTe prints them, without blanks."""
     spelled = re.sub(r"\s+", "", text)
     return re.sub(r"(?:cute::)?(?:C|Int|constant<int)[<,]([0-9]+)>+?(?=[,>)])", r"_\1", spelled)
 
