@@ -315,4 +315,4 @@ _BEGINNINGS: Final = tuple(
         "Shape<Shape<_32,_4>", "cute::tuple<cute::tuple<_32,_4>", "Shape<Shape<_8,_4,_4>",
     )]
 )  # fmt: skip
-"""What SfAtom's type begins with, up to the modes of the rows."""
+"""SfAtom's type begins with one of these, up to the modes of the rows."""
