@@ -105,12 +105,12 @@ def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Fin
     return Findings(found, scope=Scope(tuple(judged), tuple(left)))
 
 
-def _check_types(data: NDArray[Any], scales: NDArray[Any], form: Format) -> list[Diagnostic]:
+def _check_types(data: NDArray[np.generic], scales: NDArray[np.generic], form: Format) -> list[Diagnostic]:
     texts = ("data_type", wrong_data_type(data, form)), ("scale_type", wrong_scale_type(scales, form))
     return [Diagnostic(rule, text=text) for rule, text in texts if text]
 
 
-def _check_strides(data: NDArray[Any], scales: NDArray[Any], form: Format) -> list[Diagnostic]:
+def _check_strides(data: NDArray[np.generic], scales: NDArray[np.generic], form: Format) -> list[Diagnostic]:
     """Arrays whose elements lie in another order than their indices: a kernel reads the memory."""
     found = []
     if data.ndim > 1 and data.shape[-1] > 1 and data.strides[-1] != data.dtype.itemsize:

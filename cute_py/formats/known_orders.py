@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.formats.numbers import expect_array
+from cute_py.formats.numbers import Codes, expect_array
 from cute_py.formats.scale_orders import Grid, ScaleOrder, scale_order
 from cute_py.layout.layout import Layout
 
@@ -189,7 +189,7 @@ def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[
 
 
 def _match(
-    order: ScaleOrder, turned: bool, flat: NDArray[Any], source: NDArray[Any], grid: Grid, shown: np.dtype[Any]
+    order: ScaleOrder, turned: bool, flat: Codes, source: Codes, grid: Grid, shown: np.dtype[np.generic]
 ) -> Match:
     """Compare an order with the buffer.
 

@@ -432,7 +432,7 @@ class Rounding:
             low[(high != 0) & (size_of <= self.unsigned(self.infinite))] = 0
             np.copyto(out, low)
 
-    def _same_exponent(self, capped: NDArray[Any], total: NDArray[Any], spare: NDArray[Any]) -> None:
+    def _same_exponent(self, capped: Codes, total: Codes, spare: Codes) -> None:
         """Cast float32 to bf16: round the bits as an integer, ties to even, because the sum would overflow."""
         np.right_shift(capped, self.shifted, out=spare)
         np.bitwise_and(spare, self.one, out=spare)

@@ -152,18 +152,18 @@ class ScaledTensor:
         return dequantized(self, dtype)
 
 
-def wrong_data_type(data: Any, form: Format) -> str:
+def wrong_data_type(data: NDArray[np.generic], form: Format) -> str:
     """Describe what is wrong with the type of stored data; return an empty text if it is the element type, or bytes."""
     return _wrong_type("data", data, form.dtype, (1,))
 
 
-def wrong_scale_type(scales: Any, form: Format) -> str:
+def wrong_scale_type(scales: NDArray[np.generic], form: Format) -> str:
     """Describe what is wrong with the type of stored scales; return an empty text if it is the scale type, or its
     bits in bytes or words of four bytes."""
     return _wrong_type("scales", scales, form.scale_dtype, (1, 4))
 
 
-def _wrong_type(what: str, array: Any, wanted: DType, widths: tuple[int, ...]) -> str:
+def _wrong_type(what: str, array: NDArray[np.generic], wanted: DType, widths: tuple[int, ...]) -> str:
     size = array.dtype.itemsize
     try:
         kind = as_dtype(array.dtype)
@@ -274,7 +274,7 @@ def stored_elements(bits: NDArray[Any], form: Format) -> NDArray[Any]:
     return of_codes(bits, form.element) if form.packing == "bytes" else bits
 
 
-def moved_data(source: ScaledTensor, form: Format) -> NDArray[Any]:
+def moved_data(source: ScaledTensor, form: Format) -> NDArray[np.generic]:
     """The elements of a scaled tensor as another format stores them, for formats that differ in the packing, the
     padding or the transposition of the data."""
     elements = codes(np.ascontiguousarray(source.elements()))

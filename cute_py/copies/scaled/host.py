@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import expect, expect_integer_array
 from cute_py.copies.host_copy import copy_paired
-from cute_py.copies.operands import paired, side
+from cute_py.copies.operands import Operand, paired, side
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
@@ -134,13 +134,14 @@ def scaled_copy(
     cast: bool = False,
 ) -> Any:
     """Copy on the host; `copy` documents the arguments."""
-    _expect_options(backend, rows, pages, fill, {"requantize": requantize, "cast": cast})
+    options = ScaledOptions(rows=rows, into_rows=into_rows, pages=pages, fill=fill, requantize=requantize, cast=cast)
+    _expect_options(backend, options)
     if isinstance(source, Format):
         raise InvalidTypeError("the source of the copy is a Format, which has no data", hint="copy(array, format)")
     if _has_layout(source):
         source = _elements(source, "source")
     if _has_layout(destination):
-        return _into_layout(source, destination, rows, into_rows, pages, fill, requantize, cast)
+        return _into_layout(source, destination, options)
     source, destination = (_host_array(thing) for thing in (source, destination))
     _refuse_aliases(source, destination)
     masked = None
@@ -164,28 +165,29 @@ def scaled_copy(
     return _into_array(source, destination, into_rows, cast, masked, fill)
 
 
-def _expect_options(backend: str, rows: Any, pages: Any, fill: Any, flags: dict[str, Any]) -> None:
+def _expect_options(backend: str, options: ScaledOptions) -> None:
     if backend not in ("auto", "host"):
         raise InvalidValueError(
             f"backend = {given(backend)}; must be 'auto' or 'host' for a copy with a format, an index or a cast"
         )
-    for name, flag in flags.items():
-        expect(flag, bool, name)
+    expect(options["requantize"], bool, "requantize")
+    expect(options["cast"], bool, "cast")
+    fill = options["fill"]
     if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
         raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
-    if rows is not None and pages is not None:
+    if options["rows"] is not None and options["pages"] is not None:
         raise InvalidValueError(
             "rows and pages can't be combined, because a table of pages is already an index of rows"
         )
 
 
-def _has_layout(thing: Any) -> bool:
+def _has_layout(thing: ScaledOperand | Operand) -> bool:
     """Whether an operand is a tensor over memory, or a pair (memory, layout)."""
     pair = isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], (Layout, ComposedLayout))
     return pair or isinstance(thing, Tensor)
 
 
-def _elements(operand: Any, role: str) -> NDArray[Any]:
+def _elements(operand: Operand, role: str) -> NDArray[np.generic]:
     """The elements of an operand with a layout, as an array with the sizes of its modes."""
     one = side(operand, role)
     made = np.empty(tuple(map(int, product_each(one.layout.shape))), one.view.dtype.numpy)
@@ -193,25 +195,15 @@ def _elements(operand: Any, role: str) -> NDArray[Any]:
     return made
 
 
-def _copy_elements(source: Any, destination: Any) -> None:
+def _copy_elements(source: Operand, destination: Operand) -> None:
     a, b = side(source, "source"), side(destination, "destination")
     copy_paired(paired(a, b), a.view.address, b.view.address)
 
 
-def _into_layout(
-    source: Any,
-    destination: Any,
-    rows: Any,
-    into_rows: Any,
-    pages: Any,
-    fill: float | None,
-    requantize: bool,
-    cast: bool,
-) -> ScaledCopyResult:
+def _into_layout(source: Operand | ScaledTensor, destination: Operand, options: ScaledOptions) -> ScaledCopyResult:
     """Copy into an operand with a layout: compute the elements, and write them where the layout says."""
     made = _elements(destination, "destination")
-    options = {"rows": rows, "into_rows": into_rows, "pages": pages, "fill": fill, "requantize": requantize}
-    result = scaled_copy(source, made, "host", cast=cast, **options)
+    result = scaled_copy(source, made, "host", **options)
     _copy_elements(made, destination)
 
     def compare() -> bool:
@@ -315,7 +307,7 @@ def _taken(source: NDArray[Any], index: NDArray[np.int64], fill: float | None) -
     return made
 
 
-def fill_value(fill: float | None, dtype: np.dtype[Any]) -> NDArray[Any]:
+def fill_value(fill: float | None, dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
     """`fill` in the type of an array, without axes: rounded, and saturated if the type has no infinity.
 
     Raises:
