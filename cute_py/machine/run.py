@@ -17,8 +17,9 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, count
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
-from cute_py.machine.judgement.judge import REASONS, judges
+from cute_py.machine.judgement.judge import judges
 from cute_py.machine.judgement.observer import Observer, together
+from cute_py.machine.judgement.rules import REASONS
 from cute_py.machine.judgement.story import story
 from cute_py.machine.judgement.timeline import RunTimeline, TimelineRecorder, build_timeline
 from cute_py.machine.judgement.traffic import Traffic, Traffics
