@@ -17,7 +17,7 @@ from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO
 from cute_py.layout.trees import as_tree, check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
-"""The most modes that are accepted: far above any real layout, and few enough to fit in memory."""
+"""Largest accepted number of modes: far above any real layout, and few enough to fit in memory."""
 
 
 def _bare(thing: Any) -> Any:
