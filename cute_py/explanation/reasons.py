@@ -257,4 +257,4 @@ def nearest(text: str) -> list[str]:
 
 
 MOST_WORDS: Final = 4
-"""The most words of a text that may be a misspelled name of the library."""
+"""Maximum number of words in a text that may be a misspelled name of the library."""
