@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cute_py.machine.code import Code
 
 MAX_SHOWN: Final = 4
-"""Findings, groups of threads and lines that one report names."""
+"""Maximum number of findings, of groups of threads, and of lines that one report names."""
 
 MAX_REMEMBERED: Final = 256
 """Maximum number of phases whose waits a time limit ended."""

@@ -97,7 +97,7 @@ _LABEL: Final = re.compile(r"\s*([$%\w]+):(?!:)")
 _BRANCH: Final = re.compile(r"\bbra(?:\.uni)?\s+([$%\w]+)\s*;")
 _WAIT: Final = re.compile(r"\bmbarrier\.(?:try|test)_wait\b")
 _LINES_OF_A_SPIN: Final = 12
-"""The most lines of a loop that does nothing but wait."""
+"""Maximum number of lines of a loop that only waits."""
 
 
 def before_a_spin(text: str, change: Insertion) -> Insertion:
