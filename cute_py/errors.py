@@ -106,8 +106,8 @@ def given(value: object) -> str:
     '[0x1000000000... (20001 bits)]'
     """
     items = value if isinstance(value, (tuple, list)) else (value,)
-    # Of each mode of an array numpy shows 6 indices: of 20 modes of 2 all of a million elements. Where it leaves
-    # elements out, the shape says more than those that are left.
+    # numpy shows 6 indices per mode of an array, so it shows all million elements of an array with 20 modes of 2.
+    # Where it omits elements, the shape says more than the elements that remain.
     arrays = [x for x in items if type(x).__module__ == "numpy"]
     deep = any(getattr(x, "ndim", 0) > 4 or getattr(x, "size", 0) > 1000 for x in arrays)
     try:
@@ -207,7 +207,7 @@ class CuteError(Exception):
     """
 
     measured: Measured | None = None
-    # The number behind the headline, where one number breaks the rule; `diagnostics_of` puts it into the record.
+    # The number that the headline is about, if a single number breaks the rule; `diagnostics_of` records it.
     rule: str
     # The id of the rule that was broken, by which `explain` finds its reason. A condition of CuTe C++, a race, and a
     # cause without values are their own ids; where a headline has values, `of_rule` or `diagnostics.refuse` sets it.

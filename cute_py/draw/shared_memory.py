@@ -145,8 +145,8 @@ def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int])
 
 
 def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:
-    """The number of passes of a read of the first 8 rows, along each mode of at least 8. There is no number if rows
-    share 16-byte units, or if the swizzle moves elements out of their unit."""
+    """The passes of a read of 8 rows along each mode of at least 8. Modes are left out if the rows share 16-byte units,
+    or if the swizzle moves elements out of their unit."""
     if len(modes(layout.shape)) != 2:
         return ()
     plane = plane_of(layout)

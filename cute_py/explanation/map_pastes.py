@@ -509,7 +509,7 @@ def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _plain_strides(value: Value) -> Value:
-    """Strides without the stride of mode 0, as far as that shows."""
+    """Strides without the stride of mode 0, if the first number is an element size or -1."""
     if isinstance(value, tuple) and len(value) > 1 and value[0] in (-1, 1, 2, 4, 8):
         return value[1:]
     return value

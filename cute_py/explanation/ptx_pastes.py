@@ -80,7 +80,7 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
         lines.append(f"in the order of the PTX ISA: {one.canonical_text}")
     if takes and not broken:
         lines.append(f"it assembles for {', '.join(takes)}")
-    # A wrong instruction stays in the text: an error of CUDA beside it is about it.
+    # Keep a wrong instruction in the text: a CUDA error next to it is about this instruction.
     end = match.start() if broken and not match["name"].startswith("mbarrier") else match.end()
     return Reading(f"A PTX instruction: {match['name']}", match.start(), end, lines, broken, changes)
 

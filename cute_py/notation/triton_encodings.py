@@ -33,7 +33,7 @@ LEFT_OUT: Final = ("cga_layout", "fp4_padded", "k_width", "rank")
 
 
 class _Bases:
-    """Builder of bases: each new basis begins where the tile ends so far."""
+    """Builder of bases: each new basis begins at the current end of the tile."""
 
     def __init__(self, rank: int, names: Sequence[str]) -> None:
         self.sizes = [1] * rank

@@ -646,7 +646,7 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
         if skip:
             skip = False
         elif word == ".align":
-            if words[:place].count(".ptr") == 0:  # behind .ptr it is that of what the pointer points at
+            if words[:place].count(".ptr") == 0:  # after .ptr: alignment of the pointee
                 align = immediate(words[place + 1]) or 0 if place + 1 < len(words) else 0
             skip = True
         elif plain in _TYPES and not kind:

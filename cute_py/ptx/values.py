@@ -1,4 +1,4 @@
-"""Values of registers, as far as a function's text shows them: a base and a number added to it.
+"""Values of registers, where the text of a function determines them: a base plus a number.
 
 Two operands with equal `Value`s are equal whenever both instructions run in one pass through their block. A register
 that is written once has one value for the whole function. A register that is written several times is followed within

@@ -311,7 +311,7 @@ def plan_scaled(
         return _whole(source, outputs, scales, (m, k))
     if whole:
         raise refused(
-            "one scale per row for a transposed output, beside another output, or for rows selected by an index",
+            "one scale per row for a transposed output, for one of several outputs, or for rows selected by an index",
             "one scale per row as the only output, stored by rows",
         )
     if not turned and len(along) == len(blocks):
