@@ -171,7 +171,7 @@ def phases_of(access: BankAccess, layout: Any, bits_at_once: int) -> list[dict[i
 
 
 def _phase_picture(access: BankAccess, layout: Any, cost: BankConflicts) -> Picture:
-    """One row per phase, one column per bank; a cell counts the words that its bank serves serially."""
+    """One row per phase, one column per bank; a cell counts the words, which the bank serves serially."""
     phases = phases_of(access, layout, cost.vector_bits)
 
     def cell(phase: int, bank: int) -> Cell:
