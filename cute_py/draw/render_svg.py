@@ -1,4 +1,5 @@
-"""Tables as SVG: placed side by side as far as the page is wide, each cell a group of title, rectangle and text.
+"""Tables as SVG: placed side by side up to the width of the page. Each cell is a group of a title, a rectangle and
+text.
 
 The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
 screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
@@ -26,34 +27,34 @@ from cute_py.draw.tones import shade
 
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 CHARACTER = 6.7
-"""Width of a character of cell text, pixels, for the widest of the fonts."""
+"""Width of a character of cell text in the widest of the fonts, in pixels."""
 LINE = 14.0
-"""Height of a line of text, pixels."""
+"""Height of a line of text, in pixels."""
 
 MARGIN = 12.0
 BETWEEN = 28.0
 PAGE_WIDTH = 1500.0
-"""Tables go to the next row of tables beyond this width, pixels."""
+"""Width in pixels beyond which tables continue in the next row."""
 SMALLEST_CELL = 24.0
 GAP_CELL = 18.0
 BRACKET = 18.0
 """Height of a row of brackets."""
 SIDE = 18.0
-"""Width of a column of brackets without its texts."""
+"""Width of a column of brackets, without their texts."""
 HEADING = 200
-"""Characters of a title, or of the names of the axes, that are drawn."""
+"""Maximum number of characters that are drawn of a title, or of the names of the axes."""
 HEADING_LINE = 110
-"""Characters of a line of a heading; longer ones are broken."""
+"""Maximum number of characters in a line of a heading; longer headings are broken."""
 NOTE = 120
-"""Characters of a line of a note; longer ones are broken between words."""
+"""Maximum number of characters in a line of a note; longer notes are broken between words."""
 SWATCH = 11.0
 """Side of a swatch of a legend."""
 LEGEND_WIDTH = 900.0
-"""Swatches go to the next line beyond this width, or that of the tables if it is larger."""
+"""Width beyond which swatches continue on the next line, if the tables are not wider."""
 SPACE = "xml:space"
 
 SCOPE: Final = "SCOPE"
-"""Placeholder in the rules; `style_sheet` replaces it with the class of the pictures that the rules are for."""
+"""Placeholder in the rules; `style_sheet` replaces it with the class of the pictures to which the rules apply."""
 HERE: Final = f"svg.{SCOPE}"
 """The beginning of every selector."""
 
@@ -108,7 +109,7 @@ def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=4096)
 def _n(value: float) -> str:
-    """A number of pixels as text; kept, since the cells of a row and of a column have the same."""
+    """A number of pixels as text. The text is cached, because the cells of a row and of a column repeat it."""
     return f"{value:.1f}".rstrip("0").rstrip(".")
 
 
@@ -137,7 +138,8 @@ def _bracket_width(bracket: Bracket) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Places of the parts of one table: left and top edges of columns and rows, pixels from its own corner."""
+    """The places of the parts of one table: left and top edges of columns and rows, in pixels from the table's
+    corner."""
 
     columns: tuple[float, ...]
     rows: tuple[float, ...]
@@ -174,7 +176,7 @@ def _place(table: Table) -> _Place:
 
 
 def clipped(line: str) -> str:
-    """A heading of at most HEADING characters; the text form has all of it.
+    """A heading shortened to HEADING characters; the text form has the complete heading.
 
     >>> clipped("x" * 1000)[-4:], len(clipped("x" * 1000))
     ('xxx…', 200)
@@ -192,7 +194,7 @@ def heading(text: str) -> list[str]:
 
 
 def wrapped(notes: Sequence[str], width: int = NOTE) -> list[str]:
-    """Notes as lines of at most `width` characters, as far as words allow.
+    """Notes as lines of at most `width` characters; a longer word gets a longer line.
 
     >>> wrapped(["one two", "three"], 5)
     ['one', '  two', 'three']
@@ -228,7 +230,7 @@ def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: fl
 
 
 def _outside(parent: Element, cell: Cell, x: float, y: float, wide: float, high: float) -> None:
-    """The part of a cell that lies outside the tensor, and the tensor's end where it is within the cell."""
+    """Draw the part of a cell that lies outside the tensor, and the tensor's end if it is within the cell."""
     right, low = (min(max(part, 0.0), 1.0) for part in cell.inside)
     if right < 1:
         _hatched(parent, x + wide * right, y, wide * (1 - right), high)
@@ -290,7 +292,7 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
 
 
 def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[float, float]:
-    """Draw a legend; (its lower end, its right end)."""
+    """Draw a legend; return (its lower end, its right end)."""
     x, y, right = MARGIN, top + LINE, MARGIN
     group = SubElement(parent, "g", {"class": "legend"})
     if legend.text:
@@ -312,7 +314,8 @@ def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[
 
 
 def legends_of(tables: Sequence[Table]) -> list[Legend]:
-    """The legends of all tables of a picture, each once, with the swatches that some table uses, in the order given."""
+    """The legends of all tables of a picture, each once, with the swatches that at least one table uses, in their
+    order."""
     used: dict[str, set[Any]] = {}
     for legend in (legend for table in tables for legend in table.used_legends):
         used.setdefault(legend.text, set()).update(legend.swatches)
@@ -324,7 +327,7 @@ def legends_of(tables: Sequence[Table]) -> list[Legend]:
 
 
 def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """The SVG of a picture, as one element with its own style sheet; parses as XML.
+    """The SVG of a picture: one element with its own style sheet, which is valid XML.
 
     A character that XML can't hold is shown as U+FFFD.
     """
@@ -370,4 +373,5 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
 
 
 _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML has, not even escaped: most control characters and lone halves of surrogate pairs."""
+"""Matches characters that XML can't hold, not even escaped: most control characters, and lone halves of surrogate
+pairs."""

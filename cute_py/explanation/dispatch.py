@@ -239,7 +239,7 @@ def readings_of(text: str) -> list[Reading]:
         InvalidValueError: the text has more than 65,536 characters.
 
     >>> [reading.kind for reading in readings_of("misaligned address\\n(8,4):(4,1)")]
-    ['CUDA_ERROR_MISALIGNED_ADDRESS, an error of CUDA', 'A layout: (8,4):(4,1)']
+    ['CUDA_ERROR_MISALIGNED_ADDRESS, a CUDA error', 'A layout: (8,4):(4,1)']
     """
     check_length(text)
     printed = as_printed(text)

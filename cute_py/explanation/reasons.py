@@ -273,4 +273,4 @@ def nearest(text: str) -> list[str]:
 
 
 MOST_WORDS: Final = 4
-"""The most words of a text that may be a misspelled name of the library."""
+"""Longer texts are not compared with the names of the library."""

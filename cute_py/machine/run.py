@@ -294,7 +294,7 @@ def run_ptx(
         limit: number of instructions of all threads after which the run ends with a diagnostic.
         judge: whether to also find races, missing fences and other faults that do not fail this run.
         traffic: whether to count wavefronts, bank conflicts and sectors, in `.counts`. It takes a few percent of the
-            time, or up to half of it if a kernel does little else than access memory.
+            time, or up to half of it if a kernel mostly accesses memory.
     Returns:
         the run with its findings. The arrays hold the results of the kernel; under 'both', those of the eager schedule.
     Raises:

@@ -18,9 +18,9 @@ from cute_py.page.html import Html
 T = TypeVar("T")
 
 LONGEST: Final = 2000
-"""Characters of a field."""
+"""Maximum number of characters in a field."""
 LONGEST_TEXT: Final = 65_536
-"""Characters of a pasted text."""
+"""Maximum number of characters in a pasted text."""
 PARTS: Final = ("answer", "fixes")
 
 
@@ -46,7 +46,7 @@ class Answer:
     code: list[dict[str, str]] = field(default_factory=list)
     """name, text."""
     more: bool = False
-    """Whether the part 'fixes' has more."""
+    """Whether the part 'fixes' adds to this answer."""
 
     def section(self, name: str, title: str, *parts: Html) -> None:
         """Add a section."""
@@ -136,7 +136,7 @@ def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the input of a tab, as plain data.
 
     Args:
-        query: `tab`, one of `forms.TABS`; `inputs`, texts by the names of the tab's fields, absent ones with their
+        query: `tab`, one of `forms.TABS`; `inputs`, texts by the names of the tab's fields, missing ones get their
             defaults; `part`, 'answer' or 'fixes', which takes longer and has the buttons of the problems too.
     Returns:
         verdict, problems, sections, code, more; see `Answer`.

@@ -1,4 +1,4 @@
-"""The tab Swizzle and banks: the threads of an access that meet in a bank, and the swizzle that separates them."""
+"""The tab Swizzle and banks: the threads of an access that conflict in a bank, and the swizzle that separates them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from cute_py.tma.atom.smem_layout import SPANS, span_row
 
 WORDS: Final = ("row", "column", "ldmatrix")
 MOST_PHASES: Final = 8
-"""Phases that are drawn; those of a tile repeat."""
+"""Maximum number of phases that are drawn; the phases of a tile repeat."""
 MOST_BESIDE: Final = 300
-"""Elements of a tile that is drawn before and after the swizzle; a larger one is drawn after it."""
+"""Largest tile, in elements, that is drawn before and after the swizzle; a larger tile is drawn only after it."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def phases_of(access: BankAccess, layout: Any, bits_at_once: int) -> list[dict[i
 
 
 def _phase_picture(access: BankAccess, layout: Any, cost: BankConflicts) -> Picture:
-    """A row for each phase, a column for each bank: how many words it serves, one after the other."""
+    """One row per phase, one column per bank; a cell counts the words, which the bank serves serially."""
     phases = phases_of(access, layout, cost.vector_bits)
 
     def cell(phase: int, bank: int) -> Cell:

@@ -14,7 +14,7 @@ from cute_py.page.html import code, drawn, pairs, pre
 from cute_py.page.spelled import cpp
 
 MOST_SCALES: Final = 1 << 14
-"""Scales of a picture."""
+"""Maximum number of scales in a picture."""
 MOST_ROWS: Final = 1_000_000
 BUILDERS: Final = ("mxfp8", "mxfp6", "mxfp4", "nvfp4", "fp8")
 BLOCKS: Final = ("row", "column", "tensor")

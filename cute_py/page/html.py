@@ -63,7 +63,7 @@ def list_html(items: Iterable[Child], kind: str = "ul", class_: str | None = Non
 
 
 def html_table(head: Sequence[Child], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:
-    """A table that scrolls by itself; no head if it is empty."""
+    """A table with its own scroll bar; an empty head is omitted."""
     top = [tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head)))] if head else []
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
     return tag("div", tag("table", *top, body, class_=class_), class_="scroll")
@@ -75,7 +75,7 @@ def pairs(rows: Iterable[tuple[str, Child]]) -> Html:
 
 
 def drawn(picture: Picture, name: str) -> Html:
-    """A picture with its text form; `name` is that of its file when it is downloaded."""
+    """A picture with its text form; `name` is the name of the downloaded file."""
     svg = tag("div", Html(picture.svg), class_="scroll picture")
     text = tag("details", tag("summary", "as text"), pre(picture.text))
     return tag("figure", svg, tag("p", class_="cell-text quiet"), text, data_name=name)

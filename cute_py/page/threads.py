@@ -19,7 +19,7 @@ from cute_py.page.html import drawn, pairs, pre
 from cute_py.page.spelled import cpp
 
 MOST_HELD: Final = 1 << 14
-"""Elements of the tiles of a picture."""
+"""Maximum number of elements in the tiles of a picture."""
 _HALF_MMA: Final = re.compile(r"SM80_(16)x(8)x(8|16)_(F32|F16)(F16|BF16)\5(F32|F16)_TN")
 _DSL_TYPES: Final = {"F16": "cutlass.Float16", "BF16": "cutlass.BFloat16", "F32": "cutlass.Float32"}
 
@@ -33,7 +33,7 @@ def fill_threads(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
 
 
 def _atom(out: Answer, inputs: dict[str, str], make: Any) -> Any:
-    """The atom; if there is none of this name, the nearest ones, which the error names, as buttons."""
+    """Find the atom; if the name does not exist, offer the nearest names, which the error lists, as buttons."""
     try:
         return make(inputs["atom"])
     except CuteError as error:
@@ -98,7 +98,7 @@ def _python(tiler: tuple[Any, ...]) -> str:
 
 
 def _dsl_mma(name: str, atoms: Any, tiler: Any) -> str | None:
-    """CuTe DSL has this operation for half precision."""
+    """Write the operation in CuTe DSL, which has it for half precision."""
     found = _HALF_MMA.fullmatch(name)
     if found is None or tiler is not None:
         return None
