@@ -258,7 +258,8 @@ function update(step) {
   ask("first", (answer) => {
     if (answer?.complete === undefined) return whole(answer);
     if (!early) show(answer);
-    ask("answer", whole);
+    const mine = asked;
+    afterFrame(() => mine === asked && ask("answer", whole));
   });
   if (DATA.mode === "static") {
     const mine = asked;
