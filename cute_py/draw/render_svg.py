@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -260,7 +261,8 @@ def _down(parent: Element, bracket: Bracket, place: _Place, x: float) -> None:
     _text(parent, x - 9, (start + stop) / 2 + 4, bracket.text, "end title" if bracket.strong else "end faint")
 
 
-def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> None:
+def _table(parent: Element, table: Table, place: _Place, x: float, y: float, most: float) -> int:
+    """Draw a table with its first `most` cells; how many it has drawn."""
     group = SubElement(parent, "g", {"class": "table", "transform": f"translate({_n(x)} {_n(y)})"})
     headings = [(text, "title") for text in heading(table.title)] + [(text, "faint") for text in heading(_axes(table))]
     for i, (text, kind) in enumerate(headings):
@@ -277,6 +279,7 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
         _text(group, edge - 2, top - 5, row_of.name, "end faint")
         for bracket in row_of.brackets:
             _down(group, bracket, place, edge)
+    drawn = 0
     for label, row, start, stop in zip(table.row_labels, table.rows, place.rows, place.rows[1:], strict=False):
         _text(group, place.columns[0] - 6, (start + stop) / 2 + 4, label, "end faint")
         column = 0
@@ -285,10 +288,12 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
             column += 1 if cell is None else cell.span
             if cell is None:
                 _text(group, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, GAP, "mid faint")
-            elif not cell.blank:
+            elif not cell.blank and drawn < most:
+                drawn += 1
                 _cell(group, cell, left, start, place.columns[column] - left, stop - start)
     for i, note in enumerate(wrapped(table.notes)):
         _text(group, 0, place.rows[-1] + LINE * (i + 1), note, "faint")
+    return drawn
 
 
 def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[float, float]:
@@ -326,10 +331,11 @@ def legends_of(tables: Sequence[Table]) -> list[Legend]:
     return [Legend(text, tuple(swatches)) for text, swatches in known.items()]
 
 
-def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
+def render(title: str, tables: Sequence[Table], notes: Sequence[str], most: float = math.inf) -> str:
     """The SVG of a picture: one element with its own style sheet, which is valid XML.
 
-    A character that XML can't hold is shown as U+FFFD.
+    Only the first `most` cells are drawn; the places of all parts are those of the whole picture. A character that XML
+    can't hold is shown as U+FFFD.
     """
     spots: list[tuple[Table, _Place, float, float]] = []
     titles = heading(title)
@@ -365,7 +371,7 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     for i, line in enumerate(titles):
         _text(root, MARGIN, MARGIN + LINE * (i + 1), line, "title")
     for table, place, x, y in spots:
-        _table(root, table, place, x, y)
+        most -= _table(root, table, place, x, y, most)
     root.extend(drawn)
     for i, line in enumerate(lines):
         _text(root, MARGIN, end + LINE * (i + 1), line, "faint")

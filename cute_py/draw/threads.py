@@ -125,7 +125,7 @@ def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Seque
     table = grid(
         down,
         across,
-        lambda i, j: _held((i, j), holders.get((i, j), []), path),
+        lambda i, j: _held(f"({i},{j})", holders.get((i, j), []), path),
         title=title,
         row_axis="mode 0 of the tile" if len(tile) == 2 else "",
         column_axis=f"mode {len(tile) - 1} of the tile",
@@ -142,7 +142,7 @@ def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
 
     def cell(i: int, j: int) -> Cell:
         at = i * width + j
-        return _held((at,), holders.get((0, at), []), path) if at < count else _BLANK
+        return _held(f"element {at}", holders.get((0, at), []), path) if at < count else _BLANK
 
     table = grid(
         down,
@@ -188,8 +188,8 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     return holders
 
 
-def _held(place: tuple[int, ...], pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
-    name = tuple_text(place) if len(place) > 1 else f"element {place[0]}"
+def _held(name: str, pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
+    """The cell of the element `name`."""
     if not pairs:
         return Cell("", f"{name} belongs to no thread", None, (0.0, 1.0))
     thread, value = min(pairs)
@@ -307,11 +307,7 @@ def _operand(mma: TiledMma, operand: Operand, rows: int, columns: int) -> Callab
     layout = mma.get_layout_TV(operand)
     holders, path = _holders(layout, rows, columns, beyond=True), _path_of(layout)
 
-    def cell(i: int, j: int) -> Cell:
-        found = _held((i, j), holders.get((i, j), []), path)
-        return Cell(found.text, f"{operand}{found.title}", found.tone, found.inside)
-
-    return cell
+    return lambda i, j: _held(f"{operand}({i},{j})", holders.get((i, j), []), path)
 
 
 def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:

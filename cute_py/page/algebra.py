@@ -26,7 +26,7 @@ from cute_py.layout.steps import explained, steps
 from cute_py.layout.trees import leaves
 from cute_py.page.answer import Answer, FieldError, read
 from cute_py.page.forms import DIVIDES, OPERATIONS, PRODUCTS
-from cute_py.page.html import Child, code, drawn, list_html, pairs
+from cute_py.page.html import Child, code, list_html, pairs
 from cute_py.page.spelled import cpp, dsl
 
 MOST_ELEMENTS: Final = 1_000_000
@@ -155,7 +155,7 @@ def _pictures(out: Answer, inputs: dict[str, str], thing: Any, result: Any) -> N
     bits = 16 if color == "bank" else None
     for name, title, layout in (("result", "Offsets of the result", result), ("offsets", "Offsets of A", thing)):
         if isinstance(layout, (Layout, ComposedLayout)) and has_known_sizes(layout):
-            out.section(name, title, drawn(draw_layout(layout, color, bits=bits), f"layout-{name}"))  # type: ignore[arg-type]
+            out.picture(name, title, draw_layout(layout, color, bits=bits), f"layout-{name}")  # type: ignore[arg-type]
 
 
 def function_verdict(layout: Layout | ComposedLayout) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.page.algebra import layout_of
 from cute_py.page.answer import Answer, FieldError, read
-from cute_py.page.html import Child, code, drawn, html_table, pairs, tag
+from cute_py.page.html import Child, code, html_table, pairs, tag
 from cute_py.page.spelled import cpp, dsl
 from cute_py.targets import BANK_BYTES, BANKS, WARP
 from cute_py.tma.atom.smem_layout import SPANS, span_row
@@ -113,14 +113,14 @@ def fill_banks(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     out.verdict = ("good" if not cost.conflicts else "bad", text)
     _choices(out, access, plain, whole)
     _global(out, access, whole)
-    out.section("phases", "Banks, phase by phase", drawn(_phase_picture(access, whole, cost), "banks"))
+    out.picture("phases", "Banks, phase by phase", _phase_picture(access, whole, cost), "banks")
     if count <= MOST_LISTED:
         picture = (
             draw_swizzle(whole, bits=dtype.bits)
             if _is_simple(whole) and count <= MOST_BESIDE
             else draw_layout(whole, "bank", bits=dtype.bits)
         )
-        out.section("tile", "The tile, and the bank of each element", drawn(picture, "tile"))
+        out.picture("tile", "The tile, and the bank of each element", picture, "tile")
     _code(out, inputs, whole, dtype, swizzle)
 
 

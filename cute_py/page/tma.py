@@ -21,7 +21,7 @@ from cute_py.layout.layout import Layout, LayoutRight, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.trees import leaves
 from cute_py.page.answer import Answer, closed
-from cute_py.page.html import Html, code, drawn, html_table, join_html, list_html, pairs, pre, tag
+from cute_py.page.html import Html, code, html_table, join_html, list_html, pairs, pre, tag
 from cute_py.tma.atom.make import fix_candidates
 from cute_py.tma.atom.op import FORMAT_OF, OPS, SAME_WIDTH
 from cute_py.tma.exports.export import export
@@ -137,7 +137,7 @@ def _pictures(out: Answer, atom: Any, work: dict[str, Any]) -> None:
     for name, title, make in parts:
         picture = unless_refused(make)
         if picture is not None:
-            out.section(name, title, drawn(picture, f"tma-{name}"))
+            out.picture(name, title, picture, f"tma-{name}")
 
 
 def _instructions(out: Answer, work: dict[str, Any]) -> None:
