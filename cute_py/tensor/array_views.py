@@ -205,7 +205,7 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
     return ArrayView(address, shape, strides, dtype, device, is_of_jax(array), (array, capsule))
 
 
-def is_of_jax(array: object) -> bool:
+def is_of_jax(array: SupportsDlpack) -> bool:
     """Whether an array belongs to JAX. JAX's capsules have no read-only flag, and JAX refuses -1 as the stream of an
     array on a device. Without a stream, JAX waits until the array is computed."""
     return type(array).__module__.partition(".")[0] in ("jax", "jaxlib")

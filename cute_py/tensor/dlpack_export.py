@@ -52,7 +52,7 @@ class DlpackArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU, 0
 
-    def __dlpack__(self, *, stream: object = None, **_: object) -> object:
+    def __dlpack__(self, *, stream: int | None = None, **_: object) -> object:
         capsule = self.array.view(_CARRIERS[self.array.dtype.itemsize]).__dlpack__()
         tensor = tensor_of(capsule)
         tensor.code, tensor.bits, tensor.lanes = _type_of(self.dtype)
