@@ -36,7 +36,7 @@ PIECE: Final = 1 << 15
 Threads do not help: each takes the interpreter's lock between two operations, and two threads took longer than one
 (measured)."""
 MOST_ELEMENTS: Final = 1 << 36
-"""The most elements of an input array: a view that repeats one element may have more than any memory holds."""
+"""Largest number of elements of an input array. A view that repeats one element may have more than any memory holds."""
 
 
 @dataclass(frozen=True, slots=True)
