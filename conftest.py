@@ -21,6 +21,7 @@ def pytest_collection(session: pytest.Session) -> Iterator[None]:
     gc.disable()
     _import_share(session.config)
     yield
+    gc.collect()
     gc.freeze()
     gc.enable()
 
