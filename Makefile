@@ -78,11 +78,16 @@ notebooks: $(VENV)/installed
 	$(PIP) -e ".[notebook]"
 	$(BIN)/python -m pytest -q tests/test_notebooks.py
 
-# A wheel in dist/, installed into an environment of its own and tried from outside this folder.
+# A wheel in dist/, installed into an environment of its own and tried from outside this folder, with each of these
+# versions of Python that is installed.
+PYTHONS ?= $(PYTHON) python3.12 python3.13
 wheel: $(VENV)/installed-dev
 	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
-	MYPY=$(abspath $(BIN))/mypy .ci/try-wheel dist/*.whl
+	for python in $(PYTHONS); do \
+		"$$python" -c '' 2>/dev/null || { echo "$$python: not installed, so not tried"; continue; }; \
+		PYTHON="$$python" MYPY=$(abspath $(BIN))/mypy .ci/try-wheel dist/*.whl || exit 1; \
+	done
 
 clean:
 	rm -rf $(VENV) $(LOWEST_VENV) site dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -158,9 +158,7 @@ def convert(
     jobs = {file: _job(checkpoint, file, works[file], options) for file in checkpoint.files}
     for file, goal in goals.items():
         if goal.exists() and not force and completed_records(goal, jobs[file]) is None and not _unfinished(goal):
-            raise FileFormatError(f"{goal}: the file exists already", hint="force replaces it (--force)").of_rule(
-                "exists"
-            )
+            raise FileFormatError(f"{goal}: the file exists already", hint="--overwrite replaces it").of_rule("exists")
     for file, goal in goals.items():
         done, taken = _file(goal, jobs[file], works[file], checkpoint, file, options, report)
         resumed += taken

@@ -111,6 +111,7 @@ def reshard(
     memory: int = DEFAULT_MEMORY,
     progress: Callable[[int, int], None] | None = None,
     force: bool = False,
+    overwrite: bool = False,
 ) -> ReshardReport:
     """Read the shards of the source's files, and write the destination's files: all of them, or none.
 
@@ -121,8 +122,8 @@ def reshard(
     Args:
         memory: the most bytes of files that are mapped at once.
         progress: a function that is called with the bytes done and the total bytes.
-        force: replace destination files that exist, and accept byte-identical shards of different parts, with a
-            warning.
+        force: accept byte-identical shards of different parts, with a warning.
+        overwrite: replace destination files that exist.
     Returns:
         one row for each tensor, and warnings about placements that names or shapes contradict. The files are written
         despite warnings.
@@ -134,6 +135,7 @@ def reshard(
     """
     expect_integer(memory, "memory", 1 << 20, unit="bytes")
     expect(force, bool, "force")
+    expect(overwrite, bool, "overwrite")
     refuse(FileFormatError, _overwritten(plan), "destination files are also source files; nothing is written")
     stored = [stored_file(path) for path in plan.source.files]
     names = list(stored[0].tensors)
@@ -145,7 +147,7 @@ def reshard(
     parts = {work.name: (work.ours, work.theirs) for work in works}
     cuts = check_scaled(weights, parts)
     refuse(LayoutError, cuts, "a cut falls inside a block of a block-scaled weight, so nothing is written")
-    if not force:
+    if not overwrite:
         refuse(FileFormatError, _existing(plan), "destination files exist already; nothing is written")
     columns = stored_columns(weights)
     judged = judge([_weight(plan, work, columns.get(work.name, 1)) for work in works])
@@ -208,7 +210,7 @@ def _overwritten(plan: ReshardPlan) -> list[Diagnostic]:
 def _existing(plan: ReshardPlan) -> list[Diagnostic]:
     """Files of the destination that exist."""
     return [
-        Diagnostic("reshard-exists", str(path), text=f"{path}: the file exists already; --force replaces it")
+        Diagnostic("reshard-exists", str(path), text=f"{path}: the file exists already; --overwrite replaces it")
         for path in plan.destination.files
         if path.exists()
     ]

@@ -118,7 +118,7 @@ class SourceInstruction:
         line: the line of the text, from 1. loc: the `Location` of the preceding `.loc`, or None.
         predicate: (register, whether it is negated), or None.
         opcode: the opcode with its modifiers. tail: the text of its operands, with unique names.
-        targets: numbers of the instructions that a branch may go to.
+        targets: numbers of the instructions that a branch may go to; label_lines: the lines of their labels.
         text: the instruction as written, in one line.
     """
 
@@ -129,6 +129,7 @@ class SourceInstruction:
     tail: str
     targets: tuple[int, ...]
     text: str
+    label_lines: tuple[int, ...] = ()
 
     @functools.cached_property
     def operands(self) -> tuple[WrittenOperand, ...]:
@@ -270,7 +271,7 @@ class _Body:
         self.variables: list[Variable] = []
         self.steps: list[tuple[int, Location | None, str, tuple[int, ...]]] = []
         self.texts: list[str] = []
-        self.labels: dict[tuple[int, str], int] = {}
+        self.labels: dict[tuple[int, str], tuple[int, int]] = {}
         self.tables: dict[tuple[int, str], list[str]] = {}
 
     def open(self) -> None:
@@ -318,7 +319,7 @@ class _Body:
                 raise ParseError(f"line {line}: {many[2]} registers are declared; must be 0 to {MAX_REGISTERS}")
             self.counted[self.named(many[1], kind, prefix=True)] = (kind, count)
 
-    def find(self, name: str, scopes: tuple[int, ...], line: int) -> int:
+    def find(self, name: str, scopes: tuple[int, ...], line: int) -> tuple[int, int]:
         for scope in reversed(scopes):
             if (scope, name) in self.labels:
                 return self.labels[scope, name]
@@ -329,7 +330,7 @@ class _Body:
         for (line, loc, text, scopes), written in zip(self.steps, self.texts, strict=True):
             made.append(self.instruction(line, loc, text, written, scopes, tolerant=tolerant))
         one, labels = self.head, dict[str, int]()
-        for (scope, name), at in self.labels.items():
+        for (scope, name), (at, _) in self.labels.items():
             labels[name if name not in labels else f"{name}${scope}"] = at
         return SourceFunction(
             one.name, one.line, one.entry, one.linkage, one.results, one.parameters, one.directives,
@@ -352,12 +353,13 @@ class _Body:
                 raise ParseError(f"line {line}: {given(shortened(text, 80))} is not an instruction")
             opcode, _, tail = text.partition(" ")
         predicate = (mark[2:], True) if mark[1:2] == "!" else (mark[1:], False) if mark else None
-        targets: tuple[int, ...] = ()
+        found: list[tuple[int, int]] = []
         if opcode.startswith(_JUMPS) and opcode.split(".")[0] in _JUMPS and tail:
             name = split_operands(tail)[-1]
             names = next((self.tables[s, name] for s in reversed(scopes) if (s, name) in self.tables), [name])
-            targets = tuple([self.find(one, scopes, line) for one in names])
-        return SourceInstruction(line, loc, predicate, opcode, tail, targets, written)
+            found = [self.find(one, scopes, line) for one in names]
+        targets, lines = tuple([at for at, _ in found]), tuple([line for _, line in found])
+        return SourceInstruction(line, loc, predicate, opcode, tail, targets, written, lines)
 
 
 def _prefix(name: str, prefixes: Mapping[str, object]) -> str:
@@ -487,7 +489,7 @@ class _Reader:
             raise self.error(start, f"{given(self.text[start : start + 40])} is not a directive")
         label = _LABEL.match(self.text, start)
         if label is not None:
-            body.labels[body.scopes[-1], label[1]] = len(body.steps)
+            body.labels[body.scopes[-1], label[1]] = len(body.steps), self.line(start)
             self.at = label.end()
             return
         written = " ".join(self.statement(start, _INSTRUCTION).split())
@@ -522,7 +524,7 @@ class _Reader:
             self.registers(said, start)
         elif name == "branchtargets" and self.body is not None:
             body = self.body
-            last = next((n for (s, n), at in reversed(body.labels.items()) if at == len(body.steps)), "")
+            last = next((n for (s, n), (at, _) in reversed(body.labels.items()) if at == len(body.steps)), "")
             body.tables[body.scopes[-1], last] = _NAME.findall(said.partition(" ")[2])
         elif name in ("pragma", "callprototype", "calltargets", "alias", "b8", "b16", "b32", "b64"):
             return

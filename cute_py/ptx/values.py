@@ -85,8 +85,9 @@ class Values:
                 if statement.opcode.partition(".")[0] in wanted:
                     held = tuple([self._operand(text, once, here, number) for text in statement.operands])
                     self.events.append(Event(number, index, statement, held))
-                for place, name in enumerate(registers_written(statement)):
-                    value = self._result(statement, place, once, here, number, index)
+                written = registers_written(statement)
+                values = self._results(statement, len(written), once, here, number, index)
+                for name, value in zip(written, values, strict=True):
                     (once if writes[name] == 1 else here)[name] = value
 
     def _folded_up(self, base: int, known: dict[int, Held], of: Callable[[Key, list[tuple[Key, Held]]], Held]) -> Held:
@@ -189,26 +190,26 @@ class Values:
             return self._intern("special", text) if _SPECIAL.match(text) else None
         return self._intern("symbol", text)
 
-    def _result(
-        self, statement: Statement, place: int, once: dict[str, Value], here: dict[str, Value], block: int, index: int
-    ) -> Value:
+    def _results(
+        self, statement: Statement, count: int, once: dict[str, Value], here: dict[str, Value], block: int, index: int
+    ) -> list[Value]:
+        """The values of the `count` registers that an instruction writes."""
         first, _, rest = statement.opcode.partition(".")
-        made = ("made", f"{block}.{index}.{place}")
+        unknown = [("made", f"{block}.{index}.{place}") for place in range(count)]
         from_table = first == "ld" and rest.startswith(("param", "const"))
         if statement.predicate or not (first in _SAME or first in _PURE or from_table):
-            return self._intern(*made)
+            return [self._intern(*key) for key in unknown]
         given = [self._operand(text, once, here, block) for text in statement.operands[1:]]
         held = [value for value in given if value is not None]
         if len(held) != len(given) or not held:
-            return self._intern(*made)
-        single = len(registers_written(statement)) == 1
-        if first in _SAME and single:
-            return held[0]
+            return [self._intern(*key) for key in unknown]
+        if first in _SAME and count == 1:
+            return held[:1]
         kind = rest.rpartition(".")[2]
-        if single and not from_table and (folded := self._folded(first, kind, held)) is not None:
-            return folded
+        if count == 1 and not from_table and (folded := self._folded(first, kind, held)) is not None:
+            return [folded]
         parts = [part for value in held for part in (value.base, self._constant(value.offset))]
-        return self._intern(statement.opcode, f"{place}", *parts)
+        return [self._intern(statement.opcode, f"{place}", *parts) for place in range(count)]
 
     def _folded(self, first: str, kind: str, held: list[Value]) -> Value | None:
         """Sums, and constants of constants; None: something else."""

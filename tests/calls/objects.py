@@ -28,6 +28,7 @@ __all__ = [
     "command",
     "copied",
     "copy_of",
+    "cta",
     "copy_request",
     "dtensor",
     "exec_load",
@@ -328,6 +329,14 @@ def cluster() -> Any:
     made = tma.Cluster(2, 2048)
     made.init_barriers(1024, 1)
     return made
+
+
+def cta(rank: int, latest: list[Any] = []) -> Any:  # noqa: B006
+    """A CTA of a cluster. Rank 0 makes the cluster; other ranks are of the latest one, or of a new one if there is
+    none."""
+    if rank == 0 or not latest:
+        latest[:] = [cluster()]
+    return latest[0][rank]
 
 
 def barrier_in(smem: Any, offset: int = 1024) -> Any:

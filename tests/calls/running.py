@@ -166,9 +166,7 @@ add("tma.bulk_store", SMEM, "0", GMEM, "0", "64", named={"op": "'add'", "data_ty
 
 @calls_of("tma.bulk_to_cta")
 def _to_cta(m: Maker) -> Any:
-    return ("(ctas := cluster())[0]", "0", "ctas[1]", "128", m.one_of("64", "16")), {
-        "barrier": m.one_of("1024", "tma.Mbarrier(1)")
-    }
+    return ("cta(0)", "0", "cta(1)", "128", m.one_of("64", "16")), {"barrier": m.one_of("1024", "tma.Mbarrier(1)")}
 
 
 # ---- memories and barriers

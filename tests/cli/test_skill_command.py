@@ -71,7 +71,7 @@ def test_a_changed_file_is_replaced_only_by_force(tmp_path: Path, capsys: pytest
     page = tmp_path / "cute-py" / "SKILL.md"
     page.write_text("mine")
     assert main(["skill", "--out", str(tmp_path)]) == 2
-    assert "the file exists with other contents" in capsys.readouterr().err and page.read_text() == "mine"
+    assert "the file exists and differs" in capsys.readouterr().err and page.read_text() == "mine"
     assert main(["skill", "--out", str(tmp_path), "--force"]) == 0
     assert page.read_text() == TEXT
     assert sys.modules["cute_py"]

@@ -126,7 +126,7 @@ def test_what_every_rank_holds_is_not_divided(tmp_path: Path) -> None:
     done = reshard(read_plan(path), force=True)
     assert [one.rule for one in done.warnings] == ["reshard-alike", "reshard-role"]
     assert main(["reshard", str(path)]) == 2
-    assert main(["reshard", str(path), "--force"]) == 0
+    assert main(["reshard", str(path), "--force", "--overwrite"]) == 0
 
 
 def test_what_is_divided_is_not_held_by_every_rank(tmp_path: Path) -> None:

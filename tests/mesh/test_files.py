@@ -82,8 +82,8 @@ def test_four_files_become_two(plan: Path, memory: int) -> None:
     assert not list(plan.parent.glob(".*"))
 
 
-@pytest.mark.parametrize("force", [False, True])
-def test_no_source_file_is_overwritten(plan: Path, force: bool) -> None:
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_no_source_file_is_overwritten(plan: Path, overwrite: bool) -> None:
     """Two of four files would be replaced, one of them through a link."""
     folder = plan.parent
     (folder / "out-1.safetensors").symlink_to(folder / "in-3.safetensors")
@@ -92,7 +92,7 @@ def test_no_source_file_is_overwritten(plan: Path, force: bool) -> None:
     for text, names in ((plan.read_text(), ("in-0", "in-1")), (PLAN, ("out-1",))):
         plan.write_text(text)
         with pytest.raises(FileFormatError) as refused:
-            reshard(read_plan(plan), force=force)
+            reshard(read_plan(plan), overwrite=overwrite)
         for name in names:
             assert f"{name}.safetensors is also a source file; use another name or folder" in str(refused.value)
     assert before == [(folder / f"in-{device}.safetensors").read_bytes() for device in range(4)]
@@ -114,7 +114,7 @@ def test_the_checksum_is_that_of_the_whole_tensor(plan: Path) -> None:
     swapped = shards(4, 2)
     swapped["a.up"] = swapped["a.up"][::-1].copy()
     safetensors.save_file(swapped, plan.parent / "in-2.safetensors")
-    assert {one.name: one.checksum for one in reshard(read_plan(plan), force=True).tensors}["a.up"] != first["a.up"]
+    assert {one.name: one.checksum for one in reshard(read_plan(plan), overwrite=True).tensors}["a.up"] != first["a.up"]
 
 
 def test_a_large_tensor_is_moved_in_pieces(tmp_path: Path) -> None:
@@ -172,10 +172,10 @@ def test_existing_files_stay(plan: Path) -> None:
     there.write_bytes(b"mine")
     with pytest.raises(FileFormatError) as refused:
         reshard(read_plan(plan))
-    assert str(refused.value) == f"{there}: the file exists already; --force replaces it"
+    assert str(refused.value) == f"{there}: the file exists already; --overwrite replaces it"
     assert there.read_bytes() == b"mine"
     assert not (plan.parent / "out-0.safetensors").exists()
-    reshard(read_plan(plan), force=True)
+    reshard(read_plan(plan), overwrite=True)
     assert there.read_bytes() != b"mine"
 
 
@@ -184,8 +184,8 @@ def test_the_command(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answer = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in answer["tensors"]] == list(stored_tensors(plan.parent / "in-0.safetensors"))
     assert main(["reshard", str(plan)]) == 2
-    assert "out-1.safetensors: the file exists already; --force replaces it" in capsys.readouterr().err
-    assert main(["reshard", str(plan), "--force"]) == 0
+    assert "out-1.safetensors: the file exists already; --overwrite replaces it" in capsys.readouterr().err
+    assert main(["reshard", str(plan), "--overwrite"]) == 0
     assert "5 tensors in 2 files" in capsys.readouterr().out
     assert main(["reshard", str(plan.parent / "none.toml")]) == 2
     assert "can't be read: No such file" in capsys.readouterr().err

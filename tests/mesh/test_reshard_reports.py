@@ -118,7 +118,7 @@ def test_a_mode_of_one_device_divides_nothing(tmp_path: Path) -> None:
     (one,) = reshard(read_plan(plan(tmp_path, [1, 2], [1, 1], placements))).tensors
     assert "placement by name: row-parallel" in one.scope.judged
     saved(tmp_path, [{"a.o_proj.weight": x}])
-    (alone,) = reshard(read_plan(plan(tmp_path, [1, 1], [1, 2], placements)), force=True).tensors
+    (alone,) = reshard(read_plan(plan(tmp_path, [1, 1], [1, 2], placements)), force=True, overwrite=True).tensors
     assert "source: one device" in alone.scope.judged
 
 
@@ -150,7 +150,7 @@ def test_equal_parts_are_copies(tmp_path: Path) -> None:
         for a in (0, 2)
     ]
     assert every[0].fixes == ("kv-heads(kv_heads=2)",)
-    done = reshard(read_plan(plan(tmp_path, 4, 2, {"n": "Shard(0)", "a.*": "Shard(0)"})), force=True)
+    done = reshard(read_plan(plan(tmp_path, 4, 2, {"n": "Shard(0)", "a.*": "Shard(0)"})), force=True, overwrite=True)
     assert [one.rule for one in done.warnings] == ["reshard-alike"] * 3
     assert all(np.array_equal(one["n"], np.concatenate([x, x])) for one in written(tmp_path, 2))
 
@@ -283,13 +283,13 @@ def test_sections_on_one_side_alone(tmp_path: Path) -> None:
     saved(tmp_path, [{"a.gate_up_proj.weight": one} for one in shards])
     reshard(read_plan(plan(tmp_path, 3, 2, {"*": "gate-up"}, {"*": "replicate"})))
     assert all(np.array_equal(one["a.gate_up_proj.weight"], x) for one in written(tmp_path, 2))
-    reshard(read_plan(plan(tmp_path, 3, 2, {"*": "gate-up"}, {"*": "Shard(0)"})), force=True)
+    reshard(read_plan(plan(tmp_path, 3, 2, {"*": "gate-up"}, {"*": "Shard(0)"})), force=True, overwrite=True)
     assert np.array_equal(np.concatenate([one["a.gate_up_proj.weight"] for one in written(tmp_path, 2)]), x)
     saved(tmp_path, [{"a.gate_up_proj.weight": x}] * 2)
-    reshard(read_plan(plan(tmp_path, 2, 3, {"*": "replicate"}, {"*": "gate-up"})), force=True)
+    reshard(read_plan(plan(tmp_path, 2, 3, {"*": "replicate"}, {"*": "gate-up"})), force=True, overwrite=True)
     for got, wanted in zip(written(tmp_path, 3), shards, strict=True):
         assert np.array_equal(got["a.gate_up_proj.weight"], wanted)
-    reshard(read_plan(plan(tmp_path, 2, 4, {"*": "replicate"}, {"*": "kv-heads(2)"})), force=True)
+    reshard(read_plan(plan(tmp_path, 2, 4, {"*": "replicate"}, {"*": "kv-heads(2)"})), force=True, overwrite=True)
     for i, got in enumerate(written(tmp_path, 4)):
         assert np.array_equal(got["a.gate_up_proj.weight"], np.split(x, 2)[i // 2])
 

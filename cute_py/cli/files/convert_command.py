@@ -66,7 +66,7 @@ def register(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--device", choices=DEVICES, default="host", help="device that scales and rounds blocks; default: host"
     )
-    command.add_argument("--force", action="store_true", help="replace existing files in DIR")
+    command.add_argument("--overwrite", "--force", action="store_true", help="replace existing files in DIR")
     json_option(command, _convert)
 
 
@@ -107,7 +107,7 @@ def _convert(options: argparse.Namespace) -> int:
             keep=KEPT if options.keep is None else tuple(options.keep),
             requantize=options.requantize,
             device=options.device,
-            force=options.force,
+            force=options.overwrite,
             progress=progress,
         )
 

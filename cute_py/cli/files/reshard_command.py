@@ -37,7 +37,7 @@ into existing folders. The plan is TOML; {device} counts from 0, and
 
 The command refuses a tensor that no pattern matches. It checks the placements
 against the names, the shapes and the data, and refuses parts that are
-byte-identical, copies that differ, and, without --force, destination files
+byte-identical, copies that differ, and, without --overwrite, destination files
 that exist. If a name or a shape contradicts a placement, it warns: it writes
 the files, and the exit status is 1, or 0 with --force. The answer ends with
 what was judged and what was not. A name without a known role is judged only by
@@ -65,11 +65,11 @@ def register(command: argparse.ArgumentParser) -> None:
         metavar="BYTES",
         help="the most bytes of files to map at once, such as 1G, 512M or 64K",
     )
+    command.add_argument("--overwrite", action="store_true", help="replace existing files")
     command.add_argument(
         "--force",
         action="store_true",
-        help="replace existing files, accept byte-identical shards as different parts, and exit with 0 despite "
-        "warnings",
+        help="accept byte-identical shards as different parts, and exit with 0 despite warnings",
     )
     command.add_argument("--strict", action="store_true", help="exit with 1 if a placement was not judged")
     json_option(command, _reshard)
@@ -88,7 +88,7 @@ def _reshard(options: argparse.Namespace) -> int:
     plan = read_plan(options.plan)
     size = sum(tensor.nbytes for path in plan.source.files for tensor in stored_tensors(path).values())
     with progress_bar(size, "resharding") as progress:
-        done = reshard(plan, options.memory, progress, options.force)
+        done = reshard(plan, options.memory, progress, options.force, options.overwrite)
 
     def data(done: ReshardReport = done) -> dict[str, Any]:
         return {

@@ -23,7 +23,7 @@ def register(command: argparse.ArgumentParser) -> None:
         "holds the files that these commands read."
     )
     command.add_argument("--out", required=True, metavar="DIR", help="the agent's folder of skills")
-    command.add_argument("--force", action="store_true", help="replace existing files")
+    command.add_argument("--overwrite", "--force", action="store_true", help="replace existing files")
     json_option(command, _write, "print the names of the files as JSON")
 
 
@@ -42,8 +42,8 @@ def _write(options: argparse.Namespace) -> int:
     folder = Path(options.out) / NAME
     content = skill_files()
     there = [name for name in content if (folder / name).exists() and (folder / name).read_bytes() != content[name]]
-    if there and not options.force:
-        raise FileFormatError(f"{folder / there[0]}: the file exists with other contents", hint="--force replaces it")
+    if there and not options.overwrite:
+        raise FileFormatError(f"{folder / there[0]}: the file exists and differs", hint="--overwrite replaces it")
     (folder / "examples").mkdir(parents=True, exist_ok=True)
     written = [str(write_whole(folder / name, raw)) for name, raw in content.items()]
     report(options, lambda: {"files": written}, lambda: "\n".join(written))

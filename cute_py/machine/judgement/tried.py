@@ -7,7 +7,7 @@ limit of runs.
 
 from __future__ import annotations
 
-import re
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 from cute_py.diagnostics import Diagnostic
 from cute_py.machine.judgement.rules import CURES
 from cute_py.notation.source_lines import line_text
+from cute_py.ptx.source import read_module
 
 MAX_RUNS: Final = 4
 """Maximum number of runs that try changes for the findings of a launch."""
@@ -93,9 +94,7 @@ def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
 
 
 _OF_ALL_THREADS: Final = ("bar.sync", "barrier.cluster")
-_LABEL: Final = re.compile(r"\s*([$%\w]+):(?!:)")
-_BRANCH: Final = re.compile(r"\bbra(?:\.uni)?\s+([$%\w]+)\s*;")
-_WAIT: Final = re.compile(r"\bmbarrier\.(?:try|test)_wait\b")
+_WAITS: Final = ("mbarrier.try_wait", "mbarrier.test_wait")
 _LINES_OF_A_SPIN: Final = 12
 """The most lines of a loop that does nothing but wait."""
 
@@ -105,20 +104,27 @@ def before_a_spin(text: str, change: Insertion) -> Insertion:
 
     Threads may pass such a loop a different number of times, so a barrier inside of it need not be reached by all.
 
-    >>> text = "st;\nW:\nmbarrier.try_wait.parity.b64 p, [b], 0;\n@!%p bra W;\nld;"
-    >>> before_a_spin(text, Insertion(3, "bar.sync 0;")).line, before_a_spin(text, Insertion(5, "bar.sync 0;")).line
-    (2, 5)
+    >>> text = '''.version 9.0
+    ... .target sm_90
+    ... .entry k() { .reg .pred %p; .reg .b32 b;
+    ... W:
+    ... mbarrier.try_wait.parity.shared.b64 %p, [b], 0;
+    ... @!%p bra W;
+    ... ret; }'''
+    >>> before_a_spin(text, Insertion(5, "bar.sync 0;")).line, before_a_spin(text, Insertion(7, "bar.sync 0;")).line
+    (4, 7)
     """
-    lines = text.split("\n")
-    waits = _WAIT.search(lines[change.line - 1]) is not None
-    if change.behind or not waits or not any(name in change.text for name in _OF_ALL_THREADS):
+    if change.behind or not any(name in change.text for name in _OF_ALL_THREADS):
         return change
-    labels = {found[1]: i for i, line in enumerate(lines, 1) if (found := _LABEL.match(line))}
-    for end in range(change.line, min(change.line + _LINES_OF_A_SPIN, len(lines)) + 1):
-        branch = _BRANCH.search(lines[end - 1])
-        begin = labels.get(branch[1], end) if branch else end
-        if end - _LINES_OF_A_SPIN < begin < change.line:
-            return replace(change, line=begin)
+    for function in read_module(text).functions.values():
+        steps = function.instructions
+        first = next((i for i, one in enumerate(steps) if one.line == change.line), None)
+        if first is None or not steps[first].opcode.startswith(_WAITS):
+            continue
+        for branch in itertools.takewhile(lambda one: one.line <= change.line + _LINES_OF_A_SPIN, steps[first:]):
+            for to, line in zip(branch.targets, branch.label_lines, strict=True):
+                if to <= first and branch.line - line < _LINES_OF_A_SPIN:
+                    return replace(change, line=line)
     return change
 
 
