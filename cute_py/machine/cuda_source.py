@@ -25,6 +25,9 @@ from cute_py.ptx.module import find_in_wheels
 TIME_LIMIT_SECONDS: Final = 600
 _ELF: Final = b"\x7fELF"
 _FATBIN: Final = b"\x50\xed\x55\xba"
+_EM_CUDA: Final = 190
+"""The ELF header's e_machine of a cubin."""
+_PASS_PTX: Final = "pass the PTX (nvcc -ptx), or a fatbin that contains it"
 _LIBRARIES: Final = (
     "/usr/local/cuda/lib64/libnvrtc.so*",
     "/usr/local/cuda/targets/*/lib/libnvrtc.so*",
@@ -151,6 +154,8 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), co
         raw = Path(path).read_bytes()
     except OSError as error:
         raise InvalidValueError(f"{given(path)} can't be read: {error.strerror}") from None
+    if raw[:4] == _ELF and int.from_bytes(raw[18:20], "little") == _EM_CUDA:
+        raise _without_ptx(path)
     if raw[:4] in (_ELF, _FATBIN):
         return _extracted(path, arch)
     if path.endswith(SOURCES):
@@ -163,18 +168,21 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), co
 def _extracted(path: str, arch: str) -> str:
     """The PTX inside a fatbin, by cuobjdump."""
     tool = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump") or find_in_wheels("cuobjdump")
-    hint = "pass the PTX (nvcc -ptx), or a fatbin that contains it"
     if tool is None:
-        text = f"{given(path)} is machine code; cuobjdump reads the PTX of a fatbin, but it is not on PATH"
-        raise MissingPackageError(text, hint=hint)
+        text = f"cuobjdump reads the PTX that {given(path)} may contain, but it is not on PATH"
+        raise MissingPackageError(text, hint=_PASS_PTX)
     done = subprocess.run(
         [str(tool), "-ptx", path], capture_output=True, text=True, errors="replace", check=False,
         timeout=TIME_LIMIT_SECONDS,
     )  # fmt: skip
     found = None if done.returncode else chosen_text(done.stdout, arch)
     if found is None:
-        raise InvalidValueError(f"{given(path)} is a cubin, machine code (SASS) without PTX", hint=hint)
+        raise _without_ptx(path)
     return found
+
+
+def _without_ptx(path: str) -> InvalidValueError:
+    return InvalidValueError(f"{given(path)} contains machine code (SASS), but no PTX", hint=_PASS_PTX)
 
 
 def chosen_text(listing: str, arch: str) -> str | None:

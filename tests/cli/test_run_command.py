@@ -103,7 +103,7 @@ def test_a_map_and_its_array() -> None:
         (["twice.ptx", "--map", "0=only"], "must be N=MAP:ARRAY"),
         (["twice.ptx", "--arg", "x.npy", "--arg", "1", "--arg", "2"], "3 arguments"),
         (["twice.ptx", "--arg", "x.npy", "--arg", "1", "--schedule", "now"], "schedule"),
-        (["cubin"], "machine code"),
+        (["cubin"], "PTX"),
     ],
 )
 def test_what_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -211,9 +211,18 @@ def test_the_text_inside_a_fatbin(capsys: pytest.CaptureFixture[str]) -> None:
     subprocess.run([str(find_nvcc()), *codes, "-fatbin", "-o", "add.fatbin", "add.cu"], check=True)
     check_sum("add.fatbin", 900)
     check_sum("add.fatbin", 800, "--arch", "sm_80")
-    subprocess.run([str(find_nvcc()), "-arch=sm_90a", "-cubin", "-o", "add.cubin", "add.cu"], check=True)
+    subprocess.run(
+        [str(find_nvcc()), "-gencode", "arch=compute_90a,code=sm_90a", "-fatbin", "-o", "sass.fatbin", "add.cu"],
+        check=True,
+    )
+    assert main(["run", "sass.fatbin", "--block", "32"]) == 2
+    assert "contains machine code (SASS), but no PTX" in capsys.readouterr().err
+
+
+def test_a_cubin_is_refused_without_any_tool(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("add.cubin").write_bytes(b"\x7fELF\x02\x01\x01A\x08" + bytes(7) + b"\x02\x00\xbe\x00" + bytes(44))
     assert main(["run", "add.cubin", "--block", "32"]) == 2
-    assert "is a cubin, machine code (SASS) without PTX" in capsys.readouterr().err
+    assert "'add.cubin' contains machine code (SASS), but no PTX" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")

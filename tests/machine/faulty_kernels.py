@@ -212,6 +212,11 @@ E:""",
         "read before it arrives", "error",
         INIT + LOAD + "<<|" + WAIT + ">>\n  ld.shared.u32 %r9, [%r5];\n  " + "<<" + WAIT + "|>>",
     ),
+    "a bulk load that one thread waits for": Faulty(
+        "read before it arrives", "error",
+        INIT + LOAD + "@!%p1 bra REST;\n  " + WAIT + "\n  REST: <<|bar.sync 0;>>\n  ld.shared.u32 %r9, [%r5];",
+        cure="insert `bar.sync 0;`",
+    ),
     "a cp.async that nobody waits for": Faulty(
         "read before it arrives", "error",
         """cp.async.ca.shared.global [%r5], [%rd2], 4;

@@ -97,6 +97,8 @@ POINTS = {
         {"address": "argument 0 + 0"}),
     "a bulk load is read before it arrives": Point("a bulk load that nobody waits for", "read before it arrives",
         "error", {"address": "shared address 0x400"}),
+    "one thread waits for a bulk load that others read": Point("a bulk load that one thread waits for",
+        "read before it arrives", "error", {}, "insert `bar.sync 0;`"),
     "cp.async is read before it arrives": Point("a cp.async that nobody waits for", "read before it arrives", "error",
         {"address": "shared address 0x400"}, "cp.async.wait_all"),
     "a bulk store's bytes are overwritten": Point("an overwrite below a bulk store", "overwritten while in use",

@@ -230,6 +230,7 @@ def main() -> int:
     parser.add_argument("--added", nargs="*", default=(), help="those among them that are tried last")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--part", default="0/1", help="I/N: only every N-th mutant of the sample, from the I-th on")
     parser.add_argument("--limit", type=float, default=1e6, help="seconds after which no mutant is begun")
     parser.add_argument("--patience", type=float, default=60, help="seconds of one test before its mutant is killed")
     parser.add_argument("--most-seconds", type=float, default=5, help="the longest that one test may take")
@@ -237,7 +238,8 @@ def main() -> int:
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
     drawn = sample(options.package, options.operators, options.count, options.seed, on_devices=False)
-    chosen = [(options.package, *found) for found in drawn]
+    first, parts = map(int, options.part.split("/"))
+    chosen = [(options.package, *found) for found in drawn][first::parts]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", *options.tests]
     return int(pytest.main(arguments, plugins=[Session(chosen, options)]))
 

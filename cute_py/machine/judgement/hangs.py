@@ -90,6 +90,9 @@ class Whereabouts:
         return any(bool(self.m.live[thread]) and self.at[thread] >= 0 for thread in threads)
 
 
+_LATER: Final = "; the phase completed later, because the time limit of another wait ended"
+
+
 class TimeLimits(Observer):
     """Waits for phases that end only by a time limit of the kernel: hangs that last as long as the limit.
 
@@ -130,9 +133,9 @@ class TimeLimits(Observer):
             later = barrier is not None and barrier.phase != phase
             if failed or (later and rank != ROOT):
                 continue
-            severity = "warning" if later else "error"
-            self._found += [replace(one, severity=severity) for one in found if one.message not in said]
-            said |= {one.message for one in found}
+            made = [replace(one, severity="warning", text=one.text + _LATER) if later else one for one in found]
+            self._found += [one for one in made if one.message not in said]
+            said |= {one.message for one in made}
 
 
 def hang_findings(m: Host) -> list[Diagnostic]:

@@ -81,7 +81,7 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("before", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
     ),
     "race between lanes": (("before", "bar.warp.sync -1;"), ("behind other", "bar.warp.sync -1;")),
-    "read before it arrives": (("before", "cp.async.wait_all; bar.sync 0;"),),
+    "read before it arrives": (("before", "bar.sync 0;"), ("before", "cp.async.wait_all; bar.sync 0;")),
     "overwritten while in use": (("behind other", _WAIT_STORE), ("before", _WAIT_PRODUCT), ("before", "bar.sync 0;")),
     "missing proxy fence": (
         ("behind other", "fence.proxy.async;"), ("before", "fence.proxy.async;"),
