@@ -3,7 +3,8 @@
     CUTE_PY_NODE_MODULES=FOLDER python -m benchmarks.page [result.json] [--boots N] [--rounds N]
 
 FOLDER has npm's packages pyodide and playwright-core. An answer is timed from the last key to the frame that shows it,
-the pause of typing included; of a large picture that frame has the first 200 cells, and the others follow. Times are
+the pause of typing included; of a large answer that frame has the verdict, the sections up to the first 200 cells and
+these cells, and the rest follows. Times are
 wall clock: the least of several rounds for a row of inputs, and the least of several starts for a start, so that other
 work of the machine counts as little as it can. The start of Python is compared with that
 of Pyodide alone, which takes

@@ -15,7 +15,7 @@
     NamedEnum, NamedFlag                                      bases of enums that refuse an unknown name or value
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
-out of range an InvalidValueError; no check raises anything else, for any value. An integer beyond `MAX_INTEGER`
+out of range an InvalidValueError; a check raises no other error, whatever the value is. An integer beyond `MAX_INTEGER`
 is refused everywhere: no size, stride, address or coordinate of any machine comes near it, and Python does not print
 integers of arbitrary length.
 """
@@ -57,10 +57,10 @@ MAX_INTEGER: Final = 1 << 128
 MIN_INTEGER: Final = -MAX_INTEGER
 
 MOST_ITEMS: Final = 1 << 22
-"""The most items that are read from an iterator or an array; a tuple or list may have more."""
+"""Maximum number of items that are read from an iterator or an array; a tuple or list may have more."""
 
 MOST_ELEMENTS: Final = 1 << 31
-"""The most elements of an array of integers that is accepted as input: 16 GiB."""
+"""Maximum number of elements of an array of integers that is accepted as input: 16 GiB."""
 
 Kind = TypeVar("Kind")
 Given = TypeVar("Given")
@@ -83,13 +83,13 @@ def is_integer(value: object) -> bool:
 
 
 PARSE_READS: Final = "cute_py.parse(text) reads a layout from its text"
-"""Hint of errors that refuse a text in place of a layout."""
+"""The hint of errors that refuse a string in place of a layout."""
 
 
 def wrong_type(
     rule: str, value: object, facts: Mapping[str, object] | None = None, hint: str | None = None
 ) -> InvalidTypeError:
-    """Make the error of an argument whose type is not the one that the rule names; the caller raises it.
+    """Make the error for an argument with another type than the rule names; the caller raises it.
 
     >>> print(wrong_type("slice_ takes a layout", 4.5))
     slice_ takes a layout, got float 4.5
@@ -134,7 +134,7 @@ def check_magnitude(number: int, what: str) -> int:
 def out_of_range(
     what: str, number: int, requirement: str, unit: str = "", hint: str | None = None
 ) -> InvalidValueError:
-    """Make the error of an integer that is out of range; the caller raises it. It carries the value as a `Measured`.
+    """Make the error for an integer that is out of range; the caller raises it. It carries the value as a `Measured`.
 
     >>> error = out_of_range("num_multicast", 17, "be 1 to 16", "CTAs")
     >>> print(error, error.measured.value)
@@ -490,13 +490,13 @@ class Immutable:
 
 
 class Check(Protocol):
-    """A check of one field. It returns the value to store: the given value, or plain integers in its place."""
+    """A check of one field. It returns the value to store: the value itself, or plain integers in its place."""
 
     def __call__(self, value: Kind, what: str, /) -> Kind: ...
 
 
 class _ArrayNames(dict[str, Any]):
-    """Names that modules import for a type checker only, so that numpy is loaded when arrays are."""
+    """Names that modules import only for a type checker, so that numpy is loaded only with the first array."""
 
     def __missing__(self, name: str) -> Any:
         if name not in ("NDArray", "ArrayLike"):
@@ -513,8 +513,8 @@ def _field_checks(kind: Any) -> tuple[tuple[str, str, frozenset[type], Check], .
 
 
 def _kept(hint: Any) -> frozenset[type]:
-    """The classes whose own objects the check of an annotation returns unchanged; not int, because its size is
-    checked."""
+    """The classes whose objects the check of an annotation returns unchanged. int is not one of them, because its size
+    is checked."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         kinds = frozenset[type]().union(*map(_kept, typing.get_args(hint)))
         return frozenset([kind for kind in kinds if not issubclass(kind, int)])  # which a union with int makes an int
@@ -640,7 +640,7 @@ class NamedFlag(enum.IntFlag, metaclass=NamedEnumType):
 
 
 def unknown_member(kind: type[enum.Enum], value: Kind) -> UnknownNameError:
-    """Make the error of a name or value that an enum does not have; the caller raises it.
+    """Make the error for a name or value that an enum does not have; the caller raises it.
 
     >>> class Side(NamedEnum, enum.IntEnum):
     ...     LEFT = 0

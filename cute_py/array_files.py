@@ -1,8 +1,8 @@
 """Read and write tensors in .npy, .npz and .safetensors files. An error about a file is one line.
 
 Arrays are numpy arrays; bfloat16 and 8-bit floats use the types of ml_dtypes. The header is checked before anything is
-unpacked, so that a small archive that asks for much memory is refused at once. A file is written under a temporary name
-and then renamed, so that a half-written file never appears under its name.
+unpacked, so that a small archive that would need a lot of memory is refused at once. Files are written atomically:
+under a temporary name, which is then renamed.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def _reason(error: Exception) -> str:
 
 
 def _listed(names: list[str], limit: int = 20) -> str:
-    """The names in order; a long list is cut.
+    """The names in order; a long list is shortened.
 
     >>> _listed(["b", "a"]), _listed(["x"] * 3, 2)
     ('a, b', 'x, x, ... (3 in all)')
@@ -231,7 +231,7 @@ def _checked(path: str, array: Array, dtype: str | None) -> Array:
 
 
 def write_array(path: str, array: Array, key: str = "tensor") -> str:
-    """Write an array; the file appears whole or not at all. Returns a warning, or an empty text.
+    """Write an array atomically. Returns a warning, or an empty text.
 
     A .npy or .npz has no bfloat16 or 8-bit float: their bits are written as unsigned integers.
     """

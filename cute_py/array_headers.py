@@ -1,4 +1,5 @@
-"""Headers of .npy, .npz and .safetensors files: what they say that the file holds, and what it lacks of that."""
+"""Headers of .npy, .npz and .safetensors files: the contents that they declare, and the parts that are missing from the
+file."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 NPY_MAGIC = b"\x93NUMPY"
 MAX_SAFETENSORS_HEADER = 100_000_000
-"""In bytes; the safetensors package refuses a longer header."""
+"""Longest header of a .safetensors file, in bytes; the safetensors package refuses a longer one."""
 HEADER_BYTES = 1 << 16
 """The longest header of a .npy that is read, in bytes; numpy reads at most 10,000 characters."""
 

@@ -37,10 +37,10 @@ def export_public(package: str, *others: str) -> list[str]:
 def no_such_name(
     module: str, name: str, names: Iterable[str], other: str = "", others: Iterable[str] = ()
 ) -> AttributeError:
-    """Make the AttributeError of a module that does not have a name.
+    """Make the AttributeError for a name that a module does not have.
 
     Args:
-        module: the module that was asked for the name.
+        module: the module in which the name was looked up.
         name: the name.
         names: the names that the module has; the nearest are listed.
         other: a module in which users expect the names of this one, and the other way round.

@@ -1,10 +1,10 @@
-"""`Diagnostic`, the record of every check: a broken rule, or a legal setting that does harm.
+"""`Diagnostic`, the record of every check: a broken rule, or a legal but harmful setting.
 
 A check is a function `check_x(...) -> list[Diagnostic]`: it lists everything that it found, and an empty list means
 that the input is sound. It never raises for the input that it checks, so that callers can list the findings, raise
 them, or search over inputs.
 
-Tables of prose say why a rule exists and what to do: `reason_table`.
+Tables of prose explain why a rule exists and what to do: `reason_table`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from cute_py.argument_checks import expect, expect_choice, expect_integer, is_in
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given, integer_text
 
 MAX_BITS: Final = 14_000
-"""The most bits of a value that is printed. A value may be the product of all numbers of a request, and Python limits
-the digits that it prints."""
+"""Maximum number of bits of a value that is printed. A value may be the product of all numbers of a request, and Python
+limits the digits that it prints."""
 
 SEVERITIES: Final = ("error", "warning", "note")
 """'error': refused, or wrong when it runs. 'warning': legal, but harmful or slow. 'note': information, not a fault."""
@@ -162,7 +162,7 @@ class Findings(list[Diagnostic]):
 
     @staticmethod
     def none(scope: Scope) -> Findings:
-        """An empty list, the result of most checks; made without checking its items."""
+        """An empty list, the result of most checks, which is made without checking items."""
         made = _no_findings(Findings)
         made.scope = scope
         return made
@@ -229,7 +229,7 @@ class Reason:
 
     Attributes:
         why: why the rule exists; fix: what to do.
-        source: where the rule comes from; empty if the error or another table says it.
+        source: where the rule comes from; empty if the error or another table names it.
         name: its name in a list of the rules; empty: its id.
     """
 

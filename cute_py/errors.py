@@ -1,7 +1,7 @@
 """The exceptions of cute_py, and the form of their texts.
 
-A text is a headline, the rule with the value and its unit; then facts, one a line;
-then a verified hint, if there is one:
+A text is a headline, the rule with the value and its unit; then facts, one per line; then a verified hint, if there is
+one:
 
     TmaLimitError: globalStrides[0] = 24 bytes; must be a multiple of 16
       stride : 12 elements x 16 bits, TMA mode 1 (layout mode 0)
@@ -30,7 +30,8 @@ SHOWN_BITS: Final = 512
 read."""
 
 GIVEN_CHARACTERS: Final = 405
-"""The most characters of a value's repr in a text; a longer repr shows its beginning and its end."""
+"""Maximum number of characters of a value's repr in a message; a longer repr is reduced to its beginning and its
+end."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -43,7 +44,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def stated(what: str, value: str | float) -> str:
-    """State a value: as an equation after an identifier, as a sentence after a noun phrase.
+    """State a value: as an equation after an identifier, or as a sentence after a noun phrase.
 
     >>> stated("boxDim[0]", 300), stated("the size of a range", "-1 bytes")
     ('boxDim[0] = 300', 'the size of a range is -1 bytes')
@@ -53,7 +54,7 @@ def stated(what: str, value: str | float) -> str:
 
 
 def shortened(text: str, limit: int = 240) -> str:
-    """A text; if it is longer than a line should be, its middle is left out.
+    """Return a text; omit its middle if it is longer than a line should be.
 
     >>> shortened("a" * 500, 11)
     'aaa ... aaa'
@@ -105,8 +106,8 @@ def given(value: object) -> str:
     '[0x1000000000... (20001 bits)]'
     """
     items = value if isinstance(value, (tuple, list)) else (value,)
-    # Of each mode of an array numpy shows 6 indices: of 20 modes of 2 all of a million elements. Where it leaves
-    # elements out, the shape says more than those that are left.
+    # numpy shows 6 indices per mode of an array, so it shows all million elements of an array with 20 modes of 2.
+    # Where it omits elements, the shape says more than the elements that remain.
     arrays = [x for x in items if type(x).__module__ == "numpy"]
     deep = any(getattr(x, "ndim", 0) > 4 or getattr(x, "size", 0) > 1000 for x in arrays)
     try:
@@ -119,8 +120,8 @@ def given(value: object) -> str:
 
 
 MOST_COMPARED: Final = 128
-"""The most names whose whole spelling is compared. From a longer list, only the names with the most in common are
-compared, to save time."""
+"""Maximum number of names whose whole spelling is compared. From a longer list, only the names with the most in common
+are compared, to save time."""
 
 
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:
@@ -145,7 +146,7 @@ def _likely(name: str, names: list[str]) -> list[str]:
 
 
 def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) -> dict[str, str]:
-    """Facts of an error about an unknown name: the nearest names, if any, then all names.
+    """The facts of an error about an unknown name: the nearest names, if any, then all names.
 
     Args:
         also: further accepted spellings, such as aliases; the facts name them if they are near, and do not list them.
@@ -175,11 +176,11 @@ def format_report(headline: str, facts: Mapping[str, object] | None = None, hint
 
 
 LONGEST_FACT: Final = 2000
-"""The most characters of one fact in the text of an error."""
+"""Maximum number of characters of one fact in the text of an error."""
 
 
 def _fact_text(value: object) -> str:
-    """The str of a fact, or a short text if its str fails. The middle of a very long fact is left out."""
+    """The str of a fact, or a short text if its str fails. The middle of a very long fact is omitted."""
     try:
         return shortened(str(value), LONGEST_FACT)
     except Exception:  # digits beyond Python's limit, lists without end, or a foreign __str__
@@ -206,7 +207,7 @@ class CuteError(Exception):
     """
 
     measured: Measured | None = None
-    # The number behind the headline, where one number breaks the rule; `diagnostics_of` puts it into the record.
+    # The number that the headline is about, if a single number breaks the rule; `diagnostics_of` records it.
     rule: str
     # The id of the rule that was broken, by which `explain` finds its reason. A condition of CuTe C++, a race, and a
     # cause without values are their own ids; where a headline has values, `of_rule` or `diagnostics.refuse` sets it.
@@ -407,7 +408,7 @@ class TmaTrap(TmaError, RuntimeError):
 
 
 class WouldHangError(TmaError, RuntimeError):
-    """A barrier would never complete: the bytes that it expects are not the bytes that arrive."""
+    """A barrier would never complete: the number of bytes that it expects differs from the number that arrives."""
 
 
 class RaceError(TmaError, RuntimeError):
@@ -423,7 +424,7 @@ class EmissionError(TmaError, ValueError):
 
 
 class TmemError(CuteError, ValueError):
-    """A copy from shared to tensor memory can't be planned, encoded or run as asked."""
+    """A copy from shared to tensor memory can't be planned, encoded or run as requested."""
 
 
 class DeviceError(CuteError, RuntimeError):
@@ -444,7 +445,7 @@ class RankError(DeviceError):
 
 
 class FileFormatError(CuteError, ValueError):
-    """An input file can't be read as the tensor that was asked for."""
+    """An input file can't be read as the requested tensor."""
 
 
 class MissingPackageError(CuteError, ImportError):
@@ -470,7 +471,7 @@ def imported(module: str, feature: str, package: str, install: str, named: bool 
 
 
 def first_line(problem: Exception) -> str:
-    """The first line of the error of another library.
+    """The first line of an error from another library.
 
     >>> first_line(ValueError("no such file\\nnor folder"))
     'no such file'

@@ -117,8 +117,8 @@ MULTIPROCESSORS: Final = 132
 device: `cute_py.gpu.device.open_device().multiprocessors`."""
 
 MAX_CLUSTER: Final = 16
-"""The most CTAs of a cluster; without the non-portable size attribute the limit is 8 (CUDA programming guide, thread
-block clusters).
+"""Maximum number of CTAs in a cluster; without the non-portable size attribute the limit is 8 (CUDA programming guide,
+thread block clusters).
 
 The mask of a multicast has a bit for each (PTX ISA, cp.async.bulk.tensor, .multicast::cluster).
 """

@@ -39,7 +39,7 @@ LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^[^\S\n]{0,80}([A-Za-z][\w -]{0,80}?) +: "), "cyan"),
     (re.compile(r"^([A-Za-z][\w',-]*(?: [\w',-]+){0,3})  +\S"), "cyan"),
 )
-"""(pattern of a line of a report, whose group is the painted part; its style). The first pattern that matches is
+"""(pattern of a line of a report, whose group is the part to colour; its style). The first pattern that matches is
 used."""
 
 

@@ -10,7 +10,7 @@ Missing modes are zero, at every depth. A static 0 is the zero of all of them; a
 cute_py refuses to add one, as C++ does.
 
 Two coordinates are equal, and hash alike, if they have the same modes with equal numbers in them, static or not, as in
-C++'s tuples: ArithTuple(1,2), the tuple (1,2) and the sum of the basis elements are equal; (1,2,0) has one mode more. A
+C++'s tuples: ArithTuple(1,2), the tuple (1,2) and the sum of the basis elements are equal; (1,2,0) has one more mode. A
 basis element equals the tuple with static zeros before it: 2*E(1) + 3*E(1) = 5*E(1) = (0,5). Bases add up to arithmetic
 tuples: 3*E(0) + 4*E(1) = (3,4). A layout with such strides maps coordinates to coordinates, and a TMA instruction takes
 coordinates.

@@ -1,4 +1,5 @@
-"""Iterators that store nothing. An iterator that is offset by n refers to the integer or coordinate n places further.
+"""Iterators that store nothing. Adding n to an iterator gives an iterator at the integer or coordinate n places further
+on.
 
 A tensor is an iterator and a layout. With `counting_iterator(42)` its elements are integers, with
 `make_inttuple_iter((0, 0))` they are coordinates: implicit tensors, which can be tiled and sliced like any other.

@@ -185,7 +185,7 @@ def shape_mod(shape: Tree, count: int) -> Tree:
     """The extent that the first `count` elements of a shape cover in each mode; 1 for modes that they do not reach.
 
     Raises:
-        StaticAssertError: neither of a mode and the remaining count divides the other.
+        StaticAssertError: a mode does not divide the remaining count, nor the count the mode.
 
     >>> shape_mod((3, 6, 2, 8), 9), shape_mod((6, 2), 12), shape_mod((Int(6), (Int(2), Int(4))), Int(24))
     ((3, 3, 1, 1), (6, 2), (Int(6), (Int(2), Int(2))))
@@ -254,7 +254,8 @@ def _negated(verdict: Int | bool) -> Int | bool:
 
 
 def elem_leq(a: Shape, b: Shape) -> Int | bool:
-    """C++'s `!elem_less(b, a)`: true if any element of b is at least a's. The answer is static if all numbers are.
+    """C++'s `!elem_less(b, a)`: true if any element of b is at least the corresponding element of a. The answer is
+    static if all numbers are.
 
     >>> elem_leq((1, 2), (1, 2)), elem_leq((3, 3), (1, 2))
     (True, False)
@@ -263,7 +264,7 @@ def elem_leq(a: Shape, b: Shape) -> Int | bool:
 
 
 def elem_gtr(a: Shape, b: Shape) -> Int | bool:
-    """Is every element of b less than a's? `elem_less(b, a)`.
+    """Is every element of b less than the corresponding element of a? This is `elem_less(b, a)`.
 
     >>> elem_gtr((3, 3), (1, 2)), elem_gtr((3, 2), (1, 2))
     (True, False)
@@ -272,7 +273,7 @@ def elem_gtr(a: Shape, b: Shape) -> Int | bool:
 
 
 def elem_geq(a: Shape, b: Shape) -> Int | bool:
-    """C++'s `!elem_less(a, b)`: true if any element of a is at least b's.
+    """C++'s `!elem_less(a, b)`: true if any element of a is at least the corresponding element of b.
 
     >>> elem_geq((3, 0), (1, 2)), elem_geq((0, 0), (1, 2))
     (True, False)

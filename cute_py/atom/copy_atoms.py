@@ -184,7 +184,7 @@ def _matrix_rows() -> Iterator[CopyOperation]:
 
 
 def _exchange(operation: CopyOperation, values: Arguments) -> CopyTraits:
-    """Register to register, or plain wide words: source and destination as they are given."""
+    """Register-to-register copies, and copies of plain wide words, with source and destination as given."""
     return _traits(operation, values, *operation.details)
 
 

@@ -106,7 +106,7 @@ def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
 
 
 def _tiles(shape: Parted, step: int) -> Layout:
-    """The modes behind the first, compact, with `step` tiles between neighbours."""
+    """The modes after the first, compact, with `step` tiles between neighbours."""
     rest = take(shape, 1, int(rank(shape)))
     return Layout(rest, map_leaves(lambda d: d * Int(step), Layout(rest).stride))
 

@@ -1,8 +1,8 @@
 """D = A * B + C in numpy, through the registers of a tiled MMA.
 
-Each thread gets its parts of A and B as `partition_A` and `partition_B` give them; an atom puts the registers of its
-threads together by its thread-value layouts, multiplies, and distributes the sums by C's. The layouts alone determine
-the place of an element, so a wrong layout gives wrong products.
+Each thread gets its parts of A and B from `partition_A` and `partition_B`. An atom assembles the registers of its
+threads by its thread-value layouts, multiplies, and distributes the sums by C's layout. The layouts alone determine the
+place of an element, so a wrong layout gives wrong products.
 
     registers of A   A[m, k] at thrfrg_A                    (ThrV, ThrM, ThrK, FrgV, RestM, RestK)
     one atom's A     registers at ALayout(ThrV, FrgV)       (AtomM, AtomK)
@@ -304,7 +304,7 @@ def _start(c: Array, dtype: DType, shape: tuple[int, int]) -> Array:
 
 
 def _collected(mma: TiledMma, sums: Array, m: int, n: int) -> Array:
-    """Atoms' sums, handed to the threads' registers by C's layout, and from there to the matrix."""
+    """Move the sums of the atoms to the threads' registers by C's layout, and from there to the matrix."""
     row, column, extents = _places(mma, "C", m, n)
     _, t1, t2, _, r1, r2 = extents
     shape = mma.atom.shape_mnk

@@ -63,7 +63,8 @@ def make_tiled_copy(
 
     Args:
         atom: a copy atom with its type.
-        thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index, default one.
+        thr_layout: (m, n) -> thread index; a shape is column-major. val_layout: (m, n) -> value index; default: one
+            value.
     Raises:
         StaticAssertError: there are fewer threads or values than the atom has; the text is C++'s.
 
@@ -185,7 +186,7 @@ def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout:
         atom_layout_TV: (thread, value) -> offset in the memory of `data_layout`.
         data_layout: the tensor's layout, coordinates -> offset.
     Raises:
-        StaticAssertError: the data does not have some offset; the text is C++'s.
+        StaticAssertError: an offset does not occur in the data; the text is C++'s.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> data = static(Layout((8, 32), (32, 1)))

@@ -96,7 +96,7 @@ class MmaAtom:
     registers: Mapping[str, tuple[int, str]]
     """Operand -> (number of registers, their type); `(0, 'void')` if the instruction has none."""
     ptx: str
-    """The instruction, its modifiers, without operands."""
+    """The PTX instruction with its modifiers, without operands."""
     source: str
     """Header of CuTe that defines the traits."""
     fragments: Mapping[str, FragmentType] = field(default_factory=dict)

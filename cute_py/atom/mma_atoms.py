@@ -94,7 +94,7 @@ def mma_atom(name: str | MmaAtom, *, arch: str | None = None) -> MmaAtom:
 
 @functools.lru_cache(maxsize=8192)
 def _typical(name: str) -> MmaAtom:
-    """The atom of an operation with the arguments that stand for it."""
+    """The atom of an operation with its typical arguments."""
     if name in WITHOUT_TRAITS:
         raise KeyError(name)
     operation = _spellings()[name]

@@ -1,7 +1,8 @@
 """MMA atoms with all operands in registers: SM61, SM70, SM75, SM80, SM89, SM90 (f64), SM120, and plain FMA.
 
 Since SM75 the registers of a warp hold 8 rows by 4 columns of 32-bit pieces. A piece is V = 32 / bits elements along K,
-or one element of 32 bits and more. This gives the layouts of A (M,K), B (N,K), and C (M,N); C takes N for K:
+or one element of 32 bits and more. This gives the layouts of A (M,K), B (N,K), and C (M,N); in C, N takes the place of
+K:
 
     thread (4,8)   4 pieces along K, 8 rows
     value (V,2,R)  V elements of a piece, the second half of 16 rows, R more pieces, 4 pieces apart

@@ -14,9 +14,9 @@ and SBO depends on major mode and swizzle. Counted in such units the operand is
 
     K-major      ((8,n),2)        8 rows, n times, SBO apart; without a swizzle, 16 bytes and the next 16 LBO apart
     MN-major     ((W,n),(8,k))    W units along M|N, n times, LBO apart; 8 of K, k times, SBO apart (4 with atoms of
-                                  32 bytes); without a swizzle the two change places
+                                  32 bytes); without a swizzle the two are exchanged
 
-`smem_layouts` makes descriptors of layouts.
+`smem_layouts` makes descriptors from layouts.
 Source: PTX ISA, "Shared Memory Descriptor" (tcgen05, Table 40; wgmma, 9.7.15.5.1.2.2) and "Canonical Layouts";
 cute/arch/mma_sm90_desc.hpp, mma_sm100_desc.hpp.
 """
@@ -102,7 +102,7 @@ class SmemSwizzle(NamedEnum, IntEnum):
         return (16, 256, 512, 1024, 1024)[self]
 
     def of(self, address: int) -> int:
-        """The byte address of `address` behind this swizzle.
+        """The byte address to which this swizzle maps `address`.
 
         >>> SmemSwizzle.B128.of(128)
         144
@@ -111,7 +111,7 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
 
 def swizzled(address: Place, swizzle: SmemSwizzle) -> Place:
-    """The byte address of `address`, an int or an integer array, behind `swizzle`. The function is its own
+    """The byte address to which `swizzle` maps `address`, an int or an integer array. The function is its own
     inverse."""
     bits, base, shift = swizzle.cute
     return address ^ ((address >> shift) & (((1 << bits) - 1) << base))

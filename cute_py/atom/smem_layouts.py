@@ -341,7 +341,7 @@ def _expect_stride(found: Leaf, expected: int, name: str, divided: Layout) -> No
 
 
 def _field(value: SupportsInt) -> int:
-    """A stride in 16-byte units, cut to its field."""
+    """A stride in 16-byte units, truncated to the width of its field."""
     return int(value) & START_MASK
 
 

@@ -41,7 +41,7 @@ def converted_configuration(text: str, row: Convention | None, kept: Sequence[st
 
 
 def _compressed_tensors(row: Convention, modules: Sequence[str]) -> dict[str, Any]:
-    """Weights alone are quantised: the activations of the group have no scheme."""
+    """The entry of compressed-tensors. Only weights are quantised: the activations of the group have no scheme."""
     weights: dict[str, Any] = {
         "num_bits": 4 if row.element == "e2m1" else 8,
         "type": "float",

@@ -34,9 +34,9 @@ from cute_py.formats.stored_weights import METADATA, Convention, convention_row
 from cute_py.mesh.stored_tensors import Progress, header_bytes
 
 WEIGHTS: Final = ("*weight",)
-"""Names of the tensors that are converted, unless others are given."""
+"""Default patterns for the names of the tensors to convert."""
 KEPT: Final = ("*norm*", "*embed*", "*lm_head*", "*router*", "*mlp.gate.weight")
-"""Names of the tensors that stay as they are: published checkpoints keep these in 16 bits."""
+"""Names of tensors that stay unchanged: published checkpoints keep them in 16 bits."""
 FLOATS: Final = ("bfloat16", "float16", "float32")
 DEVICES: Final = ("host", "cuda")
 CHECKSUMS: Final = "checksums.json"
@@ -97,7 +97,7 @@ class _Options:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """One weight or tensor: what is done with it, and the tensors that it becomes."""
+    """One weight or tensor: the work on it, and the resulting tensors."""
 
     source: Source
     work: str
@@ -124,7 +124,7 @@ def convert(
     the same bytes. Memory is bounded by the largest tensor.
 
     Args:
-        source: a .safetensors file, an index, or a folder. out: a folder; it is made if it does not exist.
+        source: a .safetensors file, an index, or a folder. out: a folder; it is created if it does not exist.
         to: a `Format` or its text, or 'bfloat16', 'float16', 'float32' for plain numbers.
         convention: names and types of the new tensors: 'cute', 'compressed-tensors', 'modelopt' or 'torchao'.
         patterns, keep: patterns of names to convert, and of names to keep unchanged.
@@ -304,7 +304,7 @@ def _key(work: _Work) -> str:
 
 
 def _job(checkpoint: Checkpoint, file: Path, works: Sequence[_Work], options: _Options) -> str:
-    """A text that is the same where a second run would write the same bytes."""
+    """A string that is the same if a second run would write the same bytes."""
     read = sorted({tensor.path for work in works for tensor in work.source.tensors.values()} | {file})
     said: list[Any] = [repr(options)]
     for path in read:
@@ -370,7 +370,7 @@ def _run(work: _Work, options: _Options, made: PartFile) -> int | None:
 
 
 def _of_formats(key: str, text: str) -> bool:
-    """Whether an entry of the source's metadata is about its formats, which change."""
+    """Whether an entry of the source's metadata describes its formats, which change."""
     return key in (METADATA, "tensor_names") or '"_type"' in text
 
 
@@ -378,7 +378,7 @@ def _metadata(
     plain: Mapping[str, str], works: Sequence[_Work], options: _Options, bits: Mapping[str, int | None]
 ) -> dict[str, str]:
     """The metadata of a new file, by name, because a file of another convention has its tensors in another order. The
-    exact tensor scales have a fixed width: they are known last."""
+    exact tensor scales have a fixed width, because they are known last."""
     found = dict(plain)
     entries: dict[str, Any] = {}
     works = sorted(works, key=lambda work: work.source.name)

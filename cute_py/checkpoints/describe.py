@@ -25,11 +25,11 @@ from cute_py.formats.stored_weights import FITTING, StoredWeight, orders_that_fi
 from cute_py.mesh.stored_tensors import StoredTensor
 
 SHOWN: Final = 12
-"""Most other tensors that are listed by name."""
+"""Maximum number of other tensors that are listed by name."""
 IN_A_FILE: Final = ("address",)
-"""Rules of `formats.check` that a file does not break: an array gets its address when it is loaded."""
+"""Rules of `formats.check` that a file can't break, because an array gets its address when it is loaded."""
 NOT_A_NUMBER: Final = ("nan_scale", "nan_element")
-"""Rules of `formats.check` that warn, but are errors in a weight: each product with it is NaN."""
+"""Rules of `formats.check` that are warnings there, but errors in a weight, because each product with NaN is NaN."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoin
 
 
 def _check_total(weight: StoredWeight, scaled: ScaledTensor) -> list[Diagnostic]:
-    """A tensor scale that no quantiser makes."""
+    """Find a tensor scale that no quantiser produces."""
     total = scaled.tensor_scale
     if total is None or 0 < total < np.inf:
         return []
@@ -164,7 +164,7 @@ def _array(tensor: StoredTensor) -> NDArray[Any]:
 def _order(
     weight: StoredWeight, scaled: ScaledTensor, original: Checkpoint | None
 ) -> tuple[str, bool, list[Diagnostic]]:
-    """The order of the scales as text, whether it is certain, and an error where a reference contradicts it."""
+    """The order of the scales as text, whether it is certain, and an error if a reference contradicts it."""
     form, name = weight.format, str(weight.format.order)
     says = f"{name}, as {weight.convention.name} says"
     if form.block == (None, None):
@@ -209,7 +209,7 @@ def _matched(
 
 
 def _check_sums(checkpoint: Checkpoint) -> tuple[list[Diagnostic], bool]:
-    """Tensors whose bytes are not those of their checksum; and whether there are checksums."""
+    """Find tensors whose bytes differ from their checksum; also return whether there are checksums."""
     path = checkpoint.folder / CHECKSUMS
     if not path.is_file():
         return [], False

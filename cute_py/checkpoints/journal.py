@@ -1,4 +1,4 @@
-"""A file that may be written in several runs, and gets its name only when it is complete.
+"""Files that may be written in several runs, and get their name only when they are complete.
 
     .NAME.part       the file: its header, then tensors at their places
     .NAME.journal    line 1: the job; then a line for each tensor whose bytes are on the disk
@@ -29,7 +29,7 @@ CHUNK: Final = 1 << 22
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the names of a folder to the disk."""
+    """Flush the directory entries of a folder to the disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -50,7 +50,7 @@ class PartFile:
         self.part = path.with_name(f".{path.name}.part")
         self.journal = path.with_name(f".{path.name}.journal")
         self.done: dict[str, dict[str, Any]] = {}
-        """Piece of work -> its record: checksums of its tensors, and what else was noted."""
+        """Piece of work -> its record: the checksums of its tensors, and further notes."""
         self.resumed = 0
         self._waiting: list[dict[str, Any]] = []
         self._unsynced = 0
@@ -83,7 +83,8 @@ class PartFile:
         self._log.close()
 
     def _records(self) -> list[dict[str, Any]]:
-        """The records of a journal of this job; what follows a line that was cut off is removed from it."""
+        """The records of a journal of this job; an incomplete line, and all that follows it, is removed from the
+        journal."""
         self._log.seek(0)
         found: list[dict[str, Any]] = []
         whole = 0
@@ -100,7 +101,7 @@ class PartFile:
         return found[1:] if found else []
 
     def _intact(self, record: Mapping[str, Any]) -> bool:
-        """Whether the bytes of a record's tensors are those of its checksums."""
+        """Whether the bytes of a record's tensors match its checksums."""
         for name, wanted in record["sums"].items():
             if name not in self.places:
                 return False

@@ -44,7 +44,7 @@ from cute_py.gpu.device import open_device
 from cute_py.mesh.stored_tensors import StoredTensor
 
 PIECE: Final = 1 << 23
-"""Elements of a piece: 16 MiB of bfloat16, and a few times that while they are computed."""
+"""Elements of a piece: 16 MiB of bfloat16, and several times as much during the computation."""
 
 Write = Callable[[str, NDArray[Any]], None]
 """Called with the name of a tensor and its next elements."""
@@ -125,7 +125,8 @@ def _blocks(form: Format, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _walk(source: Source, height: int) -> Iterator[tuple[int, int, int]]:
-    """(plane, first row, rows) of the pieces of a weight; rows are a multiple of `height` but for the last."""
+    """(plane, first row, rows) of the pieces of a weight; the number of rows is a multiple of `height`, except in the
+    last piece."""
     *lead, M, K = source.shape
     step = max(1, PIECE // max(1, K * height)) * height
     for plane in range(math.prod(lead)):

@@ -21,7 +21,7 @@ from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
 from cute_py.terminal import print_report
 
 MAX_TEXT: Final = 1 << 20
-"""The most bytes of a text on standard input or in a file: a layout, a map, a request."""
+"""Largest text on standard input or in a file, in bytes: a layout, a map, a request."""
 _INTEGER: Final = re.compile(
     r"[-+]?(?:0[xX][0-9a-fA-F]{1,5000}|0[oO][0-7]{1,5000}|0[bB][01]{1,5000}|[1-9][0-9]{0,4000}|0+)"
 )

@@ -45,7 +45,7 @@ SHOWN_ELEMENTS: Final = 64
 SWIZZLES: Final = tuple(row.name for row in reversed(SPANS))
 SHARED_MEMORY = architecture("sm_90a").block_shared_memory_bytes
 MAX_OUTPUT: Final = 1 << 36
-"""The most bytes of new memory for a copy."""
+"""Largest amount of new memory for a copy, in bytes."""
 BASE_ADDRESS = 0x10_0000_0000
 """Address of the emulated global tensor."""
 

@@ -47,7 +47,7 @@ MAP_HELP = (
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Encodes, decodes, compares and checks tensor maps, without a driver. A map is given as a file of bytes or as "
+        "Encodes, decodes, compares and checks tensor maps, without a driver. A map can be a file of bytes or "
         "text, such as the output of a debugger. Every action takes --json."
     )
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)

@@ -119,7 +119,7 @@ reductions | add, min, max, inc, dec, and, or, xor are illegal instructions with
     and the PTX are accepted
     -> the emulator raises TmaTrap instead
 row ends | a store overwrites up to the next 16 bytes past the end of a row whose length is not a multiple of 16 bytes
-    -> rows of a multiple of 16 bytes, or a pitch with room behind them
+    -> rows whose length is a multiple of 16 bytes, or a pitch that leaves room after them
 FLOAT32_FTZ | loads through a map of this type do not flush denormals
     -> flush them in the kernel
 replaced element type | tensormap.replace of a tf32 element type by another one keeps the rounding to tf32
@@ -127,7 +127,7 @@ replaced element type | tensormap.replace of a tf32 element type by another one 
 formats of sm_100 | data types 13 to 15 (packed 4 and 6 bits) and swizzles 4 to 6 are refused on this GPU
     -> a GPU of compute capability 10.0 or newer
 alignment of a map | a map must lie at a multiple of 128 bytes since CUDA 13.0 (64 before); cuda-python's CUtensorMap
-    is not aligned so
+    is not aligned like this
     -> copy the bytes to aligned memory, as this library does
     <- CUDA 13.0 driver API, CUtensorMap; cuda-bindings 13.3: 12 of 12 objects at 48 modulo 64
 empty strides | cuda-python passes an empty list of strides as a null pointer, which the driver refuses even for rank 1

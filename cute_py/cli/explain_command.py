@@ -23,7 +23,7 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
         "Explains the output of a program: a TMA descriptor that CUTLASS printed, a printed layout or tensor, "
-        "compiler output with a failed assertion, an error of CUDA, Triton or TileLang, or the arguments or "
+        "compiler output with a failed assertion, an error from CUDA, Triton or TileLang, or the arguments or "
         "bytes of a tensor map in any form. Also explains a name or a term, such as zipped_divide or LBO. "
         "Without TEXT, or with -, it reads standard input. A text has at most 65,536 characters. For a "
         "checkpoint (a .safetensors file, an index or a folder) it reports each tensor, the order of its scales, "
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     data["read_in_part"] = in_part
     more = f"\n\nNot recognised: {counted(len(unread), 'line')}, the first: {unread[0]}" if unread else ""
     if in_part:
-        more += f"\n\nRead only in part: {counted(len(in_part), 'line')}; what it demands was not judged: {in_part[0]}"
+        more += f"\n\nRead only in part: {counted(len(in_part), 'line')}; this requirement was not judged: {in_part[0]}"
     report(options, lambda: data, lambda: f"{answer}{more}")
     return 0
 
@@ -147,7 +147,7 @@ _DEMANDS: Final = re.compile(r"\b(?:must|should|expected|requires?|got)\b", re.I
 
 
 def _read_in_part(text: str, readings: Sequence[Reading]) -> list[str]:
-    """Find the lines that demand something, if the readings only explain names in them."""
+    """Find the lines that state a requirement, if the readings only explain names in them."""
     found, begin, left = [], 0, without(text, readings)
     for line in text.split("\n"):
         end = begin + len(line)
@@ -199,7 +199,7 @@ def _text(argument: str) -> str:
 
 
 _MOST_BYTES: Final = 4 * MOST_TEXT
-"""The most UTF-8 bytes of a text to explain."""
+"""Largest text to explain, in bytes of UTF-8."""
 
 
 def _decoded(raw: bytes, name: str, errors: str) -> str:

@@ -213,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    """Run a command. Even printing a refusal may find standard output closed."""
+    """Run a command. Standard output may turn out to be closed even while a refusal is printed."""
     given = sys.argv[1:] if arguments is None else expect_items(arguments, "the arguments")
     for i, argument in enumerate(given):
         expect(argument, str, f"arguments[{i}]")

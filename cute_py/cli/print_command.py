@@ -19,7 +19,7 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.terminal import print_report
 
 SHOWN_ELEMENTS = 1 << 16
-"""The most elements that are printed. A larger layout shows its text and size; a larger tensor or picture is
+"""Largest number of elements that are printed. A larger layout shows its text and size; a larger tensor or picture is
 refused."""
 
 

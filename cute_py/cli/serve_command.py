@@ -40,12 +40,12 @@ PORT: Final = 8321
 HOST: Final = "127.0.0.1"
 ANSWER: Final = "cute_py.page.served:answer_request"
 MAX_QUERY: Final = 32_768
-"""The most characters of a query: three layouts of 2,000 characters, all escaped, and some room."""
+"""Largest query, in characters: three layouts of 2,000 characters, all escaped, and some room."""
 MAX_FIELDS: Final = 32
 MAX_BODY: Final = 1 << 19
-"""The most bytes of a question: a text of 65,536 characters, all escaped, and some room."""
+"""Largest question, in bytes: a text of 65,536 characters, all escaped, and some room."""
 MAX_CONNECTIONS: Final = 32
-"""The most connections; each has a thread."""
+"""Largest number of connections; each has a thread."""
 _TAKEN: Final = (errno.EADDRINUSE, errno.EACCES)
 REQUEST_SECONDS: Final = 10.0
 """Seconds for a whole request to arrive."""
@@ -59,7 +59,7 @@ def query_of(text: str) -> dict[str, str]:
     """The fields of a query string.
 
     Raises:
-        InvalidValueError: a field is given twice, there are too many fields, or the bytes are not UTF-8.
+        InvalidValueError: a field appears twice, there are too many fields, or the bytes are not UTF-8.
 
     >>> query_of("gmem=8%3A_1&tile=")
     {'gmem': '8:_1', 'tile': ''}
@@ -74,7 +74,7 @@ def query_of(text: str) -> dict[str, str]:
         raise InvalidValueError(f"this is not a query string: {error}") from None
     twice = [name for name, values in lists.items() if len(values) > 1]
     if twice:
-        raise InvalidValueError(f"field {given(twice[0])} is given {len(lists[twice[0]])} times")
+        raise InvalidValueError(f"field {given(twice[0])} appears {len(lists[twice[0]])} times")
     return {name: values[0] for name, values in lists.items()}
 
 
@@ -291,7 +291,7 @@ class ExplorerServer(ThreadingHTTPServer):
             raise
 
     def process_request_thread(self, request: Request, client_address: Address) -> None:
-        """In the thread."""
+        """Handle a request in its thread."""
         try:
             super().process_request_thread(request, client_address)
         finally:
@@ -314,7 +314,7 @@ class ExplorerServer(ThreadingHTTPServer):
                     _socket_of(request).shutdown(socket.SHUT_RDWR)
 
     def server_close(self) -> None:
-        """Listen no more, and end the workers."""
+        """Stop listening, and end the workers."""
         super().server_close()
         self.workers.close()
 
@@ -349,7 +349,7 @@ def make_server(
     except (OSError, ValueError) as error:  # ValueError: a name that can't be resolved
         reason = getattr(error, "strerror", None) or error
         hint = "--port 0 selects a free port" if getattr(error, "errno", 0) in _TAKEN else None
-        raise InvalidValueError(f"can't listen at {given(name)[1:-1]} port {port}: {reason}", hint=hint) from None
+        raise InvalidValueError(f"can't listen on {given(name)[1:-1]} port {port}: {reason}", hint=hint) from None
 
 
 def register(p: argparse.ArgumentParser) -> None:
@@ -359,7 +359,7 @@ def register(p: argparse.ArgumentParser) -> None:
         "the answers. The server accepts only requests to its own address from its own page. Stop it with Ctrl-C."
     )
     p.add_argument("--port", type=integer, default=PORT, help="0 selects a free port; default %(default)s")
-    p.add_argument("--host", default=HOST, help="address to listen at, such as ::1; default %(default)s, this machine")
+    p.add_argument("--host", default=HOST, help="address to listen on, such as ::1; default %(default)s, this machine")
     json_option(p, run, "print the address as JSON")
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import importlib
 import json
 import os
@@ -32,7 +33,7 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Answer = Callable[[Mapping[str, str]], Mapping[str, Json]]
 
 MEMORY: Final = 4 << 30
-"""The most bytes that a worker may allocate, if the system can limit it."""
+"""Maximum number of bytes that a worker may allocate, if the system can limit it."""
 WORKERS: Final = 4
 ANSWER_SECONDS: Final = 5.0
 """Seconds for one answer; the page's largest examples take a tenth of a second."""
@@ -105,6 +106,7 @@ def work(answer: str, seconds: float) -> None:
     _limit_memory()
     module, _, name = answer.partition(":")
     function: Answer = getattr(importlib.import_module(module), name)
+    gc.freeze()  # what the imports have made stays: no collection within an answer searches it
     out.write(b"ready\n")
     out.flush()
     with open(os.devnull, "w") as nowhere:
@@ -168,7 +170,7 @@ class Worker:
         if line.endswith(b"\n"):
             return line
         if self.ended:
-            raise NoAnswer(504, f"no answer within {seconds:g} s; its worker was ended")
+            raise NoAnswer(504, f"no answer within {seconds:g} s; the worker was stopped")
         self.end()
         raise NoAnswer(500, "the worker process ended without an answer")
 

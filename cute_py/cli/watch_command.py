@@ -38,7 +38,7 @@ def register(command: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the program; its exit status."""
+    """Run the program, and return its exit status."""
     from cute_py.watch.program import watch
     from cute_py.watch.records import WatchedMap
     from cute_py.watch.report import judged_map, report_on

@@ -298,7 +298,7 @@ def _shifted(tile: _Tile) -> Iterator[str]:
 
 
 def _neighbours(tile: _Tile) -> Iterator[tuple[int, int, int]]:
-    """(number, mode, step) of the tiles beside this one."""
+    """(number, mode, step) of the tiles next to this one."""
     shape = [expect_integer(n, "tiles") for n in leaves(known(tile.work.tile_shape))]
     stride = 1
     for mode, size in enumerate(shape):

@@ -31,7 +31,7 @@ Bytes: TypeAlias = "NDArray[np.uint8]"
 
 
 def memory_at(address: int, size: int) -> memoryview:
-    """The bytes of host memory from an address on."""
+    """The bytes of host memory that begin at an address."""
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
 
 
@@ -49,7 +49,7 @@ def element_values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int
 
 
 def copy_paired(pairing: Pairing, source: int, destination: int) -> None:
-    """Copy between two addresses of host memory, the addresses of offset 0 of both sides."""
+    """Copy within host memory, given the addresses of offset 0 of both sides."""
     if pairing.refinement is None:
         return
     if pairing.bits == NIBBLE:

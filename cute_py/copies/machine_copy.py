@@ -47,7 +47,7 @@ class _Memory:
         self.owner = view.owner
 
     def at(self, address: int) -> Array | None:
-        """The bytes from an address on; None for a null pointer."""
+        """The bytes that begin at an address; None for a null pointer."""
         if address == 0:
             return None
         offset = address - self.low
@@ -127,7 +127,7 @@ def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Array]
 
 
 def _mapped(request: Any, one: _Memory) -> tuple[Any, Array]:
-    """A map, and the bytes from its address on."""
+    """A map, and the bytes that begin at its address."""
     found = one.at(request.global_address)
     return request, one.bytes if found is None else found
 

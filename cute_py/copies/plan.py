@@ -58,7 +58,8 @@ from cute_py.targets import LINE_BYTES, MULTIPROCESSORS, SECTOR_BYTES, Target, T
 from cute_py.tma.descriptor.limits import STORE_UNIT
 
 TURNED_BY_THREADS = 4 << 20
-"""Largest copy in bytes that threads transpose before the copy engine would start. Measured on NVIDIA H200."""
+"""Largest transposing copy, in bytes, that threads finish before the copy engine would start. Measured on NVIDIA
+H200."""
 SHARED_BY_THREADS = 16 << 20
 """Bytes above which threads move shared runs in vectors of 16 bytes, if the runs are short or are not whole lines. For
 runs that are not whole lines, all copies but one are 2 to 9 % faster than with the copy engine. Measured on NVIDIA

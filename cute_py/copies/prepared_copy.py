@@ -253,7 +253,7 @@ def box_work(kernel: LoadedKernel, plan: LaunchPlan, arch: str) -> Work:
 
 
 def moved_plan(plan: LaunchPlan, by: tuple[int, int]) -> LaunchPlan:
-    """The launch for memory that lies these byte distances further, for (source, destination)."""
+    """The launch for memory that begins these distances in bytes later, for (source, destination)."""
     source, destination, size = plan.tail
     tail = (source + by[0], destination + by[1], size) if size else plan.tail
     if plan.maps is None:

@@ -68,7 +68,7 @@ def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int,
 
 
 def _rank(vectors: Iterable[int]) -> int:
-    """Over F2."""
+    """The rank of a set of columns over F2."""
     basis: list[int] = []
     for vector in vectors:
         for b in basis:

@@ -203,7 +203,7 @@ def nibble_launches(refinement: Refinement, flips: tuple[int, int]) -> tuple[Thr
 
 
 def gathered_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
-    """The launch of a copy by destination vectors of `vector` bytes whose elements lie apart in the source.
+    """The launch of a copy by destination vectors of `vector` bytes whose elements are not adjacent in the source.
 
     Neighbouring threads read one sector of the source, and write one sector of the destination.
     """

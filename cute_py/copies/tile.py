@@ -26,11 +26,11 @@ else:
 LEAST: Final = (1024, FILLED)
 """Minimum tile sizes in bytes; the first size that gives a tile is used."""
 CROWDED: Final = 14000
-"""If words are narrow, the block of a tile of at least this number of bytes has all threads."""
+"""If words are narrow, a tile of at least this number of bytes gets a block with the maximum number of threads."""
 COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
 """Element bytes -> bytes of a row in shared memory that a thread transposes at once."""
 FOLDED: Final = 1 << 20
-"""Minimum bytes of a copy for which a kernel with a compiled-in pitch pays."""
+"""Minimum bytes of a copy for which a kernel with a compiled-in pitch pays off."""
 MAX_SHARED: Final = 65536
 """Maximum bytes of shared memory of a block."""
 LOOKUP: Final = 10

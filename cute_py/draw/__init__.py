@@ -45,7 +45,7 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
     _find_ended = renamed(__name__, {}, _ENDED, stacklevel=3)
 
     def __getattr__(name):
-        """The pictures of annexes, loaded when one of them is asked for."""
+        """Load the picture functions of annexes when one of them is first used."""
         if name not in _LATER:
             return _find_ended(name)
         return getattr(importlib.import_module(_LATER[name]), name)

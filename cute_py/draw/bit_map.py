@@ -1,7 +1,7 @@
 """Pictures of tensor maps: every bit of a descriptor, with the fields named.
 
-A word of 64 bits is two rows: the names of its fields over its bits, bit 63 left. A field too narrow for its name has
-a letter, which the list below the picture explains. Positions and meanings are the rows of `fields`.
+A word of 64 bits is two rows: the names of its fields above its bits, with bit 63 on the left. A field too narrow for
+its name has a letter, which the list below the picture explains. `fields` defines the positions and meanings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cute_py.tma.descriptor.request import TensorMap
 
 WORD = 64
 SHOWN_WORDS = 10
-"""Words 0 to 7 are read by the hardware, 8 and 9 are notes of the driver; the rest is 0."""
+"""The hardware reads words 0 to 7; words 8 and 9 are notes of the driver; the rest is 0."""
 BIT_WIDTH = 16.0
 """Pixels of a drawn bit."""
 

@@ -1,7 +1,7 @@
 """Pictures of the boxes of an atom: on the global tensor, and cut into slices by the CTAs of a multicast.
 
-The tensor is drawn in TMA order: mode 0, the contiguous one, across, mode 1 down; for further modes only the first
-index is drawn.
+The tensor is drawn in TMA order: mode 0, the contiguous mode, runs across, and mode 1 down. Of further modes only the
+first index is drawn.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.tiles import FirstTile, first_tile, tile_steps
 
 BOXES = 16
-"""Boxes that are drawn along one mode."""
+"""Maximum number of boxes that are drawn along one mode."""
 LARGEST, SMALLEST, NARROWEST = 90.0, 26.0, 66.0
-"""Longer side of a drawn box; least height and width; pixels."""
+"""Pixels of a drawn box: its longer side, its smallest height and its smallest width."""
 _FATE = {
     "load": "filled in shared memory, bytes counted",
     **dict.fromkeys(("store", "reduce"), "elements outside are not written"),
     "prefetch": "elements outside are not fetched",
 }
 SPACE = 640.0
-"""Pixels for all boxes of one mode, as far as they stay readable."""
+"""Pixels for all boxes of one mode, if each box stays readable within them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start of boxes along one TMA mode: at `at`, which is `base` in the first tile.
+    """The start of boxes along one TMA mode: coordinate `at`, which is `base` in the first tile.
 
     Attributes:
-        tile: (leaf of the tile modes, index) of each that moves it.
+        tile: (leaf of the tile modes, index) for each leaf that moves it.
     """
 
     at: int
@@ -49,8 +49,8 @@ class Start:
 
 
 def box_starts(work: FirstTile, mode: int) -> tuple[list[Start | None], int]:
-    """(starts of the boxes along a TMA mode, ascending, with None for a gap; how many there are in all); of a mode that
-    the tensor lacks one start at 0."""
+    """Return the starts of the boxes along a TMA mode, ascending, with None for a gap, and their total number. A mode
+    that the tensor does not have gets one start at 0."""
     first = sorted({row[mode] for row in work.rows}) if mode < len(work.rows[0]) else [0]
     found = {at: Start(at, at, ()) for at in first}
     last, total = found[first[-1]], len(first)
@@ -72,7 +72,7 @@ def box_starts(work: FirstTile, mode: int) -> tuple[list[Start | None], int]:
 
 
 def _tile_coordinate(work: FirstTile, starts: Sequence[Start]) -> str:
-    """The tile that starts of several modes name, in the tile modes of the divided tensor."""
+    """The coordinate of the tile to which these starts belong, in the tile modes of the divided tensor."""
     at = dict(pair for start in starts for pair in start.tile)
     numbers = iter(range(len(leaves(tile_steps(work).shape))))
 
@@ -88,7 +88,8 @@ def _fraction(start: int, box: int, size: int) -> float:
 
 
 def _sides(box: tuple[int, int], count: int) -> tuple[float, float]:
-    """Pixels of a drawn box, with the proportions of the true one as far as it stays readable; smaller if many are."""
+    """The size of a drawn box in pixels. It has the proportions of the real box if it stays readable, and is smaller if
+    there are many boxes."""
     ratio = min(max(box[0] / box[1], 0.25), 4.0)
     largest = min(LARGEST, SPACE / max(count, 1))
     wide = largest if ratio >= 1 else largest * ratio
@@ -101,7 +102,8 @@ def draw_boxes(atom: TmaAtom) -> Picture:
     Args:
         atom: an atom of `make_tma_copy`.
     Raises:
-        InvalidTypeError: no such atom; as `first_tile` where a tile can't be cut into boxes.
+        InvalidTypeError: the argument is not such an atom. If a tile can't be cut into boxes, the error is that of
+            `first_tile`.
 
     The two colours alternate from tile to tile; a tile of several instructions has several boxes.
 
@@ -156,7 +158,7 @@ def draw_boxes(atom: TmaAtom) -> Picture:
 
 
 def _address(atom: TmaAtom, coord: Sequence[int]) -> int:
-    """Address of an element, in bytes."""
+    """The address of an element, in bytes."""
     request = atom.request
     steps = (atom.internal_dtype.bits / 8, *request.global_strides)
     return int(request.global_address) + int(sum(c * step for c, step in zip(coord, steps, strict=True)))
@@ -188,7 +190,7 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
 
 
 def _cta_names(count: int) -> list[str]:
-    """Meaning of each tone: one CTA, or all CTAs that are equal modulo 8."""
+    """The meaning of each tone: one CTA, or all CTAs with the same number modulo 8."""
     return [f"CTA {', '.join(str(n) for n in range(tone, max(count, tone + 1), TONES))}" for tone in range(TONES)]
 
 
@@ -198,7 +200,7 @@ def draw_multicast(atom: TmaAtom) -> Picture:
     Args:
         atom: an atom of `make_tma_copy`; without multicast there is one CTA.
     Raises:
-        InvalidTypeError: no such atom.
+        InvalidTypeError: the argument is not such an atom.
 
     >>> import cute_py as cute
     >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))

@@ -53,11 +53,11 @@ Drawable: TypeAlias = (
 )
 """An object that has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
-"""An option of one of the functions that draw."""
+"""An option of one of the drawing functions."""
 
 
 def _later(module: str, name: str) -> Callable[..., Picture]:
-    """A function that draws, of a module that is loaded when it is called."""
+    """A drawing function whose module is loaded when it is called."""
 
     def drawn(thing: Drawable, **options: Option) -> Picture:
         picture: Picture = getattr(importlib.import_module(module), name)(thing, **options)
@@ -74,18 +74,20 @@ draw_writers = _later("cute_py.draw.tensor_memory", "draw_writers")
 
 
 def _is(*paths: str) -> Callable[[Drawable], bool]:
-    """Whether a thing is of one of these classes, by name: a thing of a package that is not loaded does not exist."""
+    """Whether an object is an instance of one of these classes, given by name. No object of a package that is not
+    loaded can exist."""
     return lambda thing: any(f"{kind.__module__}.{kind.__name__}" in paths for kind in type(thing).__mro__)
 
 
 def _is_sources(thing: Drawable) -> bool:
-    """An array of (lanes, columns, 4), as a `TensorMemory` has it."""
+    """Whether it is an array (lanes, columns, 4), like the `sources` of a `TensorMemory`."""
     shape: tuple[int, ...] = getattr(thing, "shape", ()) if type(thing).__module__ == "numpy" else ()
     return len(shape) == 3 and shape[2] == 4
 
 
 def _is_swizzled(thing: Drawable) -> bool:
-    """A swizzle outside a plain integer layout, at offset 0: it has a before and an after."""
+    """Whether it is a swizzle around a plain integer layout, with offset 0: its picture shows the layout before and
+    after the swizzle."""
     if not isinstance(thing, ComposedLayout) or not isinstance(thing.outer, Swizzle):
         return False
     plain = isinstance(thing.inner, Layout) and coprofile(thing.inner) == 0
@@ -105,7 +107,7 @@ def _compare(things: Sequence[AnyLayout], names: Sequence[str] = (), bits: DType
 
 
 def _plan(plan: CopyPlan) -> Picture:
-    """The tile of a copy in both orders, and where its elements lie in shared memory."""
+    """Draw the tile of a copy in both orders, and the positions of its elements in shared memory."""
     layouts = [*plan.orders, *([] if plan.shared_layout is None else [plan.shared_layout])]
     return draw_compare(*layouts, names=("source order", "destination order", "shared memory")[: len(layouts)])
 

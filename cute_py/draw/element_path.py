@@ -18,7 +18,7 @@ from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.emulator.trace import Trace, TraceStep
 
 NAMED_ROWS = 4
-"""Rows that one gather4 or scatter4 names, one by one."""
+"""Number of rows that one gather4 or scatter4 names."""
 OUTSIDE = {
     "load": "outside the tensor: filled, not read",
     "store": "outside the tensor: not written",
@@ -63,7 +63,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
     Args:
         tile_coord: index or coordinate of the tile, in the tile modes of the divided tensor.
     Raises:
-        InvalidValueError: there is no such tile.
+        InvalidValueError: the tile does not exist.
         TmaLimitError: the atom has no descriptor, because the driver would refuse it.
     """
     work, tile_coord = first_tile(atom), as_coordinate(tile_coord)

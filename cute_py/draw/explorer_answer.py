@@ -1,4 +1,5 @@
-"""The library's answer to a form for one copy, as plain data: for the tab TMA, `GET /answer`, and Python."""
+"""The library's answer to a form for one copy, as plain data: for the tab TMA of the page, for `GET /answer`, and for
+Python."""
 
 from __future__ import annotations
 
@@ -49,10 +50,11 @@ DEFAULTS: Final = {
     "split": "",
     "at": "0",
 }
-"""The fields of the form, in order, with their defaults; texts as a person types them."""
+"""The fields of the form, in order, with their defaults, as strings that a person types."""
 
 LIMITS: Final = {"most_listed": 64, "most_work": 65_536, "most_traced": 4096, "most_fixes": 2, "max_text": 2000}
-"""Instructions that are listed, laid out and traced to bytes; fixes that are listed; characters of one text."""
+"""Limits: instructions that are listed, laid out and traced to bytes; fixes that are listed; characters of one
+string."""
 
 SAMPLE_BYTES: Final = tuple(k * (256 + 18) for k in range(16))
 """Bytes of a tile that are compared between the page and the library: spread over lines, units and elements."""
@@ -61,7 +63,7 @@ WANTED: Final = {
     "address": "the address must be an integer such as 4096 or 0x1000",
     "multicast": "the multicast count must be an integer such as 4",
 }
-"""The message where a field does not hold an integer."""
+"""The message for a field that does not hold an integer."""
 
 
 def _copy(gmem: str, smem: str, **fields: str) -> dict[str, str]:
@@ -85,17 +87,17 @@ EXAMPLES: Final = (
     ),
     ("box above 256, split", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8", split="1")),
     ("error: inner stride not 1", _copy("(256,128):(_1,256)", "(_64,_64):(_64,_1)")),
-    ("error: stride no multiple of 16 bytes", _copy("(256,100):(100,_1)", "(_64,_32):(_32,_1)")),
+    ("error: stride not a multiple of 16 bytes", _copy("(256,100):(100,_1)", "(_64,_32):(_32,_1)")),
     ("error: rows wider than the swizzle", _copy(_WIDE, "Sw<2,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)")),
     ("error: pieces below 128 bytes", _copy("(256,256):(256,_1)", "(_32,_40):(_48,_1)")),
     ("error: box above 256", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8")),
     ("error: run-time tile", _copy("(256,128):(128,_1)", "(64,64):(64,1)")),
     ("error: several at once", _copy("(256,100):(100,_1)", "(_512,_20):(_20,_1)", address="0x1008")),
 )
-"""(name, fields); those whose name begins with 'error' show a frequent one."""
+"""(name, fields) of each example; an example whose name begins with 'error' shows a frequent error."""
 
 LONGEST_VALUE: Final = 132
-"""Characters of a field other than a layout: 2**128 in binary, and its sign."""
+"""Maximum number of characters in a field that is not a layout: 2**128 in binary, and its sign."""
 
 _CROSSED: Final = re.compile(r"\d{1,9}(?:x\d{1,9}){1,4}")
 _INTEGER: Final = re.compile(r"\s*([-+]?(?:0x[0-9a-f]+|0o[0-7]+|0b[01]+|[1-9]\d*|0+))\s*\Z", re.IGNORECASE | re.ASCII)
@@ -129,10 +131,10 @@ def _numbers(values: Iterable[int]) -> list[Json]:
 
 
 def _integer(text: str, wanted: str) -> int:
-    """A number, decimal or 0x, 0o, 0b.
+    """Read an integer: decimal, or with 0x, 0o or 0b.
 
     Raises:
-        InvalidValueError: something else; `wanted` is what should be there.
+        InvalidValueError: the string is something else; `wanted` is the message.
     """
     found = _INTEGER.match(text)
     if found is None:
@@ -141,10 +143,11 @@ def _integer(text: str, wanted: str) -> int:
 
 
 def checked_query(query: Mapping[str, str]) -> dict[str, str]:
-    """The fields, absent ones with their defaults.
+    """Return all fields of the form; missing fields get their defaults.
 
     Raises:
-        InvalidValueError: an unknown field, no layouts, or a value of more characters than `LONGEST_VALUE`.
+        InvalidValueError: a field is unknown, the layouts are missing, or a value has more than `LONGEST_VALUE`
+            characters.
 
     >>> checked_query({"gmem": "8:_1", "smem": "_8:_1"})["op"]
     'SM90_TMA_LOAD'
@@ -163,10 +166,11 @@ def checked_query(query: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parsed(text: str) -> Any:
-    """Parse a text, if it has a size that a person types.
+    """Parse a string of a length that a person may type.
 
     Raises:
-        InvalidValueError: a long text, or a basis element of a mode that no layout has; ParseError: as `parse`.
+        InvalidValueError: the string is too long, or a basis element names a mode that no layout has; ParseError: as
+            `parse`.
     """
     if len(text) > LIMITS["max_text"]:
         raise InvalidValueError(f"the text has {len(text)} characters; must have at most {LIMITS['max_text']}")
@@ -196,7 +200,7 @@ def _smem(text: str) -> Layout | ComposedLayout:
 
 
 def tensor_address(text: str) -> int | None:
-    """The address of a tensor's text, if it is one and has one.
+    """The address in the text of a tensor; None if the text is not a tensor, or has no address.
 
     >>> tensor_address("gmem_ptr[16b](0x2000) o (64,64):(64,_1)"), tensor_address("(64,64):(64,_1)")
     (8192, None)
@@ -254,8 +258,8 @@ def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
         query: field -> text, see `DEFAULTS`.
     Returns:
         plain data. `problems` lists all problems; it is empty if the copy can be made and every instruction starts at a
-        legal address. Data that the problems make impossible is None. `not_covered` names questions that the form can't
-        answer.
+        legal address. Data that can't be computed because of the problems is None. `not_covered` names questions that
+        the form can't answer.
     Raises:
         InvalidValueError: as `checked_query`.
 
@@ -277,9 +281,9 @@ class ExaminedQuery:
 
     Attributes:
         found: the answer without fixes.
-        arguments: of `make_tma_atom`; empty if a field can't be read.
+        arguments: the arguments of `make_tma_atom`; empty if a field can't be read.
         helps: whether a change of the arguments may help.
-        atom: None if none can be made.
+        atom: the atom, or None if it can't be made.
     """
 
     found: dict[str, Any]
@@ -330,7 +334,7 @@ def examined_query(query: Mapping[str, str]) -> ExaminedQuery:
 
 
 def _examined(arguments: dict[str, Any], problems: list[Problem]) -> tuple[dict[str, Any], TmaAtom | None]:
-    """The basis of a copy, and its atom; obstacles go to `problems`."""
+    """Make the G-basis of a copy and its atom; add the reasons for a failure to `problems`."""
     op, tensor, smem = arguments["op"], arguments["gtensor"], arguments["smem_layout"]
     dtype = tensor.element_type
     internal = as_dtype(arguments["internal_dtype"] or dtype)

@@ -17,9 +17,9 @@ from cute_py.tma.emulator.trace import Trace, TraceStep
 
 Im2col: TypeAlias = Im2colAtom | TensorMapIm2col | TensorMapIm2colWide
 VISITED = 5
-"""Tone of a pixel that is loaded."""
+"""The tone of a pixel that is loaded."""
 ENDS = 12
-"""First, and last, pixels of a load that are drawn before others are."""
+"""Number of pixels at the start, and at the end, of a load that are drawn in preference to others."""
 
 
 def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequence[int] = ()) -> Picture:
@@ -27,11 +27,12 @@ def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequ
 
     Args:
         what: an atom of `make_im2col_tma_copy`, a `TensorMapIm2col` or a `TensorMapIm2colWide`, rank 3 to 5.
-        coords: of the instruction, (C, W, H, D, N) as far as the rank goes; default: the first base pixel.
-        offsets: of the filter position, (W, H, D); of a wide map (halo, offset), both along W; default 0.
+        coords: the coordinates of the instruction, as many of (C, W, H, D, N) as the rank has; default: the first base
+            pixel.
+        offsets: the offsets of the filter position, (W, H, D); for a wide map (halo, offset), both along W; default 0.
     Raises:
-        InvalidTypeError: no im2col map, or coordinates that are not integers.
-        InvalidValueError: the wrong number of coordinates or offsets.
+        InvalidTypeError: the argument is not an im2col map, or coordinates are not integers.
+        InvalidValueError: the number of coordinates or offsets is wrong.
 
     Pixels outside the image are hatched: they are filled. The picture counts the pixels in other planes. For a large
     image it shows the edges and the region around the visited pixels.
@@ -77,7 +78,8 @@ def im2col_trace(what: Im2col, coords: Sequence[int] | None, offsets: Sequence[i
     """One im2col load, traced.
 
     Raises:
-        InvalidTypeError: no im2col map; InvalidValueError: the wrong number of coordinates or offsets.
+        InvalidTypeError: the argument is not an im2col map; InvalidValueError: the number of coordinates or offsets is
+            wrong.
     """
     request = what.request if isinstance(what, Im2colAtom) else what
     if not isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)):
@@ -159,7 +161,7 @@ def _notes(
     if shape.mode == "im2col":
         notes.append(f"base pixels run from {tuple_text(first)} to {tuple_text(last)}; the offsets are added to each")
     else:
-        notes.append(f"base pixels run along W from {first[0]} to {last[0]}; the offset is added, halo pixels go on")
+        notes.append(f"base pixels run along W from {first[0]} to {last[0]}; the offset is added, halo pixels follow")
     if len(here) < len(visits):
         notes.append(f"{len(visits) - len(here)} of the pixels are in other planes than {tuple_text(plane)}")
     outside = sum(1 for step in visits if not step.inside)

@@ -1,9 +1,9 @@
 """Pictures of layouts: the table of offsets, several side by side, coordinate tensors.
 
 Mode 0 of a layout runs down, mode 1 across, further modes are grouped with mode 1. Nested modes have brackets: the
-innermost leaf changes from cell to cell, each bracket is one value of an outer leaf.
+innermost leaf changes from cell to cell, and each bracket is one value of an outer leaf.
 
-A legend below the picture has the meaning of the colours. Colours by value are the offset modulo 8, in units of the
+A legend below the picture explains the colours. Colours by value are the offset modulo 8, in units of the
 greatest common divisor of all strides, so they change from cell to cell even if all strides are large.
 """
 
@@ -40,14 +40,14 @@ AnyLayout: TypeAlias = Layout | ComposedLayout
 """A layout whose offsets a table can show."""
 Drawn: TypeAlias = Layout | ComposedLayout | Tensor
 Value: TypeAlias = int | ArithTuple | ScaledBasis
-"""Value of a layout or of a tensor of coordinates at a coordinate."""
+"""The value of a layout, or of a tensor of coordinates, at a coordinate."""
 Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
 MOST_LAYOUTS = 16
 """Maximum number of layouts in one picture."""
 MOST_FOUND = 4096
-"""Maximum number of elements of a layout that the others are compared with."""
+"""Maximum number of elements of the layout with which the others are compared."""
 BANK_LEGEND = tone_legend(
     "colour: banks, of the 32 that are 4 bytes wide", tuple(f"{b}-{b + 3}" for b in range(0, 32, 4))
 )
@@ -94,8 +94,8 @@ class PlaneAxis:
 
     @cached_property
     def terms(self) -> Callable[[int], tuple[str, ...]]:
-        """Index -> terms that the leaves add to the value there, without zeros: '3*8'. Computed once for each index,
-        since all cells of a row, or of a column, have the same ones."""
+        """Index -> the terms that the leaves add to the value there, without zeros: '3*8'. They are computed once for
+        each index, because all cells of a row, or of a column, share them."""
 
         @cache
         def of(index: int) -> tuple[str, ...]:
@@ -134,7 +134,8 @@ class Plane:
 
     @cached_property
     def value(self) -> Callable[[int, int], Value]:
-        """(row, column) -> value. An offset of numbers is the sum of what the two axes give, each computed once."""
+        """(row, column) -> value. If the offset is a number, it is the sum of one term from each axis, and each term is
+        computed once."""
         thing: Any = self.thing
         if isinstance(thing, ComposedLayout) and isinstance(thing.outer, Swizzle) and isinstance(thing.inner, Layout):
             start = value_of(thing.offset)
@@ -162,15 +163,15 @@ class Plane:
         return self.across.coordinate(j) if self.rank else "()"
 
     def sum_of(self, i: int, j: int) -> str:
-        """Sum of the strides' terms at a cell: '1*8 + 6*1'."""
+        """The sum of the strides' terms at a cell, as text: '1*8 + 6*1'."""
         return " + ".join([*self.down.terms(i), *self.across.terms(j)]) or "0"
 
 
 def plane_of(thing: Drawn) -> Plane:
-    """A layout or tensor of any rank, its modes beyond the first grouped.
+    """The plane of a layout or tensor of any rank; the modes beyond the first are grouped.
 
     Raises:
-        InvalidTypeError: no layout or tensor, or sizes that are not known numbers.
+        InvalidTypeError: the argument is not a layout or tensor, or a size is not a known number.
     """
     domain = domain_of(thing)
     for leaf in leaves(domain.shape):
@@ -197,9 +198,10 @@ def table_of(
     """The table of a layout or tensor.
 
     Args:
-        cell: (row, column, path, value) -> Cell; the path is the coordinate, and the sum that the strides make of it:
-            '(1,6) -> 1*8 + 6*1'.
-        tables: number of tables in the picture; legends: of the colours; begin: beginning of the sum, such as '5 + '.
+        cell: (row, column, path, value) -> Cell; the path is the coordinate and its sum of strides: '(1,6) -> 1*8 +
+            6*1'.
+        tables: number of tables in the picture. legends: legends of the colours. begin: beginning of the sum, such as
+            '5 + '.
     """
     down, across = plane.down, plane.across
     limit = axis_limit(down.size, across.size, tables)
@@ -233,7 +235,8 @@ def equals(path: str, value: str) -> str:
 
 
 def _element_bits(layout: Drawn) -> int | None:
-    """Bits of an element, where a layout or tensor says them: the flag of a swizzle on bytes, or the pointer's type."""
+    """Bits of an element, if a layout or tensor defines them: by the flag of a swizzle on bytes, or by the pointer's
+    type."""
     offset = getattr(layout, "offset", None)
     if isinstance(offset, SmemPtrFlag):
         return int(offset.bits)
@@ -251,7 +254,7 @@ def bank_of(offset: int, bits: int) -> int:
 
 
 def byte_text(offset: int, bits: int) -> str:
-    """Byte offset of an element.
+    """The byte offset of an element, as text.
 
     >>> byte_text(2_000_001, 16), byte_text(3, 4)
     ('byte 4000002', 'byte 1 bit 4')
@@ -264,7 +267,8 @@ def expect_element_bits(bits: DTypeLike | int | None) -> int:
     """The width of an element, from bits or from an element type in any spelling.
 
     Raises:
-        InvalidTypeError: none was given, or neither. InvalidValueError: not 1 to 128 bits, or no such type.
+        InvalidTypeError: the width is missing, or is neither bits nor a type. InvalidValueError: the width is not 1 to
+            128 bits, or the type does not exist.
 
     >>> expect_element_bits(16), expect_element_bits("float16")
     (16, 16)
@@ -274,10 +278,10 @@ def expect_element_bits(bits: DTypeLike | int | None) -> int:
 
 
 def expect_layout(thing: AnyLayout, what: str) -> AnyLayout:
-    """A layout or a composed one.
+    """Return a layout or composed layout unchanged.
 
     Raises:
-        InvalidTypeError: something else.
+        InvalidTypeError: the argument is something else.
     """
     return thing if isinstance(thing, ComposedLayout) else expect(thing, Layout, what)
 
@@ -330,7 +334,7 @@ def _coloring(
 
 
 def _first(value: Value) -> int:
-    """The number that colours go by: the value, or mode 0 of a coordinate."""
+    """The number that selects the colour: the value, or mode 0 of a coordinate."""
     if isinstance(value, int):
         return int(value)
     numbers = leaves(value.as_tuple()) if isinstance(value, ArithTuple) else []
@@ -368,8 +372,8 @@ def layout_table(
     """The table of a layout's offsets (or coordinates, for basis strides).
 
     Args:
-        unit: divisor of the offset for its colour; None stands for the greatest common divisor of the strides.
-        elsewhere: value -> more text for its title.
+        unit: divisor of the offset that selects the colour; None: the greatest common divisor of the strides.
+        elsewhere: value -> further text for the title of its cell.
     """
     drawn = as_position_independent_swizzle_layout(layout)
     tone, legends = _coloring(color, bits, tile, unit or unit_of([drawn]), _what(drawn))
@@ -390,7 +394,7 @@ def layout_table(
 
 
 def _what(thing: Drawn) -> str:
-    """Noun for the values of a layout."""
+    """The noun for the values of a layout."""
     basis = any(getattr(stride, "modes", ()) for stride in leaves(domain_of(thing).stride))
     return "mode 0 of the coordinate" if basis else "offset"
 
@@ -409,12 +413,12 @@ def draw_layout(
         layout: Layout or ComposedLayout of any rank; offsets of a swizzle on bytes are counted in elements.
         color: 'value': by offset modulo 8; 'bank': by 16 bytes of shared memory modulo 128, and each cell names its
             bank; 'thread': by mode 0;
-            'tile': by the tile of `tile` elements that a cell lies in.
-        bits: width of an element, or its type; needed for banks, except where the layout has it.
+            'tile': by the tile of `tile` elements in which a cell lies.
+        bits: width of an element, or its type; required for banks, unless the layout has it.
         tile: (rows, columns) of a tile.
     Raises:
-        InvalidTypeError: not a layout, sizes that are not known, or a colour that lacks its `bits`.
-        InvalidValueError: an unknown colour, or one that lacks its `tile`.
+        InvalidTypeError: the argument is not a layout, a size is unknown, or `color` needs `bits`.
+        InvalidValueError: the colour is unknown, or needs `tile`.
 
     If there are more than 64 rows or columns, the middle is left out, with a note.
 
@@ -457,8 +461,8 @@ def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike
     Args:
         layouts: 1 to 16 layouts; names: a name for each, or none.
     Raises:
-        InvalidTypeError: an argument is not a layout. InvalidValueError: there are too many layouts, or their number
-            differs from that of the names.
+        InvalidTypeError: an argument is not a layout. InvalidValueError: there are too many layouts, or the numbers of
+            layouts and names differ.
 
     The title of a cell has the coordinate at which the first layout has the same offset, which is the source of the
     element.
@@ -490,9 +494,10 @@ def draw_tensor(tensor: Tensor) -> Picture:
     """Draw the elements of a coordinate tensor, or of a tensor of implicit integers, with the strides of each mode.
 
     Args:
-        tensor: a tensor whose engine is a coordinate or counting iterator; of any other tensor the layout is drawn.
+        tensor: a tensor whose engine is a coordinate iterator or a counting iterator; for any other tensor, the layout
+            is drawn.
     Raises:
-        InvalidTypeError: no tensor.
+        InvalidTypeError: the argument is not a tensor.
 
     >>> import cute_py as cute
     >>> print(draw_tensor(cute.make_identity_tensor((2, 3))).text)

@@ -1,7 +1,7 @@
-"""Notebook display of an object: its picture, its printed text, and its explanation folded up below.
+"""Notebook display of an object: its picture, its printed text, and a collapsed explanation below.
 
     object_html(layout)     the printed form, the picture, "explain"
-    object_html(request)    the map's bits, or the rules that it breaks where there are none
+    object_html(request)    the map's bits, or the rules that the request breaks
     object_html(error)      the headline, the facts, the hint
 
 The pictures are inline, so that tooltips work. A large one
@@ -24,9 +24,9 @@ from cute_py.errors import CuteError, unless_refused
 
 Shown: TypeAlias = "Drawable | CuteError"
 CELLS: Final = 1024
-"""Maximum number of cells of an automatically shown picture; an SVG of about 150 kilobytes."""
+"""Maximum number of cells of an automatically shown picture, which gives an SVG of about 150 kilobytes."""
 CHARACTERS: Final = 4000
-"""Characters of a printed form or an explanation that are shown; the rest is counted."""
+"""Maximum number of characters of a printed form or an explanation that are shown; the rest is counted."""
 CUT_NOTE: Final = "cut to fit the notebook; cute_py.draw.draw(...) shows more of it"
 _SAID: Final = re.compile(r"^(summarised: .* of which )\d+ x \d+( are drawn)$")
 """Text of `cut_note` about a table."""
@@ -34,12 +34,12 @@ _PRE: Final = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-fa
 
 
 def object_html(thing: Shown, explain: Callable[[Shown], str] | None = None) -> str:
-    """The HTML of an object: an element of its own, without script.
+    """The HTML of an object: one element, without script.
 
     Args:
         thing: a picture, an error of this library, or any other object; if it has no picture, only the printed form is
             shown, with the reason.
-        explain: function that returns the folded text below, such as `cute_py.explain`.
+        explain: function that returns the collapsed text below, such as `cute_py.explain`.
     """
     if isinstance(thing, Picture):
         return _framed(_figure(thing))
@@ -81,7 +81,7 @@ def fitted(picture: Picture, cells: int = CELLS) -> Picture:
     """Reduce a picture to about `cells` cells: the middles of long tables are left out, with a note.
 
     Args:
-        cells: of all tables together; a table with cells that span columns stays unchanged.
+        cells: the number for all tables together; a table with cells that span columns stays unchanged.
     """
     if picture.count <= cells:
         return picture
@@ -93,7 +93,7 @@ def fitted(picture: Picture, cells: int = CELLS) -> Picture:
 
 
 def cut_table(table: Table, limit: int) -> Table:
-    """A table with its rows and columns beyond `limit` left out of their middle, brackets and gaps moved along."""
+    """A table without the middle rows and columns that exceed `limit`; brackets and gaps move with the rest."""
     if any(cell.span != 1 for cell in table.cells):
         return table
     rows, columns = _kept(table.row_labels, limit), _kept(table.column_labels, limit)
@@ -149,7 +149,7 @@ def _pre(text: str) -> str:
 
 
 def _explained(thing: Shown, explain: Callable[[Shown], str]) -> str:
-    """The explanation of an object, folded up; empty if there is none."""
+    """The collapsed explanation of an object; empty if there is none."""
     text = unless_refused(explain, thing)
     if text is None:
         return ""

@@ -1,4 +1,4 @@
-"""A single HTML page with pictures in it: no script, no network, one file."""
+"""A single HTML page with pictures: one file, without scripts or network access."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _ACTIVE: Final = re.compile(
     "script|foreignobject|iframe|object|embed|handler|link|meta|base|form|input|animate|animatemotion|animatetransform"
     "|set|discard|audio|video|img|a"
 )
-"""Elements that run, load or lead somewhere."""
+"""Elements that run a script, load a resource or link to another page."""
 _INERT: Final = ("#", "data:image/")
 """Allowed beginnings of an SVG's links: to a part of itself, or a picture within it."""
 _URL: Final = re.compile(r"url\(\s{0,99}+['\"]?\s{0,99}+[^#'\"\s]", re.IGNORECASE)
 _IMPORT: Final = re.compile(r"@import|image-set|src\(|\\", re.IGNORECASE)
-"""Other text in a style that loads something, or hides that it does."""
+"""Other text in a style that loads something, or that hides a load."""
 
 _STYLE = (
     ":root{color-scheme:light dark}body{margin:1.5rem;background:#fff;color:#14181d;"
@@ -34,10 +34,10 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     """The page.
 
     Args:
-        title: any text. pictures: (SVG, text) of each; the SVG is inserted unchanged, the text as text.
+        title: any text. pictures: (SVG, text) for each picture; the SVG is inserted unchanged, and the text is escaped.
     Raises:
-        InvalidTypeError: `pictures` are not pairs of texts.
-        InvalidValueError: a malformed SVG, or one with scripts, links or external resources.
+        InvalidTypeError: `pictures` are not pairs of strings.
+        InvalidValueError: an SVG is malformed, or has scripts, links or external resources.
 
     >>> page = html_page("a < b", [("<svg/>", "text")])
     >>> "<title>a &lt; b</title>" in page, page.count("<figure>")
@@ -96,5 +96,5 @@ def _not_inert(svg: str) -> str:
 
 
 def _local(name: str) -> str:
-    """The name without its namespace, in small letters as HTML reads it."""
+    """The name without its namespace, in lower case as HTML reads it."""
     return str(name).rpartition("}")[2].lower()

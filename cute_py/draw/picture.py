@@ -3,8 +3,8 @@
 A picture is a value: tables and notes. Its SVG contains its own style sheet and is self-contained.
 
 resvg makes a PNG from the SVG without a browser, system library or network. It does not support media queries, so a
-picture is light; the dark rules of the style sheet are applied on request. Text needs a font of the system: a picture
-without a usable font, which would have no text at all, is refused.
+picture is light; the dark rules of the style sheet are applied on request. Text needs a font of the system. cute_py
+refuses to make a PNG if no usable font is installed, because the picture would have no text.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageEr
 SCALE: Final = 2.0
 """Default number of PNG pixels for one pixel of the SVG, in each direction: sharp on high-density screens."""
 LARGE: Final = 8_000_000
-"""Pixels of a PNG above which it is drawn at a scale of 1, if none is asked for: each of them takes time."""
+"""Number of pixels above which a PNG is drawn at a scale of 1 by default, because each pixel takes time."""
 MOST_PIXELS: Final = 64_000_000
-"""A larger image is refused: its pixels alone take a quarter of a gigabyte."""
+"""Maximum number of pixels of an image: they take a quarter of a gigabyte."""
 FALLBACK_FONTS: Final = (
     "Liberation Mono",
     "Noto Sans Mono",
@@ -47,7 +47,7 @@ FALLBACK_FONTS: Final = (
     "Arial",
     "Helvetica",
 )
-"""Families tried in order as `monospace` where none of the style sheet's is installed."""
+"""Font families that are tried in order as `monospace` if none of the style sheet's families is installed."""
 
 _DARK: Final = re.compile(r"@media[^{}]{0,80}prefers-color-scheme: ?dark\)\{((?:[^{}]*+\{[^{}]*+\})*+)\}")
 """The media query of the dark rules, with the rules in it."""
@@ -62,7 +62,7 @@ class Picture:
     """Tables side by side, with a title and notes.
 
     Raises:
-        InvalidTypeError, InvalidValueError: a title or a note that is not a text, or anything but tables.
+        InvalidTypeError, InvalidValueError: a title or a note is not a string, or a table is not a `Table`.
 
     >>> from cute_py.draw.table import Cell
     >>> p = Picture("two cells", (Table("", ((Cell("7"), Cell("8")),), ("0",), ("0", "1")),))
@@ -91,7 +91,7 @@ class Picture:
     @functools.cached_property
     def svg(self) -> str:
         """The picture as an SVG element: light, or dark if the reader's system is dark. The cells have titles, unless
-        these would make it larger than two million characters."""
+        the titles would make the SVG larger than two million characters."""
         whole = render(self.title, self.tables, self.notes)
         if len(whole) <= SVG_BYTES:
             return whole
@@ -100,7 +100,7 @@ class Picture:
 
     @functools.cached_property
     def text(self) -> str:
-        """Text form of the same cells."""
+        """The text form of the same cells."""
         return text_of_picture(self.title, self.tables, self.notes)
 
     @property
@@ -110,7 +110,7 @@ class Picture:
 
     @property
     def count(self) -> int:
-        """Cells that are drawn."""
+        """The number of cells that are drawn."""
         return sum(len(table.cells) for table in self.tables)
 
     def png(self, scale: float | None = None, dark: bool = False) -> bytes:
@@ -127,13 +127,12 @@ class Picture:
         return png(self.svg, scale, dark)
 
     def save(self, path: str | os.PathLike[str], *, scale: float | None = None, dark: bool = False) -> Path:
-        """Write the picture as .svg, .png, .html or .txt, by the suffix of the name. The file appears complete or not
-        at all.
+        """Write the picture as .svg, .png, .html or .txt, by the suffix of the name. The file is written atomically.
 
-        If the name is a symbolic link, its target is written; the link stays.
+        If the name is a symbolic link, its target is replaced and the link stays.
 
         Args:
-            scale, dark: for a .png, as for `png`; the other formats adapt to the reader's size and colours.
+            scale, dark: for a .png, as in `png`; the other formats adapt to the size and colours of the viewer.
         Raises:
             InvalidTypeError: the argument is not a path. InvalidValueError: the suffix is unknown.
             FileFormatError: the file can't be written.
@@ -169,10 +168,10 @@ def _resvg() -> ModuleType:
 
 @functools.cache
 def monospace_family() -> str | None:
-    """The family that resvg uses for `monospace`; None: one of the style sheet's own is installed.
+    """The family that resvg uses for `monospace`; None if one of the style sheet's own families is installed.
 
     Raises:
-        MissingPackageError: resvg-py is not installed, or no font of the system is one that pictures can use.
+        MissingPackageError: resvg-py is not installed, or the system has no usable font.
     """
     resvg = _resvg()
     size = 'width="20" height="20"'
@@ -201,12 +200,13 @@ def png(svg: str, scale: float | None = None, dark: bool = False) -> bytes:
 
     Args:
         svg: an SVG that `render` made.
-        scale: pixels of the PNG for one pixel of the SVG, each way; by default `SCALE`, or 1 above `LARGE` pixels.
-        dark: light text on dark paper, which an SVG decides by itself.
+        scale: pixels of the PNG for one pixel of the SVG, in each direction; by default `SCALE`, or 1 above `LARGE`
+            pixels.
+        dark: light text on dark paper; an SVG follows its viewer instead.
     Raises:
         MissingPackageError: resvg-py is not installed, or there is no font.
-        InvalidTypeError, InvalidValueError: a scale that is not a positive number; an image of more than 64 million
-            pixels, or of none.
+        InvalidTypeError, InvalidValueError: the scale is not a positive number, or the image has more than 64 million
+            pixels, or no pixels.
     """
     found = _SIZE.search(svg)
     wide, high = (float(found[1]), float(found[2])) if found else (0.0, 0.0)
@@ -219,7 +219,7 @@ def png(svg: str, scale: float | None = None, dark: bool = False) -> bytes:
         raise InvalidValueError(f"scale = {given(scale)}; must be {bound}")
     expect(dark, bool, "dark")
     if min(wide, high) * scale < 1:
-        raise InvalidValueError(f"scale = {scale}: the picture of {wide:g} x {high:g} would have no pixel")
+        raise InvalidValueError(f"scale = {scale}: the picture of {wide:g} x {high:g} would have no pixels")
     if wide * high * scale**2 > MOST_PIXELS:
         most = math.floor(100 * math.sqrt(MOST_PIXELS / (wide * high))) / 100
         text = f"an image of {wide * scale:.0f} x {high * scale:.0f} pixels; must have at most {MOST_PIXELS}"

@@ -1,4 +1,5 @@
-"""Tables as SVG: placed side by side as far as the page is wide, each cell a group of title, rectangle and text.
+"""Tables as SVG: placed side by side up to the width of the page. Each cell is a group of a title, a rectangle and
+text.
 
 The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
 screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -26,34 +28,34 @@ from cute_py.draw.tones import shade
 
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 CHARACTER = 6.7
-"""Width of a character of cell text, pixels, for the widest of the fonts."""
+"""Width of a character of cell text in the widest of the fonts, in pixels."""
 LINE = 14.0
-"""Height of a line of text, pixels."""
+"""Height of a line of text, in pixels."""
 
 MARGIN = 12.0
 BETWEEN = 28.0
 PAGE_WIDTH = 1500.0
-"""Tables go to the next row of tables beyond this width, pixels."""
+"""Width in pixels beyond which tables continue in the next row."""
 SMALLEST_CELL = 24.0
 GAP_CELL = 18.0
 BRACKET = 18.0
 """Height of a row of brackets."""
 SIDE = 18.0
-"""Width of a column of brackets without its texts."""
+"""Width of a column of brackets, without their texts."""
 HEADING = 200
-"""Characters of a title, or of the names of the axes, that are drawn."""
+"""Maximum number of characters that are drawn of a title, or of the names of the axes."""
 HEADING_LINE = 110
-"""Characters of a line of a heading; longer ones are broken."""
+"""Maximum number of characters in a line of a heading; longer headings are broken."""
 NOTE = 120
-"""Characters of a line of a note; longer ones are broken between words."""
+"""Maximum number of characters in a line of a note; longer notes are broken between words."""
 SWATCH = 11.0
 """Side of a swatch of a legend."""
 LEGEND_WIDTH = 900.0
-"""Swatches go to the next line beyond this width, or that of the tables if it is larger."""
+"""Width beyond which swatches continue on the next line, if the tables are not wider."""
 SPACE = "xml:space"
 
 SCOPE: Final = "SCOPE"
-"""Placeholder in the rules; `style_sheet` replaces it with the class of the pictures that the rules are for."""
+"""Placeholder in the rules; `style_sheet` replaces it with the class of the pictures to which the rules apply."""
 HERE: Final = f"svg.{SCOPE}"
 """The beginning of every selector."""
 
@@ -108,7 +110,7 @@ def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
 
 @functools.lru_cache(maxsize=4096)
 def _n(value: float) -> str:
-    """A number of pixels as text; kept, since the cells of a row and of a column have the same."""
+    """A number of pixels as text. The text is cached, because the cells of a row and of a column repeat it."""
     return f"{value:.1f}".rstrip("0").rstrip(".")
 
 
@@ -137,7 +139,8 @@ def _bracket_width(bracket: Bracket) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Places of the parts of one table: left and top edges of columns and rows, pixels from its own corner."""
+    """The places of the parts of one table: left and top edges of columns and rows, in pixels from the table's
+    corner."""
 
     columns: tuple[float, ...]
     rows: tuple[float, ...]
@@ -174,7 +177,7 @@ def _place(table: Table) -> _Place:
 
 
 def clipped(line: str) -> str:
-    """A heading of at most HEADING characters; the text form has all of it.
+    """A heading shortened to HEADING characters; the text form has the complete heading.
 
     >>> clipped("x" * 1000)[-4:], len(clipped("x" * 1000))
     ('xxx…', 200)
@@ -192,7 +195,7 @@ def heading(text: str) -> list[str]:
 
 
 def wrapped(notes: Sequence[str], width: int = NOTE) -> list[str]:
-    """Notes as lines of at most `width` characters, as far as words allow.
+    """Notes as lines of at most `width` characters; a longer word gets a longer line.
 
     >>> wrapped(["one two", "three"], 5)
     ['one', '  two', 'three']
@@ -228,7 +231,7 @@ def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: fl
 
 
 def _outside(parent: Element, cell: Cell, x: float, y: float, wide: float, high: float) -> None:
-    """The part of a cell that lies outside the tensor, and the tensor's end where it is within the cell."""
+    """Draw the part of a cell that lies outside the tensor, and the tensor's end if it is within the cell."""
     right, low = (min(max(part, 0.0), 1.0) for part in cell.inside)
     if right < 1:
         _hatched(parent, x + wide * right, y, wide * (1 - right), high)
@@ -258,7 +261,8 @@ def _down(parent: Element, bracket: Bracket, place: _Place, x: float) -> None:
     _text(parent, x - 9, (start + stop) / 2 + 4, bracket.text, "end title" if bracket.strong else "end faint")
 
 
-def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> None:
+def _table(parent: Element, table: Table, place: _Place, x: float, y: float, most: float) -> int:
+    """Draw a table with its first `most` cells; how many it has drawn."""
     group = SubElement(parent, "g", {"class": "table", "transform": f"translate({_n(x)} {_n(y)})"})
     headings = [(text, "title") for text in heading(table.title)] + [(text, "faint") for text in heading(_axes(table))]
     for i, (text, kind) in enumerate(headings):
@@ -275,6 +279,7 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
         _text(group, edge - 2, top - 5, row_of.name, "end faint")
         for bracket in row_of.brackets:
             _down(group, bracket, place, edge)
+    drawn = 0
     for label, row, start, stop in zip(table.row_labels, table.rows, place.rows, place.rows[1:], strict=False):
         _text(group, place.columns[0] - 6, (start + stop) / 2 + 4, label, "end faint")
         column = 0
@@ -283,14 +288,16 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
             column += 1 if cell is None else cell.span
             if cell is None:
                 _text(group, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, GAP, "mid faint")
-            elif not cell.blank:
+            elif not cell.blank and drawn < most:
+                drawn += 1
                 _cell(group, cell, left, start, place.columns[column] - left, stop - start)
     for i, note in enumerate(wrapped(table.notes)):
         _text(group, 0, place.rows[-1] + LINE * (i + 1), note, "faint")
+    return drawn
 
 
 def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[float, float]:
-    """Draw a legend; (its lower end, its right end)."""
+    """Draw a legend; return (its lower end, its right end)."""
     x, y, right = MARGIN, top + LINE, MARGIN
     group = SubElement(parent, "g", {"class": "legend"})
     if legend.text:
@@ -312,7 +319,8 @@ def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[
 
 
 def legends_of(tables: Sequence[Table]) -> list[Legend]:
-    """The legends of all tables of a picture, each once, with the swatches that some table uses, in the order given."""
+    """The legends of all tables of a picture, each once, with the swatches that at least one table uses, in their
+    order."""
     used: dict[str, set[Any]] = {}
     for legend in (legend for table in tables for legend in table.used_legends):
         used.setdefault(legend.text, set()).update(legend.swatches)
@@ -323,10 +331,11 @@ def legends_of(tables: Sequence[Table]) -> list[Legend]:
     return [Legend(text, tuple(swatches)) for text, swatches in known.items()]
 
 
-def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """The SVG of a picture, as one element with its own style sheet; parses as XML.
+def render(title: str, tables: Sequence[Table], notes: Sequence[str], most: float = math.inf) -> str:
+    """The SVG of a picture: one element with its own style sheet, which is valid XML.
 
-    A character that XML can't hold is shown as U+FFFD.
+    Only the first `most` cells are drawn; the places of all parts are those of the whole picture. A character that XML
+    can't hold is shown as U+FFFD.
     """
     spots: list[tuple[Table, _Place, float, float]] = []
     titles = heading(title)
@@ -362,7 +371,7 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     for i, line in enumerate(titles):
         _text(root, MARGIN, MARGIN + LINE * (i + 1), line, "title")
     for table, place, x, y in spots:
-        _table(root, table, place, x, y)
+        most -= _table(root, table, place, x, y, most)
     root.extend(drawn)
     for i, line in enumerate(lines):
         _text(root, MARGIN, end + LINE * (i + 1), line, "faint")
@@ -370,4 +379,5 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
 
 
 _NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML has, not even escaped: most control characters and lone halves of surrogate pairs."""
+"""Matches characters that XML can't hold, not even escaped: most control characters, and lone halves of surrogate
+pairs."""

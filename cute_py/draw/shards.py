@@ -44,7 +44,7 @@ def draw_shards(sharded: ShardedLayout) -> Picture:
 
 
 LINE: Final = 1 << 4
-"""Scales of a row of the memory's table."""
+"""Number of scales in a row of the memory's table."""
 SHAPE: Final = (128, 128)
 """The default size: one tile of most orders."""
 
@@ -76,7 +76,8 @@ def draw_format(form: Format, shape: tuple[int, ...] = SHAPE, tile_rows: int = 3
 
 
 def _steps(form: Format, M: int, K: int) -> tuple[list[int], list[int]]:
-    """First row and first column of each cell: a row of scales each, where the order has one for each row."""
+    """The first row and the first column of each cell. If the order has separate scales for each row of a block, each
+    cell covers one of these scales."""
     rows, columns = form.blocks(M, K)
     if form.order.each_row:
         rows, columns = (rows, 1) if form.axis == 0 else (1, columns)
@@ -84,7 +85,7 @@ def _steps(form: Format, M: int, K: int) -> tuple[list[int], list[int]]:
 
 
 def _indices(form: Format, M: int, K: int, down: list[int], across: list[int]) -> list[list[int]]:
-    """Index of the scale of each cell."""
+    """The index of the scale of each cell."""
     if not form.order.is_layout:  # each expert begins elsewhere; numpy computes these
         index = form.scale_index(M, K)
         return [index([i] * len(across), across).tolist() for i in down]

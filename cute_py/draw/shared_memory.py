@@ -1,11 +1,11 @@
 """Pictures of shared memory: a layout before and after a swizzle, and a tile as the engine writes it.
 
-Shared memory has 32 banks of 4 bytes, a line of 128 bytes; a swizzle moves its 16-byte units. A read of 8 rows of 16
-bytes takes one pass if the rows lie in 8 different groups of 4 banks; in the picture of a swizzle cells of one colour
-lie in the same group.
+Shared memory has 32 banks of 4 bytes, a line of 128 bytes; a swizzle permutes the 16-byte units of a line. A read of 8
+rows of 16 bytes takes one pass if the rows lie in 8 different groups of 4 banks; in the picture of a swizzle, cells of
+one colour lie in the same group.
 
 The title of each unit of a tile is the path of its first element: tensor coordinate -> TMA coordinate -> global byte
--> instruction -> shared byte -> bank. `Trace`, which reads the descriptor, gives the rows and where they go.
+-> instruction -> shared byte -> bank. `Trace`, which reads the descriptor, provides the rows and their destinations.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.emulator.trace import Trace, TraceStep
 
 UNIT = 16
-"""Bytes of a unit, which a swizzle moves, and which one lane reads at once."""
+"""Bytes of a unit: a swizzle moves whole units, and a lane reads one unit at a time."""
 UNITS = LINE_BYTES // UNIT
-"""Units of a line, which are groups of 4 banks."""
+"""Units of a line; each unit lies in a group of 4 banks."""
 ROWS = 8
 """Rows that are read together."""
 
@@ -78,8 +78,8 @@ def draw_swizzle(
         bits: width of an element, or its type.
         on: the units of the swizzle: 'bytes' as in the TMA engine, or 'elements' as in `Sw o 0 o layout`.
     Raises:
-        InvalidTypeError: no swizzle, or a layout whose offsets are coordinates.
-        InvalidValueError: an impossible width, or another value of `on`.
+        InvalidTypeError: the argument is not a swizzle, or the offsets of the layout are coordinates.
+        InvalidValueError: the width is impossible, or `on` has another value.
 
     >>> picture = draw_swizzle(Swizzle(3, 4, 3))
     >>> [line for line in picture.text.splitlines() if line.startswith("1 |")][1]
@@ -145,8 +145,8 @@ def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int])
 
 
 def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:
-    """Number of passes of a read of the first 8 rows, along each mode that has 8; of rows that share 16-byte units,
-    or whose elements a swizzle takes out of them, there is none."""
+    """The passes of a read of 8 rows along each mode of at least 8. Modes are left out if the rows share 16-byte units,
+    or if the swizzle moves elements out of their unit."""
     if len(modes(layout.shape)) != 2:
         return ()
     plane = plane_of(layout)
@@ -172,7 +172,7 @@ def _keeps_units(move: Callable[[int], int], offsets: Iterable[int], count: int)
 
 
 def passes(units: Iterable[int]) -> int:
-    """Passes that a read of 16-byte units takes: the most units of one group of banks.
+    """The number of passes of a read of 16-byte units: the largest number of units in one group of banks.
 
     >>> passes([0, 9, 18]), passes([0, 8, 1])
     (1, 2)
@@ -184,7 +184,7 @@ def line_grid(lines: Sequence[int | None], cell: Callable[[int, int], Cell], row
     """Lines of shared memory: a cell for each 16-byte unit.
 
     Args:
-        lines: numbers of the lines. cell: (line, unit of the line) -> Cell. more: as for `grid`.
+        lines: numbers of the lines. cell: (line, unit of the line) -> Cell. more: as in `grid`.
     """
     return grid(
         lines,
@@ -202,11 +202,11 @@ def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[in
     """Draw a tile in shared memory, after the swizzle.
 
     Args:
-        atom: of `make_tma_copy`, or of `make_im2col_tma_copy`, or an im2col request.
-        tile_coord: the tile, by default the first; for im2col the coordinates of one instruction.
-        offsets: im2col: of the filter position, as for `draw_im2col`.
+        atom: an atom of `make_tma_copy` or `make_im2col_tma_copy`, or an im2col request.
+        tile_coord: the tile, by default the first; for im2col, the coordinates of one instruction.
+        offsets: for im2col, the offsets of the filter position, as in `draw_im2col`.
     Raises:
-        InvalidTypeError: no such atom; InvalidValueError: no such tile.
+        InvalidTypeError: the argument is not such an atom; InvalidValueError: the tile does not exist.
         TmaLimitError: the atom has no descriptor, because the driver would refuse it.
 
     A line is 128 bytes, 32 banks; cells are its 16-byte units with the TMA coordinate of their first element. Units of
@@ -268,7 +268,7 @@ def _extent(trace: Trace) -> int:
 
 
 def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketRow, ...]:
-    """Which instruction writes which lines, where there are several that write whole lines."""
+    """List the lines that each instruction writes, if there are several instructions and each writes whole lines."""
     starts = sorted((start, i) for i, start in enumerate(trace.starts))
     if len(starts) < 2 or any(start % LINE_BYTES for start, _ in starts):
         return ()
@@ -293,7 +293,7 @@ def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:
 
 
 def _row_notes(trace: Trace) -> tuple[str, ...]:
-    """Note of an im2col load: a row is a pixel."""
+    """The note on an im2col load, in which a row is a pixel."""
     shape = trace.geometry
     swizzle = "none" if not shape.swizzle else f"{16 << shape.swizzle}B"
     return (

@@ -19,19 +19,19 @@ T = TypeVar("T")
 AXIS_LIMIT = 64
 """Maximum number of rows or columns of one table; 64 x 64 cells make an SVG of about one megabyte."""
 PICTURE_CELLS = 4096
-"""Cells of all tables of a picture together."""
+"""Maximum number of cells in all tables of a picture together."""
 SVG_BYTES = 2_000_000
-"""Above this the titles of the cells are left out."""
+"""Size of an SVG above which the titles of the cells are omitted."""
 TAIL = 3
-"""Indices that are kept at the end of an axis that is cut."""
+"""Number of indices that are kept at the end of an axis that is cut."""
 TONES = 8
-"""Different colours of cells."""
+"""Number of different cell colours."""
 OUTSIDE = "outside"
 """The swatch of hatched cells."""
 GAP = "…"
 """The label of omitted cells, and its text."""
 WHOLE = (1.0, 1.0)
-"""A cell that is not hatched."""
+"""The value of `inside` for a cell that is not hatched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class Cell:
 
     Attributes:
         title: shown when the pointer rests on the cell.
-        tone: its colour, 0 to 7, or up to 31 where threads need more of them; None: no colour.
+        tone: its colour, 0 to 7, or up to 31 if threads need more colours; None: no colour.
         inside: fractions of its width and height that are inside the tensor; the rest is hatched.
-        span: columns that it covers; a table of such cells has a `plain_text`.
+        span: number of columns that it covers; a table with such cells has a `plain_text`.
         blank: nothing is drawn.
     """
 
@@ -55,14 +55,14 @@ class Cell:
 
     @property
     def hatched(self) -> bool:
-        """Some of the cell lies outside."""
+        """Whether a part of the cell lies outside."""
         return self.inside != WHOLE
 
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """A label over the rows or columns `start` to `stop` - 1 (positions in the table); `strong` is the name of a part
-    of the picture, which is drawn as a title is."""
+    """A label over the rows or columns `start` to `stop` - 1 (positions in the table); `strong` marks the name of a
+    part of the picture, which is drawn like a title."""
 
     start: int
     stop: int
@@ -94,14 +94,14 @@ class Legend:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells. A cell None is a gap: something is left out there.
+    """Rows of cells. A cell that is None is a gap, where cells were omitted.
 
     Attributes:
         row_axis, column_axis: names of the rows and columns.
         row_brackets, column_brackets: innermost first.
         notes: lines below the table.
-        legends: what the colours and the hatch say; only what some cell of the table has is drawn.
-        plain_text: the text form of cells and notes, where the cells in columns are not the best one.
+        legends: the meaning of the colours and of the hatch; only the swatches that a cell of the table uses are drawn.
+        plain_text: the text form of cells and notes, if cells in columns are not the best form.
         cell_width, cell_height: pixels; None: as large as the texts.
     """
 
@@ -121,12 +121,12 @@ class Table:
 
     @property
     def cells(self) -> list[Cell]:
-        """All cells, gaps left out."""
+        """All cells, without the gaps."""
         return [cell for row in self.rows for cell in row if cell is not None]
 
     @property
     def used_legends(self) -> tuple[Legend, ...]:
-        """The legends with those swatches that some cell has, in the order given."""
+        """The legends with the swatches that at least one cell uses, in their order."""
         cells = self.cells
         used: set[int | str | None] = {cell.tone for cell in cells}
         if {cell.inside for cell in cells} - {WHOLE}:
@@ -162,9 +162,10 @@ def shown(count: int, limit: int = AXIS_LIMIT) -> list[int | None]:
 
 
 def shown_around(count: int, limit: int, wanted: Sequence[int]) -> list[int | None]:
-    """Indices of an axis that are drawn where `wanted` ones, the most important first, must be seen; None for gaps.
+    """The indices of an axis that are drawn if the indices `wanted`, the most important first, must be visible; None
+    for gaps.
 
-    The first and the last three indices are kept too, and the neighbours of the wanted ones.
+    The first and the last three indices, and the neighbours of the wanted indices, are kept too.
 
     >>> shown_around(100, 16, [50, 51])
     [0, 1, 2, None, 48, 49, 50, 51, 52, 53, None, 97, 98, 99]
@@ -200,7 +201,7 @@ def cut_note(
 
 
 def axis_limit(rows: int, columns: int, tables: int = 1) -> int:
-    """Rows, and columns, that each of `tables` tables of this size may draw in one picture.
+    """Maximum number of rows, and of columns, for each of `tables` tables in one picture.
 
     >>> axis_limit(8, 64, 2), axis_limit(64, 64, 4), axis_limit(1000, 8)
     (64, 32, 64)
@@ -239,7 +240,7 @@ def brackets(sizes: Sequence[int], paths: Sequence[str], indices: Sequence[int |
     """Brackets over an axis whose mode is nested: one row for each leaf above the innermost.
 
     Args:
-        sizes: of the leaves, innermost (fastest) first; paths: their names.
+        sizes: sizes of the leaves, innermost (fastest) first; paths: their names.
         indices: the colexicographic indices that are drawn.
 
     >>> [(b.start, b.stop, b.text) for b in brackets((2, 3), ("1.0", "1.1"), [0, 1, 2, 3, 4, 5])[0].brackets]
@@ -261,7 +262,7 @@ def _groups(span: int, size: int, indices: Sequence[int | None]) -> tuple[Bracke
 
 
 def run_brackets(values: Sequence[T | None], name: Callable[[T], str] = str) -> tuple[Bracket, ...]:
-    """A bracket over each run of equal values; None has none.
+    """A bracket over each run of equal values; a run of None gets no bracket.
 
     >>> [(b.start, b.stop, b.text) for b in run_brackets([7, 7, None, 7])]
     [(0, 2, '7'), (3, 4, '7')]

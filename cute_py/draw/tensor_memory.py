@@ -31,7 +31,7 @@ else:
     from cute_py.optional_packages import numpy
 
 LANES_OF_A_SLAB = 9
-"""Rows for the lanes of a warp, the one of the gap included."""
+"""Number of rows for the lanes of a warp, including the row of the gap."""
 MOST_COLUMNS = 16
 
 
@@ -42,7 +42,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         copy: a planned copy of `cute.tmem.copy_async`, run in the emulator for the picture; a demonstration; or the
             `sources` of a `TensorMemory`, (128, 512, 4).
     Raises:
-        InvalidTypeError: something else. TmemError: the copy can't run.
+        InvalidTypeError: the argument is something else. TmemError: the copy can't run.
 
     Bytes are counted from the start of the shared buffer. Cells of one colour come from the same 16 bytes, modulo 128.
 
@@ -119,14 +119,14 @@ def draw_writers(contents: TensorContents) -> Picture:
 
 
 OPERAND_ROWS = 17
-"""Rows of an operand that are drawn, the one of the gap included."""
+"""Number of rows of an operand that are drawn, including the row of the gap."""
 OPERAND_COLUMNS = 10
 OPERAND_LANES = 7
-"""Lanes of a warp that are drawn for an operand, the one of the gap included."""
+"""Number of lanes of a warp that are drawn for an operand, including the row of the gap."""
 
 
 def draw_umma(operands: UmmaOperands) -> Picture:
-    """How a tcgen05.mma reads its operands: addresses in shared memory, lanes and columns of tensor memory.
+    """Draw how a tcgen05.mma reads its operands: addresses in shared memory, lanes and columns of tensor memory.
 
     A table of an operand in shared memory has a cell for each unit of 16 bytes, with its address; units of one colour
     lie in the same group of 4 banks. A table of D has the row and the column of the element in each cell of tensor
@@ -217,7 +217,7 @@ def _tmem_table(title: str, tensor: Tensor, address: int, *, scales: bool = Fals
 def _plain_text(
     sources: NDArray[numpy.int64], base: int, columns: list[int | None], longest: int, notes: list[str]
 ) -> str:
-    """Text form of the same columns: some side by side, slabs with the same contents once."""
+    """The text form of the same columns: several side by side, and slabs with equal contents only once."""
     most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)
     kept = [column for column in columns if column is not None]
     # A part begins where columns are left out, and where a line is full.

@@ -14,7 +14,7 @@ from cute_py.draw.table import GAP, OUTSIDE, BracketRow, Cell, Table
 
 HATCHED = "/"
 WIDTH = 118
-"""Characters of a line, as far as cells and words allow."""
+"""Number of characters in a line, unless a cell or a word is longer."""
 ALIGNED = 8
 """The columns of each part of a wide table are a multiple of this number, unless there are fewer."""
 
@@ -49,7 +49,7 @@ def table_text(table: Table) -> str:
 def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
     """The columns of each part.
 
-    A part ends where a bracket does, else after a multiple of 8 columns, so that what belongs together stays together.
+    A part ends at the end of a bracket, or else after a multiple of 8 columns, so that related columns stay together.
     """
     borders = {bracket.start for row_of in table.column_brackets[:1] for bracket in row_of.brackets}
     parts, start = [], 0
@@ -86,7 +86,7 @@ def _grid(table: Table) -> list[str]:
 def _part(
     table: Table, texts: Sequence[Sequence[str]], width: Sequence[int], heads: Sequence[str], margin: int, part: range
 ) -> list[str]:
-    """Some columns of a table with all of its rows."""
+    """Render some columns of a table, with all rows."""
     lines = [
         f"{row_of.name:>{margin}} | " + _bracket_line(row_of, width, part) for row_of in reversed(table.column_brackets)
     ]
@@ -101,7 +101,7 @@ def _part(
 
 
 def _row_heads(table: Table) -> list[str]:
-    """Label of each row, with the outer coordinates of nested modes where a group begins."""
+    """The label of each row; the first row of a group also has the outer coordinates of nested modes."""
     wide = max((len(label) for label in table.row_labels), default=0)
     heads = [label.rjust(wide) for label in table.row_labels]
     for row_of in table.row_brackets:

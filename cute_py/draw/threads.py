@@ -56,12 +56,12 @@ Holders: TypeAlias = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 MOST_PAIRS: Final = 1 << 20
 """Maximum number of (thread, value) pairs to examine."""
 NAMED: Final = 4
-"""Maximum number of pairs that a cell names; it counts the others."""
+"""Maximum number of pairs that a cell names; the cell counts the others."""
 LANES: Final = 32
 ROW_BITS: Final = 128
-"""Bits of a row of an atom's picture: 16 bytes, the most that one thread moves."""
+"""Bits in a row of an atom's picture: 16 bytes, the maximum that one thread moves."""
 ROW_OF_BITS: Final = 32
-"""Bits of a row, of an atom that counts in bits."""
+"""Bits in a row of the picture of an atom that counts in bits."""
 
 
 def _legends(threads: int, cells: Iterable[Cell | None]) -> tuple[Legend, ...]:
@@ -76,12 +76,12 @@ def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
     """Draw a tile with thread and value in each element: T3 over V1 is value 1 of thread 3.
 
     Args:
-        layout: (thread, value) -> index in the tile, first mode fastest, as `make_layout_tv` and `get_layoutC_TV` give
-            it, or -> coordinate (m, n), as a layout or a tensor.
+        layout: (thread, value) -> index in the tile, first mode fastest, as `make_layout_tv` and `get_layoutC_TV`
+            return it, or -> coordinate (m, n); a layout or a tensor.
         tile: shape of the tile, one or two modes.
     Raises:
-        InvalidTypeError: not a layout, or a layout of other elements; InvalidValueError: not two modes, a tile of more,
-            or an element beyond the tile.
+        InvalidTypeError: the argument is not a layout, or maps to other elements; InvalidValueError: the layout does
+            not have two modes, the tile has more than two, or an element lies beyond the tile.
 
     An element without a pair is hatched; an element with several pairs shows the first and the number of the others.
 
@@ -125,7 +125,7 @@ def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Seque
     table = grid(
         down,
         across,
-        lambda i, j: _held((i, j), holders.get((i, j), []), path),
+        lambda i, j: _held(f"({i},{j})", holders.get((i, j), []), path),
         title=title,
         row_axis="mode 0 of the tile" if len(tile) == 2 else "",
         column_axis=f"mode {len(tile) - 1} of the tile",
@@ -142,7 +142,7 @@ def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
 
     def cell(i: int, j: int) -> Cell:
         at = i * width + j
-        return _held((at,), holders.get((0, at), []), path) if at < count else _BLANK
+        return _held(f"element {at}", holders.get((0, at), []), path) if at < count else _BLANK
 
     table = grid(
         down,
@@ -159,7 +159,7 @@ def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
 
 
 def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
-    """(thread, value) -> how its element is computed."""
+    """(thread, value) -> the text of the computation of its element."""
     plane = plane_of(layout)
     element = plane.value
     what = "its index in the tile" if coprofile(domain_of(layout)) == 0 else "its coordinate"
@@ -169,7 +169,7 @@ def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
 
 
 def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = False) -> Holders:
-    """Element -> who holds it; an element beyond the tile is refused, or left out."""
+    """Element -> the pairs that hold it; an element beyond the tile is refused, or omitted."""
     plane = plane_of(layout)
     threads, values = plane.down, plane.across
     if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
@@ -188,8 +188,8 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     return holders
 
 
-def _held(place: tuple[int, ...], pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
-    name = tuple_text(place) if len(place) > 1 else f"element {place[0]}"
+def _held(name: str, pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
+    """The cell of the element `name`."""
     if not pairs:
         return Cell("", f"{name} belongs to no thread", None, (0.0, 1.0))
     thread, value = min(pairs)
@@ -222,10 +222,10 @@ def draw_mma(mma: TiledMma | MmaAtom | str, *, operand: Operand | None = None) -
     """Draw A, B and C of an MMA: B above C, A to the left of C, with thread and value in each element.
 
     Args:
-        mma: a tiled MMA, or an atom or its name for one of it.
+        mma: a tiled MMA, an atom, or the name of an atom.
         operand: draw only 'A', 'B' or 'C'.
     Raises:
-        InvalidTypeError: not an MMA. InvalidValueError: no such operand.
+        InvalidTypeError: the argument is not an MMA. InvalidValueError: the operand does not exist.
 
     A is (M, K), B (N, K) with K running down, and C (M, N). An operand in shared or tensor memory has no threads, so
     its cells show the coordinate.
@@ -278,7 +278,7 @@ def _labels(axis: Sequence[int | None]) -> tuple[str, ...]:
 
 
 def _elsewhere(mma: TiledMma, operand: Operand) -> str:
-    """Where an operand lies that no thread holds, as a note."""
+    """The note that names the location of an operand that no thread holds."""
     where = _ELSEWHERE.get(mma.atom.fragment_type(operand).kind)
     return f"{operand} {where}" if where else ""
 
@@ -307,11 +307,7 @@ def _operand(mma: TiledMma, operand: Operand, rows: int, columns: int) -> Callab
     layout = mma.get_layout_TV(operand)
     holders, path = _holders(layout, rows, columns, beyond=True), _path_of(layout)
 
-    def cell(i: int, j: int) -> Cell:
-        found = _held((i, j), holders.get((i, j), []), path)
-        return Cell(found.text, f"{operand}{found.title}", found.tone, found.inside)
-
-    return cell
+    return lambda i, j: _held(f"{operand}({i},{j})", holders.get((i, j), []), path)
 
 
 def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
@@ -319,10 +315,10 @@ def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
     tile.
 
     Args:
-        copy: a tiled copy of a tile of one or two modes; of an atom, its threads and the values that it moves, 16
-            bytes in a row.
+        copy: a tiled copy of a tile of one or two modes, or an atom, which is drawn with its threads and values, 16
+            bytes per row.
     Raises:
-        InvalidTypeError: no copy; InvalidValueError: a tile of more modes.
+        InvalidTypeError: the argument is not a copy; InvalidValueError: the tile has more than two modes.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> print(draw_copy(copy_atom("UniversalCopy<uint32_t>", "half")).title)
@@ -358,10 +354,10 @@ def draw_ldmatrix(
     Args:
         copy: a tiled copy whose atom reads addresses of rows of 16 bytes, such as from `make_tiled_copy_A`.
         smem: the tile (M, K) in shared memory, offsets in elements; swizzled or not.
-        bits: of an element; default those of the copy's type.
-        step: which of the warp's instructions; warp: which warp.
+        bits: width of an element; default: the width of the copy's type.
+        step: index of the warp's instruction; warp: index of the warp.
     Raises:
-        InvalidTypeError: no such copy or layout; InvalidValueError: no such step or warp.
+        InvalidTypeError: an argument is not such a copy or layout; InvalidValueError: the step or warp does not exist.
 
     Lanes of one colour address one 8 x 8 matrix, which is read in one pass if its rows lie in different banks; the
     notes list the passes of each matrix.
@@ -377,7 +373,7 @@ def draw_ldmatrix(
         raise InvalidTypeError(f"draw_ldmatrix takes a layout of shared memory, got {given(smem)}")
     stored = "LDSM" not in copy.atom.op
     if stored and "STSM" not in copy.atom.op:
-        raise InvalidTypeError(f"{copy.atom.name} is no ldmatrix or stmatrix")
+        raise InvalidTypeError(f"{copy.atom.name} is not ldmatrix or stmatrix")
     width = expect_element_bits(copy.atom.bits if bits is None else bits)
     layout = as_position_independent_swizzle_layout(smem)
     lanes = _addresses(copy, layout, stored, step, warp)
@@ -411,7 +407,7 @@ def draw_ldmatrix(
 
 
 def _addresses(copy: TiledCopy, layout: Layout | ComposedLayout, stored: bool, step: int, warp: int) -> list[int]:
-    """The offset, in elements, that each lane with an address gives."""
+    """The offset, in elements, of each lane that gives an address."""
     side: Side = "D" if stored else "S"
     shape = product_each(layout.shape)
     coordinates = make_identity_tensor(static(shape))

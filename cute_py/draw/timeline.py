@@ -23,7 +23,7 @@ STATES: dict[str, tuple[str, int | None]] = {
 """Letter -> (meaning, tone)."""
 MOST_STAGES, MOST_TICKS = 32, 256
 TICKS = 48
-"""Ticks side by side; later ones are below them."""
+"""Number of ticks side by side; later ticks are drawn below."""
 
 
 def draw_pipeline(timeline: Timeline) -> Picture:
@@ -34,7 +34,7 @@ def draw_pipeline(timeline: Timeline) -> Picture:
     Args:
         timeline: the result of `Ring.simulate`.
     Raises:
-        InvalidTypeError: something else.
+        InvalidTypeError: the argument is something else.
 
     The title of a cell has the barrier, phase and parity that the iteration waits for. The phase is the iteration
     divided by the number of stages; the parity is its last bit, inverted for the producer.
@@ -85,14 +85,14 @@ def draw_pipeline(timeline: Timeline) -> Picture:
 
 
 def _legend(timeline: Timeline) -> Legend:
-    """The letters that occur, and that the number is the iteration."""
+    """The legend: the letters that occur, and the meaning of the number."""
     used = set("".join(timeline.states))
     swatches = tuple((tone, f"{letter} {what}") for letter, (what, tone) in STATES.items() if letter in used)
     return Legend("the number is the iteration", swatches, in_text=True)
 
 
 def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:
-    """Meaning of a state, with the barrier, the phase and the parity that the thread waited for."""
+    """The meaning of a state, with the barrier, the phase and the parity that the thread waited for."""
     phase = iteration // depth
     full, empty = f"full[{stage}]", f"empty[{stage}]"
     if state == LOADING:
@@ -106,7 +106,7 @@ def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:
 
 
 def _iterations(timeline: Timeline) -> Callable[[int, int], int | None]:
-    """(stage, tick) -> the iteration that the stage is busy with, since the last event there that began one."""
+    """(stage, tick) -> the iteration that occupies the stage since the last event that began one."""
     begun: dict[int, list[tuple[int, int]]] = {}
     for event in timeline.events:
         if event.what != "empty":
@@ -124,7 +124,7 @@ def _iterations(timeline: Timeline) -> Callable[[int, int], int | None]:
 
 TONES: Final[dict[str, int | None]] = {RUNS: 0, COPIES: 1, MULTIPLIES: 2, WAITS: 4, ENDED: None, NOTHING: None}
 COUNT_TONE: Final = 3
-"""Tone of the number of copies and products that are under way."""
+"""The tone for the number of copies and products under way."""
 
 
 def draw_run(timeline: RunTimeline) -> Picture:
@@ -134,7 +134,7 @@ def draw_run(timeline: RunTimeline) -> Picture:
     Args:
         timeline: the result of `PtxRun.timeline`.
     Raises:
-        InvalidTypeError: something else.
+        InvalidTypeError: the argument is something else.
     """
     expect(timeline, RunTimeline, "timeline")
     columns = len(timeline.rows[0].cells) if timeline.rows else 0

@@ -2,9 +2,10 @@
 
     light: the text on them is dark        dark: the text on them is light
 
-Any two of the 32 differ by a CIEDE2000 of at least 5 for people with all cones and for those without red (protanopia)
-or green ones (deuteranopia), the first eight by at least 8, and each differs from the paper by at least 5. The text on
-each has a contrast of at least 4.5. `tests/draw/test_tones.py` computes all of this. Further tones repeat the 32.
+Any two of the 32 differ by a CIEDE2000 of at least 5 for people with normal colour vision, and for people without red
+cones (protanopia) or green cones (deuteranopia). The first eight differ by at least 8, and each tone differs from the
+paper by at least 5. The text on each has a contrast of at least 4.5. `tests/draw/test_tones.py` computes all of this.
+Further tones repeat the 32.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ DARK: Final = (
 """Fills of the tones on dark paper."""
 
 DISTINCT: Final = len(LIGHT)
-"""Tones that differ; threads beyond repeat them."""
+"""Number of different tones; further threads repeat them."""
 
 
 def shade(tone: int, dark: bool = False) -> str:
-    """The fill of a tone, 0 or more; after 32 they repeat.
+    """The fill of a tone, a number of at least 0; tones repeat after 32.
 
     >>> shade(1), shade(33), shade(1, dark=True)
     ('#f2a866', '#f2a866', '#994d1c')

@@ -256,7 +256,7 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     changes = list(dict.fromkeys(aligned))
     of_kernel = not broken and row.number in (*_EARLIER, 999)
     missing = ("the instruction and its operands: address, coordinates, map",) if of_kernel else ()
-    return Reading(f"{name}, an error of CUDA", *span, lines, broken, changes, missing)
+    return Reading(f"{name}, a CUDA error", *span, lines, broken, changes, missing)
 
 
 def _offsets(text: str) -> Iterator[Diagnostic]:

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 Thing: TypeAlias = Any
 """Any Python object. For an object of another library, `explain` reports that it has no explanation."""
 LONGEST: Final = 160
-"""The most characters of a value that are shown."""
+"""Maximum number of characters that are shown of a value."""
 WIDTH: Final = 110
-"""The most characters of a line of text, and of a signature on one line."""
+"""Maximum number of characters in a line of text, and in a signature on one line."""
 MOST: Final = 24
-"""The most entries of a table that are shown."""
+"""Maximum number of table entries that are shown."""
 PACKAGES: Final = (
     "cute_py",
     "cute_py.tma",

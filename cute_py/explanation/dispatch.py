@@ -162,6 +162,11 @@ def _of_other_text(text: str) -> Explanation:
 
         if (term := term_text(text)) is not None:
             return Explanation(term)
+    if _WORDS.fullmatch(text.strip()):
+        from cute_py.explanation.reasons import finding_text
+
+        if (finding := finding_text(text)) is not None:
+            return Explanation(finding)
     if " " in text.strip() and (named := found_by_name("_".join(text.split()))) is not None:  # "right inverse"
         return explain(named[1])
     if "\n" not in text and _ATOM_NAME.match(text.strip()):
@@ -179,6 +184,8 @@ _ORDER_NAME: Final = re.compile(
     r"(?:[^\W_]*+_\w*+|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?"
 )
 """Matches the form of a name of an order of scales."""
+_WORDS: Final = re.compile(r"[a-z][a-z.,: -]{2,60}", re.IGNORECASE)
+"""Matches the form of the name of a finding."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that occur in no term and in no name of an element type."""
 _ATOM_NAME: Final = re.compile(
@@ -232,7 +239,7 @@ def readings_of(text: str) -> list[Reading]:
         InvalidValueError: the text has more than 65,536 characters.
 
     >>> [reading.kind for reading in readings_of("misaligned address\\n(8,4):(4,1)")]
-    ['CUDA_ERROR_MISALIGNED_ADDRESS, an error of CUDA', 'A layout: (8,4):(4,1)']
+    ['CUDA_ERROR_MISALIGNED_ADDRESS, a CUDA error', 'A layout: (8,4):(4,1)']
     """
     check_length(text)
     printed = as_printed(text)

@@ -57,7 +57,7 @@ def _computed(text: str) -> Iterator[Reading]:
         if (outcome := _OPERANDS[row.operands](match)) is not None:
             rule, message, lines, changes = outcome
             broken = (Diagnostic(rule, text=message, source=row.program),)
-            yield Reading(f"An error of {row.program}", *match.span(), lines, broken, changes)
+            yield Reading(f"An error from {row.program}", *match.span(), lines, broken, changes)
 
 
 def _static(spelled: str) -> str:

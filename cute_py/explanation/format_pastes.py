@@ -168,7 +168,7 @@ def _swapped(layout: Layout) -> Layout:
 def error_readings(text: str) -> Iterator[Reading]:
     """Read error messages about scales."""
     for row, match in found(text, rows("scale_errors")):
-        kind = f"An error of {row.program} about scales"
+        kind = f"An error from {row.program} about scales"
         meaning, changes = [row.says(match)], [*filter(None, [row.changed(match)])]
         if row.note == "count_of_scales" and max(map(len, match.groups())) <= MOST_DIGITS:
             counts = scale_counts(text, match)

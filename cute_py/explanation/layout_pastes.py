@@ -35,9 +35,9 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.limits import bounds
 
 MOST_LINES: Final = 400
-"""The most lines of a text that are read one by one."""
+"""Largest number of lines of a text that are read one by one."""
 LONGEST: Final = 2000
-"""The most characters of a line that may be a printed layout."""
+"""Longest line, in characters, that may be a printed layout."""
 MOST_ELEMENTS: Final = 1 << 22
 """Maximum number of elements of a layout whose offsets are counted."""
 _PLACE: Final = re.compile(r"[0-9]+:[0-9]+")
@@ -581,7 +581,7 @@ def _array_reading(
         odd = [stride[i] for i in order[1:] if stride[i] % 4]
         lines += [f"stride {n} is not a multiple of 16 bytes for any type of 32 bits or less" for n in odd]
     missing = () if dtype else ("the element type",)
-    head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as PyTorch has them"
+    head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as in PyTorch"
     kept = Reading(head, *span, lines, broken, changes, missing)
     return replace(kept, elsewhere="TMA can copy it.", judged=bool(dtype))
 

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 Path = tuple[int, ...]
 
 MOST_MODES: Final = 32
-"""The most modes that are explained one by one. A coordinate with more modes is longer than a line, and every line
-would have one."""
+"""Maximum number of modes that are explained one by one. A coordinate with more modes is longer than a line, and every
+line would have one."""
 
 
 Number: TypeAlias = "int | Int | Ratio | Expr"

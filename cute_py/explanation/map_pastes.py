@@ -80,7 +80,7 @@ _KERNELS: Final = re.compile(
 )
 """Pattern for the output of TensorRT-LLM kernels: five numbers of each kind for every rank."""
 _CUTLASS_PRINT: Final = "what CUTLASS prints when cuTensorMapEncodeTiled fails"
-_TILELANG_PRINT: Final = "what TileLang prints of the arguments of cuTensorMapEncode*"
+_TILELANG_PRINT: Final = "the arguments of cuTensorMapEncode* as TileLang prints them"
 
 _NO_ADDRESS: Final = "the text does not contain the address; the rules were checked with an aligned address"
 LOOK_ELSEWHERE: Final = (
@@ -256,7 +256,7 @@ def _deep_gemm(text: str) -> Iterator[Reading]:
             f"{' '.join(str(step * width) for step in steps)} bytes",
             *([] if match["address"] else [_NO_ADDRESS]),
         ]
-        yield map_reading("What DeepGEMM prints of a tensor map", match.span(), request, notes)
+        yield map_reading("A tensor map as DeepGEMM prints it", match.span(), request, notes)
 
 
 def _kernels(text: str) -> Iterator[Reading]:
@@ -271,7 +271,7 @@ def _kernels(text: str) -> Iterator[Reading]:
             continue
         why = refused_why(match["why"] or "")
         notes = [*why, f"five numbers of each kind are printed; a map of rank {rank} has the first {rank} of them"]
-        yield map_reading("What kernels of TensorRT-LLM print of a tensor map", match.span(), request, notes)
+        yield map_reading("A tensor map as TensorRT-LLM kernels print it", match.span(), request, notes)
 
 
 def _integers(parts: Sequence[str]) -> tuple[int, ...]:
@@ -509,7 +509,7 @@ def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
 
 
 def _plain_strides(value: Value) -> Value:
-    """Strides without the stride of mode 0, as far as that shows."""
+    """Strides without the stride of mode 0, if the first number is an element size or -1."""
     if isinstance(value, tuple) and len(value) > 1 and value[0] in (-1, 1, 2, 4, 8):
         return value[1:]
     return value

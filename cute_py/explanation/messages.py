@@ -74,7 +74,7 @@ def _message(text: str, match: re.Match[str], row: Row, span: tuple[int, int]) -
     rule = BY_NAME.get(row.rule)
     source = "" if row.program else _SOURCES.get(_named(text), "")
     broken = Diagnostic(row.rule, text=row.says(match), source=rule.source if rule else source)
-    program = f"An error of {row.program}" if row.program else _program(text)
+    program = f"An error from {row.program}" if row.program else _program(text)
     return Reading(program, *span, _context(text, match), (broken,), (change,) if change else ())
 
 
@@ -88,7 +88,7 @@ def _named(text: str) -> str:
 
 
 def _program(text: str) -> str:
-    return f"An error of {_named(text) or 'a front end'}, on a tensor map or a copy"
+    return f"An error from {_named(text) or 'a front end'}, about a tensor map or a copy"
 
 
 def _context(text: str, match: re.Match[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Check the changes that explain offers: each must pass the strictest check for its kind of object.
 
     a composition              gives A(B(i)) for every i: `strict=True`
-    a divide                   composes so with the tiles and the rest
-    a tensor map               breaks no rule, and has no hazard that it had not before
+    a divide                   the same, for the composition with the tiles and the rest
+    a tensor map               breaks no rule, and has no new hazard
     an atom                    makes and checks without a finding
     PTX                        is assembled by ptxas, where ptxas is installed
 

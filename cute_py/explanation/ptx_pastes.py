@@ -72,7 +72,7 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
     broken = [Diagnostic("instruction", text=error, source="PTX ISA; ptxas 13.0.88") for error in one.errors]
     changes = []
     if one.errors and one.form is not None:
-        changes = [f"with these modifiers this assembles: {text}" for text in _written(one)]
+        changes = [f"a form with these modifiers that assembles: {text}" for text in _written(one)]
     elif arch is not None and takes and arch not in takes:
         broken = one.check_target(arch)
         changes = [f"-arch={takes[0]}, or -gencode arch={takes[0].replace('sm_', 'compute_')},code={takes[0]}"]
@@ -80,7 +80,7 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
         lines.append(f"in the order of the PTX ISA: {one.canonical_text}")
     if takes and not broken:
         lines.append(f"it assembles for {', '.join(takes)}")
-    # A wrong instruction stays in the text: an error of CUDA beside it is about it.
+    # Keep a wrong instruction in the text: a CUDA error next to it is about this instruction.
     end = match.start() if broken and not match["name"].startswith("mbarrier") else match.end()
     return Reading(f"A PTX instruction: {match['name']}", match.start(), end, lines, broken, changes)
 
@@ -143,7 +143,7 @@ def _messages(text: str) -> Iterator[Reading]:
     broken = [Diagnostic("ptxas", text=match["what"].strip(), source="ptxas") for match in matches]
     missing = () if changes or _INSTRUCTION.search(text) else ("the line of PTX that ptxas names, with its operands",)
     begin = matches[0].start(), max(match.end() for match in matches)
-    kind = "An error of ptxas" if len(matches) == 1 else f"{len(matches)} errors of ptxas"
+    kind = "An error from ptxas" if len(matches) == 1 else f"{len(matches)} errors from ptxas"
     yield Reading(kind, *begin, list(lines), list(dict.fromkeys(broken)), list(changes), missing)
 
 

@@ -27,9 +27,9 @@ from cute_py.explanation.reasons import (
 )
 
 MOST_READINGS: Final = 12
-"""The most parts of one text that are answered; the others are only counted."""
+"""Maximum number of parts of one text that are answered; the others are only counted."""
 LONGEST_LINE: Final = 400
-"""The most characters of a line of an answer."""
+"""Maximum number of characters in a line of an answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,6 +246,22 @@ def term_text(text: str) -> str | None:
     return None if dtype is None else instance_text(dtype)
 
 
+def finding_text(text: str) -> str | None:
+    """The explanation of a finding of `run_ptx` by its name, as an answer of `run_ptx` begins with it; or None.
+
+    >>> print(finding_text("hang: parity").splitlines()[0])
+    hang: parity, a finding of run_ptx
+    """
+    from cute_py.machine.judgement.rules import REASONS
+
+    if (row := word_of(text, dict(REASONS))) is None or row[0] not in REASONS:
+        return None
+    rule, _, cause = row[0].partition(", ")
+    parts = [f"{rule}: {cause}" if cause else rule, ", a finding of run_ptx"]
+    told = ["".join(parts), "", filled("", row[1].why), "", filled("  to do  : ", f"{row[1].fix}.")]
+    return "\n".join([*told, *([filled("  source : ", f"PTX ISA, {row[1].source}")] if row[1].source else [])])
+
+
 def nearest(text: str) -> list[str]:
     """Names and terms that a misspelled name may mean.
 
@@ -257,4 +273,4 @@ def nearest(text: str) -> list[str]:
 
 
 MOST_WORDS: Final = 4
-"""The most words of a text that may be a misspelled name of the library."""
+"""Longer texts are not compared with the names of the library."""

@@ -71,7 +71,7 @@ def _tiled_operations(text: str) -> Iterator[Reading]:
 
 
 def part_names(thing: Parsed) -> list[str]:
-    """The names of the operations that print as an atom, or as that of a tiled operation, does."""
+    """The names of the operations whose text equals the text of an atom, or of a tiled operation's atom."""
     atom = thing.atom if isinstance(thing, (TiledMma, TiledCopy)) else thing
     return same_layouts(atom) if isinstance(atom, (MmaAtom, CopyAtom)) else []
 

@@ -120,7 +120,7 @@ def _named(
 
 
 def _linear_prints(text: str) -> Iterator[Reading]:
-    """Bases as Triton prints them, one a line, with the sizes below or not."""
+    """Bases as Triton prints them, one per line, with or without the sizes below."""
     rows, begin = some(_LINE.finditer(text), 400), 0
     ends = [*[(match.end(), match[0]) for match in some(_OUT.finditer(text), 8)], (len(text), "")]
     for end, sizes in ends:

@@ -5,7 +5,7 @@ scales       NaN in use; NaN or stale bytes in the padding, which a product mult
 data         NaN; padding along K that is not zero
 orientation  the largest element of a block, once scaled, uses the top of the element type; blocks that run along the
              other axis do not
-alignment    addresses and pitches that TMA and the GEMM need
+alignment    addresses and pitches that TMA or the GEMM can't use
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ ALIGNMENT: Final = BY_NAME["address_alignment"].multiple
 """Alignment in bytes of the addresses and pitches of a tensor map, and of cuBLAS's fp8 and fp4 matrices (cuBLAS 13.0,
 2.1.5.4)."""
 SURE: Final = 0.999
-"""Share of blocks that must use the top of the element type along one axis, to call it the axis of the blocks: with
-random numbers 85 to 99 % of the blocks along the other axis use it too (measured)."""
+"""Smallest share of blocks along one axis that must use the top of the element type before `check` calls it the axis of
+the blocks. With random numbers, 85 to 99 % of the blocks along the other axis use it too (measured)."""
 PIECE: Final = 1 << 22
-"""Elements of a piece of rows in which the axis of the blocks is inferred, which bounds the memory."""
+"""Elements that are examined at a time to infer the axis of the blocks; this bounds the memory."""
 FEW: Final = 8
-"""Fewest blocks from which the axis is inferred."""
+"""Smallest number of blocks from which the axis is inferred."""
 
 
 def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Findings:
@@ -199,7 +199,7 @@ def _check_scales(whole: ScaledTensor) -> list[Diagnostic]:
 
 
 def _check_elements(whole: ScaledTensor) -> list[Diagnostic]:
-    """NaN among the elements; their padding is judged on its own."""
+    """Find NaN among the elements, and check their padding separately."""
     kind = whole.format.number
     if kind.nan is None:
         return []

@@ -231,7 +231,7 @@ class Format:
         return turned
 
     def scale_size(self, M: Extent, K: Extent, L: Extent = None) -> Extent:
-        """Scales to allocate, with the padding of their order.
+        """Number of scales to allocate, including the padding of their order.
 
         >>> mxfp8(scales="8x4").scale_size(300, 1000)
         9728
@@ -356,7 +356,7 @@ def mxfp6(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """MXFP6: e2m3 or e3m2, one ue8m0 scale for 32 elements. packing: 'bytes' as torchao, 'dense' for tensor maps.
+    """MXFP6: e2m3 or e3m2, one ue8m0 scale for 32 elements. packing: 'bytes' as in torchao, 'dense' for tensor maps.
 
     >>> mxfp6(element="e3m2", packing="dense")
     mxfp6(element='e3m2', packing='dense')

@@ -2,8 +2,8 @@
 
     reference[m, kb]  ==  scales[order.index(m, kb)]        for every m and kb: the order explains the buffer
 
-One order explains random scales, or several with the same indices for this size do; repeated scales may fit other
-orders as well. For an order that fails, the answer names the first scale that differs.
+If the scales are random, either one order explains them, or several that have the same indices for this size. If scales
+repeat, other orders may fit as well. For an order that fails, the answer names the first scale that differs.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ MOST_PLACES: Final = 128
 
 
 def _same(orders: Sequence[ScaleOrder], rows: int, columns: int, block: int, *, whole: bool = False) -> bool:
-    """Whether orders have the same number of scales and the same indices, at all scales or at some of a large grid."""
+    """Whether two orders have the same number of scales and the same indices, at all scales or at some of a large
+    grid."""
     grid = Grid(rows, columns, 1, block)
     counts = [
         np.arange(n) if whole or n <= MOST_PLACES else np.unique(np.linspace(0, n - 1, MOST_PLACES).astype(int))

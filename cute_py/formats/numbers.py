@@ -35,7 +35,7 @@ PIECE: Final = 1 << 16
 """Elements per batch: a few buffers of this size fit in a core's second-level cache. Threads do not help: each takes
 the interpreter's lock between two operations, and two threads took longer than one (measured)."""
 MOST_ELEMENTS: Final = 1 << 36
-"""The most elements of an input array: a view that repeats one element may have more than any memory holds."""
+"""Largest number of elements of an input array. A view that repeats one element may have more than any memory holds."""
 
 
 @dataclass(frozen=True, slots=True)

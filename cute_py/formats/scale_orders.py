@@ -126,7 +126,7 @@ ORDERS: Final = (
              "32_4_4 for each expert separately; expert b begins at tile cu_seqlens[b]/128 + b",
              "quack, AI/varlen_blockscaled_sf_layout.md", (), (("cu_seqlens", None),)),
 )  # fmt: skip
-"""Integer division throughout."""
+"""All named orders. A `/` in a formula is an integer division."""
 
 NAMED_ORDERS: Final = {name: row for row in ORDERS for name in (row.name, *row.aliases)}
 """Name or alias -> row."""
@@ -209,7 +209,7 @@ class ScaleOrder:
         return _BUILDERS[self.name](self, grid)
 
     def count(self, grid: Grid) -> Extent:
-        """Scales to allocate, padding included.
+        """Number of scales to allocate, including padding.
 
         Raises:
             InvalidTypeError: the argument is not a `Grid`.

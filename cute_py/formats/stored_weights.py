@@ -402,7 +402,7 @@ def _without_scales(
 
 
 def _lacking_total(name: str, tensors: Mapping[str, TensorRow]) -> str | None:
-    """The reason why data with this scale is no weight, if it lacks only its tensor scale."""
+    """The reason why data with this scale is not a weight, if only its tensor scale is missing."""
     for row in CONVENTIONS:
         suffix = row.scales.removeprefix("{weight}")
         if row.needs_metadata or not row.total or not name.endswith(suffix):

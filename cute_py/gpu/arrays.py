@@ -94,7 +94,7 @@ def device_at(address: int) -> int:
         if int(code) or not int(context):
             return 0
         with current_context(context):
-            return int(call("asking for a pointer's device", api.cuCtxGetDevice))
+            return int(call("querying a pointer's device", api.cuCtxGetDevice))
     except (CuteError, RuntimeError):
         return 0
 

@@ -95,7 +95,7 @@ def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
 def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
     """The error for a missing shared library of `function`."""
     return DeviceError(
-        f"{doing}: the library behind {function} can't be loaded",
+        f"{doing}: can't load the library that provides {function}",
         {"cause": first_line(problem)},
         hint="install the NVIDIA driver; for NVRTC, " + _INSTALL,
     )
@@ -117,7 +117,7 @@ def call(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a cuda.bindings function and return its results without the code: nothing, one value or a tuple.
 
     Raises:
-        DeviceError: the code is not success, or the library behind the function can't be loaded.
+        DeviceError: the code is not success, or the library that provides the function can't be loaded.
     """
     try:
         code, *values = function(*arguments)

@@ -60,7 +60,7 @@ class Device:
     def make_current(self) -> None:
         """Make the device's context current for the calling thread."""
         api = driver()
-        if int(call("asking for the context", api.cuCtxGetCurrent)) != int(self.context):
+        if int(call("querying the context", api.cuCtxGetCurrent)) != int(self.context):
             call("making the context current", api.cuCtxSetCurrent, self.context)
 
     @contextlib.contextmanager
@@ -84,7 +84,7 @@ class Device:
 def current_context(context: SupportsInt) -> Iterator[None]:
     """Make a context current in the block, and then restore the previous context, if there was one."""
     api = driver()
-    before = call("asking for the context", api.cuCtxGetCurrent)
+    before = call("querying the context", api.cuCtxGetCurrent)
     if int(before) == int(context):
         yield
         return
@@ -115,10 +115,10 @@ def during_capture() -> Iterator[None]:
 
 def _current_ordinal() -> int | None:
     api = driver()
-    context = call("asking for the context", api.cuCtxGetCurrent)
+    context = call("querying the context", api.cuCtxGetCurrent)
     if int(context) == 0:
         return None
-    return int(call("asking for the device", api.cuCtxGetDevice))
+    return int(call("querying the device", api.cuCtxGetDevice))
 
 
 def open_device(ordinal: int | None = None) -> Device:
@@ -138,7 +138,7 @@ def open_device(ordinal: int | None = None) -> Device:
     call("starting the driver", api.cuInit, 0)
     number = (_current_ordinal() or 0) if ordinal is None else expect_integer(ordinal, "the index of a device")
     device = _open(number)
-    if int(call("asking for the context", api.cuCtxGetCurrent)) == 0:
+    if int(call("querying the context", api.cuCtxGetCurrent)) == 0:
         device.make_current()
     return device
 
@@ -210,7 +210,7 @@ def device_count() -> int:
 @functools.cache
 def _open(ordinal: int) -> Device:
     api = driver()
-    version = int(call("asking for the driver's version", api.cuDriverGetVersion))
+    version = int(call("querying the driver's version", api.cuDriverGetVersion))
     if version < MIN_DRIVER:
         raise DeviceError(
             f"the driver supports CUDA {version // 1000}.{version % 1000 // 10}; TMA needs 12.0 or newer",
@@ -230,7 +230,7 @@ def _open(ordinal: int) -> Device:
             hint="use backend='emulator'",
         )
     if _current_ordinal() == ordinal:
-        context = call("asking for the context", api.cuCtxGetCurrent)
+        context = call("querying the context", api.cuCtxGetCurrent)
     else:
         handle = call("opening the device", api.cuDeviceGet, ordinal)
         context = call("retaining the primary context", api.cuDevicePrimaryCtxRetain, handle)

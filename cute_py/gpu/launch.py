@@ -61,7 +61,7 @@ class LoadedKernel:
     def blocks_per_multiprocessor(self) -> int:
         """Number of blocks that fit on one SM, by registers, threads and shared memory."""
         occupancy = self.kernel.occupancy
-        with self.device.current(), reported("asking for the occupancy"):
+        with self.device.current(), reported("querying the occupancy"):
             return int(occupancy.max_active_blocks_per_multiprocessor(self.source.threads, self.source.shared_bytes))
 
 

@@ -26,7 +26,7 @@ from cute_py.gpu.kernels.source import KernelSource
 OPTIONS: Final = {"std": "c++17", "minimal": True, "no_cache": True, "diag_suppress": [177, 186]}
 """Options for cuda-core's ProgramOptions. `minimal` saves compile time: it omits texture and runtime declarations,
 which no kernel here uses. `no_cache` turns off NVRTC's cache, which would start the driver (0.2 s). 177 and 186 are the
-warnings about unused constants, and about comparisons whose result is constant."""
+numbers of the warnings about unused constants, and about comparisons whose result is constant."""
 
 FAST: Final = {"ofast_compile": "min", "ptxas_options": "-Ofc=0"}
 """Further options for `fast_compile`: fewer passes of the optimizer. ptxas keeps all its passes: with fewer passes it
@@ -67,7 +67,7 @@ def compiler_version() -> str:
             return f"{package} {metadata.version(package)}"
         except metadata.PackageNotFoundError:
             continue
-    major, minor = call("asking for the version of NVRTC", nvrtc().nvrtcVersion)
+    major, minor = call("querying the version of NVRTC", nvrtc().nvrtcVersion)
     return f"nvrtc {major}.{minor}"
 
 

@@ -1,4 +1,5 @@
-"""Layout algebra: CuTe's, value for value and text for text. Read `leaf`, `layout`, `coalesce`, `composition` first."""
+"""CuTe's layout algebra, with the same values and the same printed text. Read `leaf`, `layout`, `coalesce`,
+`composition` first."""
 
 from cute_py.deprecations import export_public
 from cute_py.layout.analysis import Footprint as Footprint

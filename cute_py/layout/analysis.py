@@ -6,7 +6,7 @@ d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). Only the modes that neither rule r
 everything else takes time in proportion to the rank.
 
     cycles((2,2):(2,1))      [[0], [1, 2], [3]]       0 -> 0, 1 -> 2 -> 1, 3 -> 3
-    contiguity((4,8):(1,8))  4                        four elements from the first on are neighbours
+    contiguity((4,8):(1,8))  4                        the first four elements are adjacent
 
 If a layout does not begin at 0, the offsets of its permutation are counted from the lowest one.
 
@@ -45,7 +45,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 MAX_COUNTED = 1 << 26
-"""The most elements of a layout that are counted if its strides do not decide the answer."""
+"""Largest number of elements that are counted when the strides of a layout do not decide the answer."""
 
 Mode = tuple[int, int]
 """(size, |stride|), in elements."""
@@ -247,7 +247,7 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
 
 
 def _share_offset(a: LayoutLike, b: LayoutLike, shift: int) -> bool:
-    """`overlaps` of two small layouts, counted."""
+    """Decide `overlaps` for two small layouts by listing their offsets."""
     sets = [{x if isinstance(x, tuple) else (x,) for x in offset_table(t)} for t in (a, b)]
     if len({len(next(iter(s))) for s in sets}) > 1:
         raise InvalidTypeError(
@@ -337,10 +337,10 @@ def is_contiguous(layout: LayoutLike) -> bool:
 
 
 def contiguity(layout: LayoutLike) -> int:
-    """How many elements, from the first on, have consecutive offsets: the widest vector access, in elements.
+    """The number of elements at the start of a layout with consecutive offsets: the widest vector access, in elements.
 
     A mode continues the modes before it if its stride is their size. For a composed layout, the offsets are compared up
-    to the first one that is not the next.
+    to the first gap.
 
     Raises:
         InvalidTypeError: basis strides. LayoutError: more than 2**26 offsets of a composed layout are consecutive.
@@ -417,9 +417,10 @@ def order(layout: LayoutLike) -> int:
 
 
 MAX_BITS = 1 << 16
-"""The most bits of one element, far more than any box can hold."""
+"""Largest accepted width of one element in bits, far more than any box can hold."""
 MAX_ACCESSES = 1 << 20
-"""The most elements of one access. 1024 threads stay below it, even with more values than their registers hold."""
+"""Largest number of elements of one access. 1024 threads stay below it, even if each has more values than its registers
+hold."""
 VECTOR_BITS = (128, 64, 32, 16)
 """Widths of one thread's access in bits, widest first."""
 
@@ -429,7 +430,7 @@ _ACCESSES = ("row", "column", "ldmatrix")
 
 @runtime_checkable
 class TiledAccess(Protocol):
-    """A tiled copy, by its source side."""
+    """A tiled copy, seen from its source side."""
 
     def tidfrg_S(self, layout: LayoutLike, /) -> LayoutLike: ...
 
@@ -494,7 +495,7 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
 
 
 def _follow(values: list[int]) -> bool:
-    """Whether each offset is the next one after the one before it."""
+    """Whether each offset is one more than the offset before it."""
     return all(y == x + 1 for x, y in pairwise(values))
 
 
@@ -521,7 +522,7 @@ def _matrix_rows(grid: Rows, bits: int, layout: LayoutLike) -> Rows:
     rows, columns = len(grid), len(grid[0]) if grid else 0
     if rows % 8 or columns % per_row or 128 % bits:
         raise InvalidValueError(
-            "the tile can't be read by ldmatrix; it needs rows and columns that form blocks "
+            "ldmatrix can't read this tile; the tile needs rows and columns that form blocks "
             f"of 8 rows of {per_row} contiguous elements",
             {"layout": layout},
         )
@@ -552,10 +553,11 @@ def bank_conflicts(
     vector_bits: int | None = None,
     base: int = 0,
 ) -> BankConflicts:
-    """The shared-memory bank conflicts of one access. More than 32 threads are counted warp by warp.
+    """The shared-memory bank conflicts of one access. An access by more than 32 threads is counted warp by warp.
 
     Args:
-        layout: (thread) or (thread, value) -> offset in elements; plain or swizzled. With `access`, that of a tile.
+        layout: (thread) or (thread, value) -> offset in elements; plain or swizzled. With `access`, the layout of a
+            tile.
         access: which thread touches which element of the tile: a TiledCopy, a thread-value layout, 'row', 'column' or
             'ldmatrix'; see `accessed`.
         dtype: element type, or its bits (8 and more).
@@ -625,10 +627,11 @@ def coalescing(
     vector_bits: int | None = None,
     base: int = 0,
 ) -> Coalescing:
-    """The sectors and lines of global memory that an access touches. More than 32 threads give the sum over the warps.
+    """The sectors and lines of global memory that an access touches. For more than 32 threads, the result is the sum
+    over the warps.
 
     Args:
-        layout: (thread) or (thread, value) -> offset in elements. With `access`, that of a tile.
+        layout: (thread) or (thread, value) -> offset in elements. With `access`, the layout of a tile.
         access: which thread touches which element of the tile: a TiledCopy, a thread-value layout, 'row' or 'column';
             see `accessed`.
         vector_bits: width of one thread's access in a row or column; default the widest that is contiguous.

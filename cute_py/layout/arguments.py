@@ -1,10 +1,10 @@
 """Types of arguments and results: shapes, strides, coordinates and tilers; and `_`.
 
-    IntTuple        (4,(2,3))            a shape or coordinate that an operation gives
-    Shape           (4,(2,3)), (n,4)     a shape that a user gives: any integers, symbols too
-    Coordinate      (1,_), 5             of a layout; with `_` or None it keeps modes
+    IntTuple        (4,(2,3))            a shape or coordinate that an operation returns
+    Shape           (4,(2,3)), (n,4)     a shape that a user passes: integers or symbols
+    Coordinate      (1,_), 5             a coordinate of a layout; `_` or None keeps a mode
     Tiler           (2,_), 4:2           a tile for each mode
-    Tree, Leaf      (_1@0,4)             strides, and what the algebra holds inside
+    Tree, Leaf      (_1@0,4)             strides, and the values inside the algebra
 
 sympy has no type annotations: a type checker that does not read its source takes a symbol for `Any`.
 """
@@ -72,10 +72,10 @@ IntCoordinate: TypeAlias = "SupportsIndex | Expression | AsTuple | tuple[IntCoor
 """A coordinate of numbers only."""
 
 Coordinate: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | Underscore | tuple[Coordinate, ...] | None"
-"""A coordinate, as users give it; `_` and None keep a mode."""
+"""A coordinate that a user passes; `_` and None keep a mode."""
 
 Shape: TypeAlias = "SupportsIndex | sympy.Expr | tuple[Shape, ...]"
-"""A shape, as users give it."""
+"""A shape that a user passes."""
 
 
 class LayoutLike(Protocol):

@@ -170,7 +170,7 @@ def _walk(
 
 
 def _stepped_over(have: Value, d: Value, over: Value, notes: Notes) -> tuple[Value, Value]:
-    """Elements of a mode of `have` that remain after steps of d, and |d| in units of the mode; for symbols and 0.
+    """How many of a mode's `have` elements remain after steps of d, and |d| in units of the mode; for symbols and 0.
     `over` is |d|."""
     if not isinstance(have, int) or not isinstance(d, int):
         if have == 0:
@@ -181,7 +181,7 @@ def _stepped_over(have: Value, d: Value, over: Value, notes: Notes) -> tuple[Val
 
 
 def _walked(left: Value, n: Value, whole: Value, taken: Value, notes: Notes) -> tuple[Value, Value]:
-    """The number of elements, of n, that lie in a mode with `left` places, and the number that lie beyond it.
+    """How many of the n elements lie in a mode with `left` places, and how many lie beyond it.
 
     `whole` is the total number of elements to take, and `taken` the number of places up to and including this mode.
     """

@@ -217,7 +217,7 @@ def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int
 
 
 def _natural(coord: Tree, shape: Tree, stride: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
-    """The natural coordinate and the strides that it meets, leaf by leaf; an integer is split over the modes."""
+    """The natural coordinate paired with its strides, leaf by leaf; an integer is split over the modes."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
@@ -559,7 +559,7 @@ def weakly_compatible(a: Shaped, b: Shaped) -> Int | bool:
 
 
 def elem_less(a: Shaped, b: Shaped) -> Int | bool:
-    """Is every leaf of a less than the corresponding leaf of b? Leaves that a lacks count as less.
+    """Is every leaf of a less than the corresponding leaf of b? A leaf that a does not have counts as less.
 
     >>> print(elem_less((Int(1), Int(2)), (Int(4), Int(8))), elem_less((1, 9), (4, 8)))
     _1 False

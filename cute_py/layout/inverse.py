@@ -57,7 +57,7 @@ Inverse: TypeAlias = "tuple[Tree, Tree, list[Step]]"
 
 
 def _starts(sizes: Iterable[Leaf]) -> list[Leaf]:
-    """The index in the domain at which each mode starts, and the size of the domain."""
+    """The domain index at which each mode starts, and the size of the domain."""
     first: Leaf = STATIC_ONE
     return list(accumulate(sizes, times, initial=first))
 

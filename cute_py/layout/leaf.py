@@ -18,8 +18,8 @@ leaves, with CuTe's rules for mixed operands: the result is static if both opera
 is a static 0. `same(a, b)` is equality as C++ can know it: a run-time number is the same as no other. So coalesce
 merges (_4,_2):(_1,_4) to _8:_1, and keeps both modes of (4,_2):(_1,4).
 
-sympy simplifies each expression that it builds, which takes time in proportion to its size. For a function (`floor`,
-`Min`, `Mod`) of another one it takes a millisecond or more and finds nothing. Every mode that a composition steps over
+sympy simplifies each expression that it builds, which takes time in proportion to its size. For nested functions
+(`floor`, `Min`, `Mod`) it takes a millisecond or more and simplifies nothing. Every mode that a composition steps over
 wraps the expression of the mode before. This module therefore simplifies only sums, products and powers of symbols with
 up to `MOST_SIMPLIFIED` operations; other expressions are built unchanged.
 """
@@ -72,7 +72,7 @@ def largest_integers(x: sympy.Basic) -> tuple[int, ...]:
 
 
 MOST_SIMPLIFIED = 14
-"""The most operations, in all operands together, for which sympy simplifies a result."""
+"""Largest total number of operations in the operands for which sympy simplifies a result."""
 
 _NODES_OF_AN_OPERATION = 5
 

@@ -330,9 +330,9 @@ def _merged(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
 
 
 TRIED: Final = (1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64, 100, 127, 128, 129, 130, 256, 257, 300)
-"""Values that are tried for symbols, to find a size at which two layouts differ."""
+"""Values to try for each symbol in the search for a size at which two layouts differ."""
 COMPARED: Final = 1 << 16
-"""The most elements of a layout that is compared for one choice of values."""
+"""Largest layout, in elements, that is compared for one choice of values."""
 
 
 def symbols_of(layout: Layout) -> set[Any]:
@@ -391,7 +391,7 @@ def _symbolic_normal(layout: Layout) -> list[tuple[Any, Any]]:
 
 FIRST_PIECE: Final = 1 << 12
 PIECE: Final = MAX_ELEMENTS // 256
-"""Offsets that are compared first, and at most at a time: most layouts that differ do so near the start."""
+"""Largest number of offsets that are compared at a time. Most layouts that differ do so near the start."""
 
 
 def _by_arrays(a: LayoutLike, b: LayoutLike) -> bool:

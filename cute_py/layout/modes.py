@@ -17,7 +17,7 @@ from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO
 from cute_py.layout.trees import as_tree, check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
-"""The most modes that are accepted: far above any real layout, and few enough to fit in memory."""
+"""Largest accepted number of modes: far above any real layout, and few enough to fit in memory."""
 
 
 def _bare(thing: Any) -> Any:
@@ -174,7 +174,7 @@ def _extended(
 
 @of_shapes
 def append(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: int | None = None) -> Layout | IntTuple:
-    """Add a mode at the end (default 1:0), repeated until the rank is `up_to_rank` if that is given.
+    """Add a mode at the end (default 1:0), repeated until the rank is `up_to_rank` if you pass one.
 
     >>> print(append(Layout(Int(4)), Layout(Int(2), Int(9))))
     (_4,_2):(_1,_9)
@@ -184,7 +184,7 @@ def append(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: i
 
 @of_shapes
 def prepend(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: int | None = None) -> Layout | IntTuple:
-    """Add a mode at the front (default 1:0), repeated until the rank is `up_to_rank` if that is given.
+    """Add a mode at the front (default 1:0), repeated until the rank is `up_to_rank` if you pass one.
 
     >>> print(prepend(Layout(Int(4)), Layout(Int(2), Int(9))))
     (_2,_4):(_9,_1)

@@ -26,7 +26,7 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
 
 MOST_LISTED: Final = 4096
-"""The most elements of a layout that are listed one by one; larger tables are computed as an array."""
+"""Largest layout, in elements, that is listed one by one; a larger table is computed as an array."""
 
 
 def offset_table(layout: LayoutLike, *, of: str = "memory") -> list[Any]:

@@ -253,7 +253,7 @@ def apply_function(layout: ComposedLayout, inner: Offsets, kind: IntType) -> Off
 
 
 def has_module_strides(layout: Layout | ComposedLayout) -> TypeGuard[Layout]:
-    """Is a stride of the layout anything but an integer, a symbol or a basis element?"""
+    """Does the layout have a stride that is not an integer, a symbol or a basis element?"""
     if not isinstance(layout, Layout):
         return False
     steps = leaves(layout.stride)
@@ -276,8 +276,8 @@ def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.
 
 
 MAX_ELEMENTS = 1 << 28
-"""The most elements that are evaluated at once (2 GiB of 64-bit offsets); evaluate a larger layout at given
-coordinates."""
+"""Largest number of elements that are evaluated at once (2 GiB of 64-bit offsets). Pass `coords` to evaluate parts of a
+larger layout."""
 
 
 def numbers(layout: Layout) -> tuple[Tree, Tree]:
@@ -515,7 +515,7 @@ def _composed(layout: ComposedLayout, kind: IntType) -> Offsets:
 
 
 MAX_SEARCHED = 1 << 26
-"""The most elements of a layout that is searched if its strides do not decompose an offset."""
+"""Largest layout, in elements, that is searched when its strides do not decompose an offset."""
 
 
 def is_stride_separable(flat: list[tuple[int, int]]) -> bool:

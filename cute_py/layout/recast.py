@@ -174,8 +174,8 @@ def recast_layout(
 
     Args:
         layout: layout, swizzle or composed layout, in elements of `old`.
-        old, new: element types (anything `as_dtype` takes), or their bits. C++'s order `(old, new, layout)` is
-            taken too.
+        old, new: element types (anything `as_dtype` takes), or their bits. The function also accepts C++'s order `(old,
+            new, layout)`.
 
     >>> print(recast_layout(Layout((Int(8), Int(64)), (Int(64), Int(1))), "float16", "float32"))
     (_8,_32):(_32,_1)
@@ -347,7 +347,8 @@ def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
 
 
 def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
-    """The largest N for which upcast(layout, N) is legal, by its static numbers; for a tensor, in bits.
+    """The largest N for which upcast(layout, N) is legal, judged by its static sizes and strides; for a tensor, N is in
+    bits.
 
     >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
     _512

@@ -72,7 +72,7 @@ def _step(rule: str, text: str, result: LayoutLike | None = None, /, **values: i
 
 
 def _named(**values: Leaf) -> Numbers:
-    """Numbers by name."""
+    """The numbers of a step by name."""
     return {name.replace("_", " "): x for name, x in values.items()}  # type: ignore[misc]
 
 
@@ -81,7 +81,7 @@ Numbers: TypeAlias = dict[str, int | str]
 Operation: TypeAlias = Callable[..., LayoutLike]
 
 Sentence: TypeAlias = tuple[str, Numbers]
-"""A text, and its numbers by name."""
+"""The text of a step, and its numbers by name."""
 
 
 def _drop(s: Leaf, d: Leaf) -> Sentence:

@@ -135,7 +135,7 @@ def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, d
 
 
 _MOST_FOLDED = 4096
-"""The most elements of a kept mode that are checked one by one; on longer modes the swizzle stays."""
+"""Largest kept mode, in elements, that is checked one by one; with a longer mode the swizzle stays."""
 
 
 def _folds(plain: Layout, sliced: Layout) -> bool:

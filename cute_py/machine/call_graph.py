@@ -88,7 +88,7 @@ def _addressed(module: Module) -> Iterator[str]:
 def _visit(
     start: str, edges: dict[str, list[str]], reached: dict[str, SourceFunction], order: dict[str, SourceFunction]
 ) -> None:
-    """Put functions into `order`, each after the functions that it calls; calls that form a circle are skipped."""
+    """Put functions into `order`, each after the functions that it calls; calls that form a cycle are skipped."""
     stack = [(start, iter(edges[start]))]
     entered = {start}
     while stack:

@@ -17,8 +17,9 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, count
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
-from cute_py.machine.judgement.judge import REASONS, judges
+from cute_py.machine.judgement.judge import judges
 from cute_py.machine.judgement.observer import Observer, together
+from cute_py.machine.judgement.rules import REASONS
 from cute_py.machine.judgement.story import story
 from cute_py.machine.judgement.timeline import RunTimeline, TimelineRecorder, build_timeline
 from cute_py.machine.judgement.traffic import Traffic, Traffics
@@ -293,7 +294,7 @@ def run_ptx(
         limit: number of instructions of all threads after which the run ends with a diagnostic.
         judge: whether to also find races, missing fences and other faults that do not fail this run.
         traffic: whether to count wavefronts, bank conflicts and sectors, in `.counts`. It takes a few percent of the
-            time, or up to half of it if a kernel does little else than access memory.
+            time, or up to half of it if a kernel mostly accesses memory.
     Returns:
         the run with its findings. The arrays hold the results of the kernel; under 'both', those of the eager schedule.
     Raises:

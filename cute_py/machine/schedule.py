@@ -333,7 +333,7 @@ class Machine:
         """Run until all threads have ended.
 
         Raises:
-            Fault: the run can't go on.
+            Fault: the run can't continue.
         """
         start = self.code.start
         flags = self.live
@@ -490,7 +490,7 @@ class Machine:
         return True
 
     def _time_passes(self, looking: list[Waiting]) -> bool:
-        """Let polling loops run once more; False if none of them has made progress."""
+        """Let polling loops run once more; return False if none of them has made progress."""
         self._leaps += 1
         if self._leaps > MAX_LEAPS:
             return False

@@ -46,10 +46,10 @@ from cute_py.mesh.transfer import Transfer
 from cute_py.mesh.weight_roles import ONE_DEVICE, SEVERAL, WHOLE, Judgement, Weight, division_of, judge, role_of
 
 DEFAULT_MEMORY = 1 << 30
-"""The most bytes of files that are mapped at once."""
+"""Maximum number of bytes of files that are mapped at once."""
 
 SHOWN_NAMES = 3
-"""Most names of tensors that a text lists."""
+"""Maximum number of tensor names that a message lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def reshard(
     tensors of a block-scaled weight follow the weight's placement.
 
     Args:
-        memory: the most bytes of files that are mapped at once.
+        memory: the maximum number of bytes of files that are mapped at once.
         progress: a function that is called with the bytes done and the total bytes.
         force: accept byte-identical shards of different parts, with a warning.
         overwrite: replace destination files that exist.

@@ -441,7 +441,7 @@ class Pushes:
         handle = stream_handle(stream)
         if handle in DEFAULT_STREAMS:
             return dict.fromkeys(self._default, handle)
-        context = call("asking for the device of a stream", driver().cuStreamGetCtx, handle)
+        context = call("querying the device of a stream", driver().cuStreamGetCtx, handle)
         owner = self._owners.get(int(context))
         if owner is None:
             raise InvalidValueError(
@@ -485,7 +485,7 @@ def has_peer_access(device: Device, other: Device) -> bool:
         return True
     api = driver()
     handles = [call("opening a device", api.cuDeviceGet, one.ordinal) for one in (device, other)]
-    if not int(call("asking for peer access", api.cuDeviceCanAccessPeer, *handles)):
+    if not int(call("querying peer access", api.cuDeviceCanAccessPeer, *handles)):
         return False
     with device.current():
         (code,) = api.cuCtxEnablePeerAccess(other.context, 0)

@@ -16,7 +16,7 @@ else:
     from cute_py.optional_packages import numpy
 
 MOST_BLOCKS = 1 << 22
-"""The most blocks of one device."""
+"""Maximum number of blocks of one device."""
 
 
 class Divides(Protocol):

@@ -42,7 +42,7 @@ from cute_py.mesh.transport import Transport
 from cute_py.tensor.array_views import ArrayView
 
 MESSAGES = 256 << 20
-"""The most bytes of messages that a rank sends, and receives, at a time."""
+"""Maximum number of bytes of messages that a rank sends, and receives, at a time."""
 
 MOST_MESSAGES = 200
 """The number of messages that share `MESSAGES`; with more ranks the total grows in proportion."""
@@ -295,11 +295,11 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
     api = driver()
     with device.current():
         capable = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
-        if not call("asking for an allocation", api.cuPointerGetAttribute, capable, address):
+        if not call("querying an allocation", api.cuPointerGetAttribute, capable, address):
             raise DeviceError(
                 "its memory has no IPC handle, because it comes from expandable segments, symmetric memory or a pool"
             )
-        base, _ = call("asking for an allocation", api.cuMemGetAddressRange, address)
+        base, _ = call("querying an allocation", api.cuMemGetAddressRange, address)
         handle = call("making a handle of memory", api.cuIpcGetMemHandle, base)
     return ctypes.string_at(handle.getPtr(), _HANDLE_BYTES).hex(), address - int(base)
 
@@ -399,7 +399,7 @@ class MappedRanks:
         api = driver()
         with self._device.current():
             number = call("opening a device", api.cuDeviceGet, self._device.ordinal)
-            bus = call("asking for a device's address", api.cuDeviceGetPCIBusId, _BUS_ID, number)
+            bus = call("querying a device's address", api.cuDeviceGetPCIBusId, _BUS_ID, number)
         place = {"place": self._place.offer()} if self._watch.transport.rank == 0 else {}
         return {"bus": bus.split(b"\0")[0].decode(), **place}
 
@@ -430,8 +430,8 @@ class MappedRanks:
         """The index of a rank's device in this process. Raises DeviceError if it can't be reached."""
         api = driver()
         here = call("opening a device", api.cuDeviceGet, self._device.ordinal)
-        there = call(f"finding the device of rank {rank}", api.cuDeviceGetByPCIBusId, bus.encode())
-        if int(here) != int(there) and not int(call("asking for peer access", api.cuDeviceCanAccessPeer, here, there)):
+        there = call(f"looking up the device of rank {rank}", api.cuDeviceGetByPCIBusId, bus.encode())
+        if int(here) != int(there) and not int(call("querying peer access", api.cuDeviceCanAccessPeer, here, there)):
             raise DeviceError(f"rank {rank} can't be accessed as a peer")
         return int(there)
 

@@ -204,9 +204,10 @@ class ReshardPlan:
 def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     """Read a plan in TOML.
 
-    `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a text with `{device}`, or
+    `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a string with `{device}`, or
     `{device:05d}` for five digits; `[placements]` has lines `pattern = placements`, for both sides, or each side has
-    its own. Placements are one text, or a list with one text for each mode of the mesh: a row of `NAMED_PLACEMENTS`, or
+    its own. Placements are one string, or a list with one string for each mode of the mesh: a row of
+    `NAMED_PLACEMENTS`, or
     a placement in Python's notation: "Shard(0)", "BlockCyclic(0, 64)", "Replicate()",
     "SectionedShard(0, (4096, 1024, 1024))".
 

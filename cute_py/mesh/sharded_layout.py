@@ -29,7 +29,7 @@ Local = Literal["row", "column"] | Layout | ComposedLayout | Callable[[tuple[int
 MOST_DEVICES = 1 << 16
 
 SHOWN = 12
-"""The most devices that an explanation lists."""
+"""Maximum number of devices that an explanation lists."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -437,7 +437,7 @@ def _joined(steps: list[Division]) -> list[Division]:
 
 
 MOST_INDICES = 1 << 24
-"""The most indices of a dimension that are looked up one by one."""
+"""Maximum number of indices of a dimension that are looked up one by one."""
 
 
 def _dimension_of(mode: Layout) -> Dimension:

@@ -35,7 +35,7 @@ class Transport(ABC):
 
     @abstractmethod
     def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Callable[[], bool]:
-        """Begin to send these flat arrays to ranks, and to receive into these from ranks.
+        """Begin to send flat arrays to ranks, and to receive from ranks into flat arrays.
 
         Returns:
             A function that returns at once, and returns True when all of it is sent and received. It may raise any

@@ -39,7 +39,8 @@ class Section:
         """The mesh that replaces a mode of `ranks` ranks, and its placements.
 
         Raises:
-            InvalidValueError: neither of the numbers of heads and ranks divides the other.
+            InvalidValueError: the number of heads does not divide the number of ranks, nor the number of ranks the
+                number of heads.
 
         >>> Section("k", 512, heads=4, repeats=True).over(8)
         ((4, 2), (Shard(dim=0), Replicate()))

@@ -395,13 +395,13 @@ def _judged(
         said = "; ".join(plan) or "its shape does not decide"
         fits = f"; with {role.placement} its shape is {assumed}, which fits" if plan and assumed and not usual else ""
         text = (
-            f"with the placement of the plan its shape is {weight.shape}: {said}; its name is that of {role.kind}{fits}"
+            f"with the placement of the plan its shape is {weight.shape}: {said}; its name suggests {role.kind}{fits}"
         )
         found.warnings.append(_warning(weight, role, text, _offers(weight, role, known, scopes)))
     if not plan and _is_known(role, weight, known, scopes):
         found.judged.append("shape by neighbouring weights")
     if not _destination_fits(weight, role, confirmed, destination_divides):
-        text = f"the destination divides it by {weight.there}, but its name is that of {role.kind}"
+        text = f"the destination divides it by {weight.there}, but its name suggests {role.kind}"
         found.warnings.append(_warning(weight, role, text, _offers(weight, role, known, scopes)))
     return found
 

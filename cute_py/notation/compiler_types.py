@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Final
 
 MOST_TYPES: Final = 4000
-"""The most characters of one type."""
+"""Maximum number of characters of one type."""
 DEEPEST: Final = 48
-"""The most nested levels of template arguments."""
+"""Maximum nesting of template arguments."""
 
 BINDINGS: Final = re.compile(r"\[with ")
 """Matches the beginning of the template arguments of an instantiation."""

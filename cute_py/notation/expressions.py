@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 Symbols: TypeAlias = "Mapping[str, sympy.Expr | int]"
 
 MAX_CHARACTERS: Final = 2000
-"""The most characters of a symbolic expression."""
+"""Maximum number of characters of a symbolic expression."""
 MAX_EXPONENT: Final = 64
 """Largest exponent of a symbol."""
 MAX_TERMS: Final = 64
-"""The most terms of an expanded operand of // and %, or of an expanded argument of a function."""
+"""Maximum number of terms of an expanded operand of // and %, or of an expanded argument of a function."""
 MAX_LEVELS: Final = 32
-"""The most nested levels of //, % and functions."""
+"""Maximum nesting of //, % and functions."""
 COMPARED_TERMS: Final = 8
 """Min and Max of more terms are taken as written."""
 COMPARED_LEVELS: Final = 4

@@ -44,9 +44,9 @@ Made = TypeVar("Made")
 
 _MOST_DIGITS: Final = len(str(MAX_INTEGER))
 MOST_TEXT: Final = 1 << 16
-"""The most characters that `parse` and `explain` accept, so that they answer within 2 seconds."""
+"""Maximum number of characters that `parse` and `explain` accept, so that they answer within 2 seconds."""
 _SHOWN: Final = 40
-"""The most characters of the text that an error repeats; the excerpt below it shows the surroundings."""
+"""Maximum number of characters of the text that an error repeats; the excerpt below it shows the surroundings."""
 
 _OPERATION = re.compile(r"\s*(?:Tiled ?MMA|Tiled ?Copy|ThrMMA|ThrCopy|MMA[_ ]Atom|Copy[_ ]Atom)\s*\n")
 _TRITON = re.compile(

@@ -20,7 +20,7 @@ Location: TypeAlias = tuple[int, ...]
 _LOC = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})(?:\s+(\d{1,9}))?")
 _INLINED = re.compile(r"\binlined_at\s+(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})")
 _MOST_CALLS: Final = 32
-"""The most calls that are followed from an inlined function to the kernel."""
+"""Maximum number of calls that are followed from an inlined function to the kernel."""
 
 
 class Locations:

@@ -47,7 +47,7 @@ _NOUNS: Final = {"block": "CTA"}
 LANES: Final = 32
 """Threads of a warp."""
 _MOST_BITS: Final = 32
-"""The most bits of an in dim and of an index in the tile, because Triton's numbers have 32 bits."""
+"""Maximum number of bits of an in dim, and of an index in the tile, because Triton's numbers have 32 bits."""
 _BASIS: Final = re.compile(r"(?:- )?(\w+)=([0-9]{1,39}) -> \(([-0-9, ]*)\)")
 _SINGLE: Final = re.compile(r"- (\w+) is a size 1 dimension")
 _OUT: Final = re.compile(r"(?:where out dims are: |\(empty layout with out-dims )\[([^\]]*)\]\)?")

@@ -33,7 +33,7 @@ LEFT_OUT: Final = ("cga_layout", "fp4_padded", "k_width", "rank")
 
 
 class _Bases:
-    """Builder of bases: each new basis begins where the tile ends so far."""
+    """Builder of bases: each new basis begins at the current end of the tile."""
 
     def __init__(self, rank: int, names: Sequence[str]) -> None:
         self.sizes = [1] * rank
@@ -467,7 +467,7 @@ class SwizzledSharedEncoding(_Encoding):
         bits = 128 // vec
         if bits in (8, 16, 32) and most in (2, 4, 8):
             span = 16 * most
-            same = " as TMA and wgmma have it" if phase * span == 128 else ""
+            same = " as in TMA and wgmma" if phase * span == 128 else ""
             lines.append(
                 f"for elements of {bits} bits the units are 16 bytes, and the XOR is that of the {span}B swizzle{same} "
                 f"(rows of {128 // phase * 8 // bits} elements)"

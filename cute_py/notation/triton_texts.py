@@ -26,7 +26,7 @@ from cute_py.notation.triton_encodings import (
 )
 
 _DEEPEST: Final = 8
-"""The most levels of encodings within encodings."""
+"""Maximum nesting of encodings within encodings."""
 _KINDS: Final[dict[str, Any]] = {kind.NAME: kind for kind in get_args(TritonEncoding)}
 _CLASSES: Final[dict[str, tuple[Any, str]]] = {
     "Blocked": (BlockedEncoding, "size_per_thread threads_per_warp warps_per_cta order cga_layout"),

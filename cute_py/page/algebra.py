@@ -26,11 +26,11 @@ from cute_py.layout.steps import explained, steps
 from cute_py.layout.trees import leaves
 from cute_py.page.answer import Answer, FieldError, read
 from cute_py.page.forms import DIVIDES, OPERATIONS, PRODUCTS
-from cute_py.page.html import Child, code, drawn, list_html, pairs
+from cute_py.page.html import Child, code, list_html, pairs
 from cute_py.page.spelled import cpp, dsl
 
 MOST_ELEMENTS: Final = 1_000_000
-"""Elements of a layout that a tab answers; pictures show the edges of large ones."""
+"""Maximum number of elements of a layout on this tab; pictures show only the edges of large layouts."""
 NO_DSL: Final = ("nullspace", "filter")
 """Operations that CuTe DSL does not have."""
 
@@ -39,7 +39,7 @@ def parsed(text: str, numbers: str = "1") -> Any:
     """Parse a text; `numbers` "1" makes its sizes static.
 
     Raises:
-        CuteError: as `parse`; InvalidValueError: more than `MOST_ELEMENTS` elements.
+        CuteError: as `parse`; InvalidValueError: the layout has more than `MOST_ELEMENTS` elements.
     """
     if not text:
         raise InvalidValueError("is empty; write a layout such as (4,8):(8,1)")
@@ -59,7 +59,7 @@ def has_known_sizes(thing: Layout | ComposedLayout) -> bool:
 
 
 def bounded(thing: Layout | ComposedLayout) -> None:
-    """Refuse a layout of too many elements.
+    """Refuse a layout with too many elements.
 
     Raises:
         InvalidValueError: more than `MOST_ELEMENTS`.
@@ -72,10 +72,10 @@ def bounded(thing: Layout | ComposedLayout) -> None:
 
 
 def layout_of(text: str, numbers: str = "1") -> Layout | ComposedLayout:
-    """A layout, plain or composed.
+    """Read a layout, plain or composed.
 
     Raises:
-        InvalidTypeError: the text is something other than a layout. All errors of `parsed`.
+        InvalidTypeError: the text is not a layout. All errors of `parsed`.
     """
     thing = parsed(text, numbers)
     if not isinstance(thing, (Layout, ComposedLayout)):
@@ -129,7 +129,7 @@ def fill_algebra(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
 
 
 def _takes(name: str, text: str) -> bool:
-    """Whether an operation has a second operand; complement may."""
+    """Whether an operation takes a second operand; for complement it is optional."""
     return name == "composition" or name in DIVIDES or name in PRODUCTS or (name == "complement" and bool(text))
 
 
@@ -155,7 +155,7 @@ def _pictures(out: Answer, inputs: dict[str, str], thing: Any, result: Any) -> N
     bits = 16 if color == "bank" else None
     for name, title, layout in (("result", "Offsets of the result", result), ("offsets", "Offsets of A", thing)):
         if isinstance(layout, (Layout, ComposedLayout)) and has_known_sizes(layout):
-            out.section(name, title, drawn(draw_layout(layout, color, bits=bits), f"layout-{name}"))  # type: ignore[arg-type]
+            out.picture(name, title, draw_layout(layout, color, bits=bits), f"layout-{name}")  # type: ignore[arg-type]
 
 
 def function_verdict(layout: Layout | ComposedLayout) -> tuple[str, str]:

@@ -7,21 +7,25 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, MissingPackageError, given
 from cute_py.page.forms import TABS, Tab
-from cute_py.page.html import Html
+from cute_py.page.html import Html, drawn
 
 T = TypeVar("T")
 
 LONGEST: Final = 2000
-"""Characters of a field."""
+"""Maximum number of characters in a field."""
 LONGEST_TEXT: Final = 65_536
-"""Characters of a pasted text."""
-PARTS: Final = ("answer", "fixes")
+"""Maximum number of characters in a pasted text."""
+PARTS: Final = ("answer", "first", "fixes")
+FIRST_CELLS: Final = 200
+"""Cells of the part 'first', about as many as a screen shows."""
 
 
 class FieldError(Exception):
@@ -33,9 +37,13 @@ class FieldError(Exception):
         self.error = error
 
 
+class EnoughDrawn(Exception):
+    """The part 'first' has all that it may have."""
+
+
 @dataclass
 class Answer:
-    """An answer; the page gets its `as_json`."""
+    """An answer; the page gets its `as_json`. A tab sets the verdict and the problems before it draws a picture."""
 
     verdict: tuple[str, str] = ("good", "")
     """'good', 'bad' or 'unknown'; and a sentence."""
@@ -46,11 +54,28 @@ class Answer:
     code: list[dict[str, str]] = field(default_factory=list)
     """name, text."""
     more: bool = False
-    """Whether the part 'fixes' has more."""
+    """Whether the part 'fixes' adds to this answer."""
+    cells: float = math.inf
+    """Number of cells that may still be drawn."""
+    complete: int | None = None
+    """Number of complete sections, if the answer ends with a part of a picture."""
 
     def section(self, name: str, title: str, *parts: Html) -> None:
         """Add a section."""
         self.sections.append({"id": name, "title": title, "html": "".join(parts)})
+
+    def picture(self, name: str, title: str, picture: Picture, file: str) -> None:
+        """Add a section with a picture; `file` is the name of its file when it is downloaded.
+
+        Raises:
+            EnoughDrawn: the picture has more cells than may still be drawn; the section has the first of them.
+        """
+        if picture.count > self.cells:
+            self.complete = len(self.sections)
+            self.section(name, title, drawn(picture, file, int(self.cells)))
+            raise EnoughDrawn
+        self.cells -= picture.count
+        self.section(name, title, drawn(picture, file))
 
     def panel(self, name: str, text: str | None) -> None:
         """Add a panel of code if there is code."""
@@ -73,13 +98,14 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
+        whole = {
             "verdict": list(self.verdict),
             "problems": self.problems,
             "sections": self.sections,
             "code": self.code,
             "more": self.more,
         }
+        return whole if self.complete is None else {**whole, "complete": self.complete}
 
 
 def read(inputs: Mapping[str, str], name: str, reader: Callable[[str], T]) -> T:
@@ -136,10 +162,12 @@ def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the input of a tab, as plain data.
 
     Args:
-        query: `tab`, one of `forms.TABS`; `inputs`, texts by the names of the tab's fields, absent ones with their
-            defaults; `part`, 'answer' or 'fixes', which takes longer and has the buttons of the problems too.
+        query: `tab`, one of `forms.TABS`; `inputs`, texts by the names of the tab's fields, missing ones get their
+            defaults; `part`, 'answer', 'first', which is the answer up to its first 200 cells, or 'fixes', which takes
+            longer and has the buttons of the problems too.
     Returns:
-        verdict, problems, sections, code, more; see `Answer`.
+        verdict, problems, sections, code, more; see `Answer`. If the part 'first' is not the whole answer, its last
+        section has a part of its picture, code is empty, and `complete` is the number of the sections before.
     Raises:
         InvalidTypeError, InvalidValueError: the query is malformed. Texts that can't be read are problems of the
             answer.
@@ -148,10 +176,12 @@ def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
     ['good', '32 elements at offsets 0 to 31: each once, without gaps']
     """
     tab, inputs, part = read_question(query)
-    out = Answer()
+    out = Answer(cells=FIRST_CELLS if part == "first" else math.inf)
     try:
         module = importlib.import_module(f"cute_py.page.{tab.module}")
         getattr(module, f"fill_{tab.module}")(out, inputs, part == "fixes")
+    except EnoughDrawn:
+        pass
     except FieldError as refused:
         out.verdict = ("bad", f"{tab.label_of(refused.name)}: {refused.error.headline}")
         out.problem(refused.error, refused.name, _bracket_fix(inputs, refused.name))

@@ -1,4 +1,4 @@
-"""The tab Swizzle and banks: the threads of an access that meet in a bank, and the swizzle that separates them."""
+"""The tab Swizzle and banks: the threads of an access that conflict in a bank, and the swizzle that separates them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.page.algebra import layout_of
 from cute_py.page.answer import Answer, FieldError, read
-from cute_py.page.html import Child, code, drawn, html_table, pairs, tag
+from cute_py.page.html import Child, code, html_table, pairs, tag
 from cute_py.page.spelled import cpp, dsl
 from cute_py.targets import BANK_BYTES, BANKS, WARP
 from cute_py.tma.atom.smem_layout import SPANS, span_row
 
 WORDS: Final = ("row", "column", "ldmatrix")
 MOST_PHASES: Final = 8
-"""Phases that are drawn; those of a tile repeat."""
+"""Maximum number of phases that are drawn; the phases of a tile repeat."""
 MOST_BESIDE: Final = 300
-"""Elements of a tile that is drawn before and after the swizzle; a larger one is drawn after it."""
+"""Largest tile, in elements, that is drawn before and after the swizzle; a larger tile is drawn only after it."""
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,14 @@ def fill_banks(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     out.verdict = ("good" if not cost.conflicts else "bad", text)
     _choices(out, access, plain, whole)
     _global(out, access, whole)
-    out.section("phases", "Banks, phase by phase", drawn(_phase_picture(access, whole, cost), "banks"))
+    out.picture("phases", "Banks, phase by phase", _phase_picture(access, whole, cost), "banks")
     if count <= MOST_LISTED:
         picture = (
             draw_swizzle(whole, bits=dtype.bits)
             if _is_simple(whole) and count <= MOST_BESIDE
             else draw_layout(whole, "bank", bits=dtype.bits)
         )
-        out.section("tile", "The tile, and the bank of each element", drawn(picture, "tile"))
+        out.picture("tile", "The tile, and the bank of each element", picture, "tile")
     _code(out, inputs, whole, dtype, swizzle)
 
 
@@ -171,7 +171,7 @@ def phases_of(access: BankAccess, layout: Any, bits_at_once: int) -> list[dict[i
 
 
 def _phase_picture(access: BankAccess, layout: Any, cost: BankConflicts) -> Picture:
-    """A row for each phase, a column for each bank: how many words it serves, one after the other."""
+    """One row per phase, one column per bank; a cell counts the words, which the bank serves serially."""
     phases = phases_of(access, layout, cost.vector_bits)
 
     def cell(phase: int, bank: int) -> Cell:

@@ -29,7 +29,7 @@ STATIC_POLICY: Final = (
     "style-src 'unsafe-inline'; img-src blob: data:; base-uri 'none'; form-action 'none'"
 )
 """Content security policy of the file: its own script, workers and modules that this script makes (blob:), WebAssembly;
-no network, no evaluation of texts. Styles are inline, since pictures bring theirs."""
+no network, no evaluation of texts. Styles are inline, because each picture has its own."""
 SERVED_POLICY: Final = (
     "default-src 'none'; script-src 'sha256-{hash}'; style-src 'unsafe-inline'; img-src blob: data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'"
@@ -54,7 +54,8 @@ def page_address(tab: str, inputs: dict[str, str]) -> str:
 
 @functools.cache
 def prepared_answers() -> dict[str, Any]:
-    """Address -> answer, of the first example of each tab; they are those of an empty form, or near it."""
+    """Address -> answer, for the first example of each tab; these are the answers to an empty form, or close to
+    them."""
     found = {}
     for name, tab in TABS.items():
         for inputs in ({}, tab.examples[0][1]):
@@ -86,8 +87,8 @@ def explorer_page(
 
     Args:
         served: whether the page comes from `cute-py serve`, which answers it; otherwise the page uses no network.
-        interpreter: the folder of the npm package `pyodide`, which is packed into the page; None: the page shows its
-            examples and answers nothing else.
+        interpreter: the folder of the npm package `pyodide`, which is packed into the page; None: the page shows only
+            its examples.
         compiled: whether to pack byte code too, if node is installed.
     Raises:
         FileFormatError: the folder is not that package. InvalidTypeError: an argument is not a flag or not a path.

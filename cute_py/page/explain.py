@@ -12,7 +12,7 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.page.algebra import bounded, has_known_sizes
 from cute_py.page.answer import Answer, FieldError
-from cute_py.page.html import Html, drawn
+from cute_py.page.html import Html
 
 
 def fill_explain(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
@@ -37,9 +37,9 @@ def fill_explain(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     out.verdict = ("good", first if len(first) <= 400 else f"{first[:400]}…")
     out.section("said", "The explanation", Html(said._repr_html_()))
     if isinstance(thing, (Layout, ComposedLayout)) and has_known_sizes(thing):
-        out.section("picture", "Its offsets", drawn(draw_layout(thing), "layout"))
+        out.picture("picture", "Its offsets", draw_layout(thing), "layout")
     elif isinstance(thing, Swizzle):
-        out.section("picture", "Before and after", drawn(draw_swizzle(thing), "swizzle"))
+        out.picture("picture", "Before and after", draw_swizzle(thing), "swizzle")
     quoted = f"'''{text}'''" if "\n" in text or '"' in text else f'"{text}"'
     out.panel("Python", f"import cute_py as cute\n\nprint(cute.explain({quoted}))")
     out.panel("shell", "cute-py explain -  # and paste, or: cute-py explain 'TEXT'")

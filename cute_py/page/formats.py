@@ -10,11 +10,11 @@ from cute_py.draw.shards import draw_format
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.formats.scale_orders import ORDERS, scale_order
 from cute_py.page.answer import Answer, FieldError, read
-from cute_py.page.html import code, drawn, pairs, pre
+from cute_py.page.html import code, pairs, pre
 from cute_py.page.spelled import cpp
 
 MOST_SCALES: Final = 1 << 14
-"""Scales of a picture."""
+"""Maximum number of scales in a picture."""
 MOST_ROWS: Final = 1_000_000
 BUILDERS: Final = ("mxfp8", "mxfp6", "mxfp4", "nvfp4", "fp8")
 BLOCKS: Final = ("row", "column", "tensor")
@@ -69,7 +69,7 @@ def fill_formats(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
         raise FieldError(
             "M", InvalidValueError(f"the format has {count} scales; must have at most {MOST_SCALES} for a picture")
         )
-    out.section("picture", "The scale of each block, and memory", drawn(draw_format(form, (rows, columns)), "scales"))
+    out.picture("picture", "The scale of each block, and memory", draw_format(form, (rows, columns)), "scales")
     told: list[tuple[str, Any]] = [
         ("data", code(form.data_layout(rows, columns))),
         ("bytes", str(form.data_size(rows, columns))),

@@ -16,9 +16,10 @@ class Field:
     """One input of a form.
 
     Attributes:
-        kind: text, area (several lines), choice, check, or list (a text with suggestions). only: the choices of the
-            field `kind` for which this one is shown, separated by blanks; empty: all.
-        half: beside the next field. choices: (value, label), or of a list the suggestions.
+        kind: text, area (several lines), choice, check, or list (a text with suggestions).
+        half: the field shares a row with the next one.
+        choices: pairs of a value and its label; for a list, the suggestions.
+        only: the choices of the field `kind` that show this field, separated by blanks; empty: all.
     """
 
     name: str

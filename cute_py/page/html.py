@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from cute_py.draw.picture import Picture
+from cute_py.draw.render_svg import render
 
 
 class Html(str):
@@ -63,7 +64,7 @@ def list_html(items: Iterable[Child], kind: str = "ul", class_: str | None = Non
 
 
 def html_table(head: Sequence[Child], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:
-    """A table that scrolls by itself; no head if it is empty."""
+    """A table with its own scroll bar; an empty head is omitted."""
     top = [tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head)))] if head else []
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
     return tag("div", tag("table", *top, body, class_=class_), class_="scroll")
@@ -74,8 +75,13 @@ def pairs(rows: Iterable[tuple[str, Child]]) -> Html:
     return tag("dl", *(join_html((tag("dt", name), tag("dd", value))) for name, value in rows))
 
 
-def drawn(picture: Picture, name: str) -> Html:
-    """A picture with its text form; `name` is that of its file when it is downloaded."""
-    svg = tag("div", Html(picture.svg), class_="scroll picture")
-    text = tag("details", tag("summary", "as text"), pre(picture.text))
-    return tag("figure", svg, tag("p", class_="cell-text quiet"), text, data_name=name)
+def drawn(picture: Picture, name: str, most: int | None = None) -> Html:
+    """A picture with its text form; `name` is the name of the downloaded file.
+
+    With `most`, only the first `most` cells are drawn, without the text form, and the figure is marked as a part.
+    """
+    part = most is not None
+    svg = render(picture.title, picture.tables, picture.notes, most) if most is not None else picture.svg
+    text = tag("details", tag("summary", "as text"), pre("" if part else picture.text))
+    figure = (tag("div", Html(svg), class_="scroll picture"), tag("p", class_="cell-text quiet"), text)
+    return tag("figure", *figure, data_name=name, data_part="1" if part else None)

@@ -109,7 +109,7 @@ def _text(data: bytes) -> str:
 
 
 def _stored(archive: bytes) -> bytes:
-    """The archive without its own compression: as a whole it is compressed better, and is read faster."""
+    """Store the archive without compression, because it compresses better as a whole and is read faster."""
     with zipfile.ZipFile(io.BytesIO(archive)) as source:
         needed = [name for name in source.namelist() if name.partition("/")[0] not in STANDARD_LEFT_OUT]
         names = sorted(needed, key=lambda name: (name.rpartition(".")[2], name))

@@ -1,7 +1,7 @@
 """Answer a server: `cute-py serve` starts its workers with this module.
 
 It answers two examples of each tab when it is imported, before a worker says that it is ready. This loads the modules
-and reads the tables, so the first answer of a tab takes no longer than the next.
+and tables, so the first answer of a tab takes no longer than later ones.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from cute_py.layout.layout import Layout, static
 from cute_py.layout.offsets import domain_size
 from cute_py.page.algebra import layout_of
 from cute_py.page.answer import Answer, FieldError, read
-from cute_py.page.html import drawn, pairs, pre
+from cute_py.page.html import pairs, pre
 from cute_py.page.spelled import cpp
 
 MOST_HELD: Final = 1 << 14
-"""Elements of the tiles of a picture."""
+"""Maximum number of elements in the tiles of a picture."""
 _HALF_MMA: Final = re.compile(r"SM80_(16)x(8)x(8|16)_(F32|F16)(F16|BF16)\5(F32|F16)_TN")
 _DSL_TYPES: Final = {"F16": "cutlass.Float16", "BF16": "cutlass.BFloat16", "F32": "cutlass.Float32"}
 
@@ -33,7 +33,7 @@ def fill_threads(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
 
 
 def _atom(out: Answer, inputs: dict[str, str], make: Any) -> Any:
-    """The atom; if there is none of this name, the nearest ones, which the error names, as buttons."""
+    """Find the atom; if the name does not exist, offer the nearest names, which the error lists, as buttons."""
     try:
         return make(inputs["atom"])
     except CuteError as error:
@@ -74,7 +74,7 @@ def _mma(out: Answer, inputs: dict[str, str]) -> None:
     _bound("atoms", max(m * k, n * k, m * n))
     text = f"{atom.name}: {counted(int(tiled.size()), 'thread')}, a tile of {m} x {n} x {k}"
     out.verdict = ("good", text)
-    out.section("picture", "A, B and C: the thread and the value of each element", drawn(draw_mma(tiled), "mma"))
+    out.picture("picture", "A, B and C: the thread and the value of each element", draw_mma(tiled), "mma")
     rows = [(f"layout{x}_TV", pre(atom.layouts[x])) for x in "ABC"]
     out.section("atom", "The atom", pairs([("shape", f"{atom.shape_mnk}"), ("threads", f"{atom.thr_id}"), *rows]))
     out.section("tiled", "As C++ prints it", pre(tiled))
@@ -98,7 +98,7 @@ def _python(tiler: tuple[Any, ...]) -> str:
 
 
 def _dsl_mma(name: str, atoms: Any, tiler: Any) -> str | None:
-    """CuTe DSL has this operation for half precision."""
+    """Write the operation in CuTe DSL, which has it for half precision."""
     found = _HALF_MMA.fullmatch(name)
     if found is None or tiler is not None:
         return None
@@ -137,7 +137,7 @@ def _copy(out: Answer, inputs: dict[str, str]) -> None:
         _bound("threads", int(size(thing.tile_shape())))
     picture = draw_copy(thing)
     out.verdict = ("good", picture.title)
-    out.section("picture", "The thread and the value of each element", drawn(picture, "copy"))
+    out.picture("picture", "The thread and the value of each element", picture, "copy")
     out.section("printed", "As C++ prints it", pre(thing))
     out.panel("Python", "\n".join([*lines, f"print({shown})", f"print(cute.draw.draw({shown}))"]))
     out.panel(
@@ -157,7 +157,7 @@ def _tv(out: Answer, inputs: dict[str, str]) -> None:
     picture = draw_tv(layout, tile)  # type: ignore[arg-type]
     notes = "; ".join(picture.notes)
     out.verdict = ("unknown" if notes else "good", notes or f"{picture.title}: each element belongs to one thread")
-    out.section("picture", "The thread and the value of each element", drawn(picture, "tv"))
+    out.picture("picture", "The thread and the value of each element", picture, "tv")
     out.panel("Python", "import cute_py as cute\n\n"
                         f'layout = cute.static(cute.parse("{layout}"))\n'
                         f"print(cute.draw.draw_tv(layout, {tuple(map(int, tile))}))")  # fmt: skip

@@ -21,24 +21,24 @@ from cute_py.layout.layout import Layout, LayoutRight, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.trees import leaves
 from cute_py.page.answer import Answer, closed
-from cute_py.page.html import Html, code, drawn, html_table, join_html, list_html, pairs, pre, tag
+from cute_py.page.html import Html, code, html_table, join_html, list_html, pairs, pre, tag
 from cute_py.tma.atom.make import fix_candidates
 from cute_py.tma.atom.op import FORMAT_OF, OPS, SAME_WIDTH
 from cute_py.tma.exports.export import export
 
 MOST_TRIED: Final = 48
-"""Changes that one answer tries."""
+"""Maximum number of changes that one answer tries."""
 MOST_FIXES: Final = 3
-"""Buttons of one problem."""
+"""Maximum number of buttons for one problem."""
 MOST_STEPS: Final = 6
-"""Changes that one button makes."""
+"""Maximum number of changes that one button makes."""
 _KINDS: Final = (("cute", "C++"), ("triton", "Triton"), ("c", "C, driver"), ("ptx", "PTX"))
 _NO_OFFSET: Final = re.compile(r"\s*(Sw<[^<>]{1,40}>)\s+o\s+(?=\()")
 _BITS: Final = re.compile(r"(?:fp|f|float)(\d{1,3})", re.IGNORECASE)
 _SIZE: Final = re.compile(r"(?<![\w@])(\d+)")
 
 Change = tuple[str, dict[str, str]]
-"""A sentence, and the fields that it sets."""
+"""A change: a sentence, and the fields that it sets."""
 
 
 def form_of_copy(inputs: dict[str, str]) -> dict[str, str]:
@@ -137,7 +137,7 @@ def _pictures(out: Answer, atom: Any, work: dict[str, Any]) -> None:
     for name, title, make in parts:
         picture = unless_refused(make)
         if picture is not None:
-            out.section(name, title, drawn(picture, f"tma-{name}"))
+            out.picture(name, title, picture, f"tma-{name}")
 
 
 def _instructions(out: Answer, work: dict[str, Any]) -> None:
@@ -211,7 +211,7 @@ def _messages(query: dict[str, str]) -> list[str] | None:
 
 
 def _offer(out: Answer, query: dict[str, str], found: dict[str, Any]) -> None:
-    """Buttons of the problems, and one that makes several changes, if one is not enough."""
+    """Add the buttons of the problems, and a button that makes several changes if a single change is not enough."""
     before = [problem["message"] for problem in found["problems"]]
     tried = _helpful(query, before)
     for problem in out.problems:
@@ -226,7 +226,7 @@ def _offer(out: Answer, query: dict[str, str], found: dict[str, Any]) -> None:
 
 
 def _helpful(query: dict[str, str], before: list[str]) -> list[tuple[str, dict[str, str], list[str]]]:
-    """(words, changes, what is still wrong) of the changes that remove a problem and add none; the best first."""
+    """(words, changes, remaining problems) of the changes that remove a problem and add none; the best first."""
     out, seen = [], set()
     for words, changes in _candidates(query):
         key = tuple(sorted(changes.items()))
@@ -242,7 +242,7 @@ def _helpful(query: dict[str, str], before: list[str]) -> list[tuple[str, dict[s
 
 
 def _chain(query: dict[str, str], before: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Changes one after the other until nothing is wrong; none if that is not reached."""
+    """Make changes one after the other until no problem is left; return none if problems remain."""
     words: list[str] = []
     changes: dict[str, str] = {}
     for _ in range(MOST_STEPS):
@@ -272,7 +272,7 @@ def _candidates(query: dict[str, str]) -> Iterator[Change]:
 
 
 def _of_field(query: dict[str, str], name: str) -> Iterator[Change]:
-    """Changes of a text that can't be read."""
+    """The changes of a text that can't be read."""
     text = query[name]
     if (whole := closed(text)) is not None:
         yield f"close the brackets: {whole}", {name: whole}
@@ -323,7 +323,7 @@ def _static_text(text: str) -> str:
 
 
 def _of_arguments(arguments: dict[str, Any], query: dict[str, str]) -> Iterator[Change]:
-    """Changes of arguments, as changes of fields."""
+    """Convert changes of arguments to changes of fields."""
     tensor, smem = arguments["gtensor"], arguments["smem_layout"]
     if has_numbers(tensor.layout) and has_numbers(domain_of(smem)):
         for fix in fix_candidates(tensor, smem, int(arguments["num_multicast"])):

@@ -1,9 +1,9 @@
-"""The verdict on the text of an instruction: whether it assembles, for which targets and versions, and whether its
-modifiers are in the ISA's order.
+"""The verdict on the text of an instruction: whether it assembles, for which targets and versions it does, and whether
+its modifiers are in the ISA's order.
 
 A verdict has two answers. `assembles` is the answer of ptxas, which accepts modifiers in any order, but checks the
 order of the state spaces, the operands, and the target. `canonical` says whether the modifiers are in the order of the
-PTX ISA, the only order that this library emits. Neither implies that the instruction is legal at run time.
+PTX ISA, the only order that this library emits. Neither answer implies that the instruction is legal at run time.
 
 This module refuses spellings that no grammar allows, although ptxas accepts some of them: a floating-point or 16-bit
 register as an address, a number without brackets as a barrier, a one-element vector as a mask, a sum outside brackets,
@@ -49,7 +49,7 @@ __all__ = ["ParsedInstruction", "Verdict", "examine", "verdict"]
 VECTORS = {"v2": 2, "v4": 4}
 
 Fit = tuple[str, Targets]
-"""Fit of an operand: ('' or the reason why it does not fit, requirements of the fit beside the row)."""
+"""The fit of an operand: ('' or the reason why it does not fit, requirements in addition to those of the row)."""
 
 
 def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols: Mapping[str, str]) -> Fit:
@@ -81,7 +81,8 @@ def _space(name: str, symbols: Mapping[str, str]) -> str | None:
 
 
 def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | None) -> str:
-    """The reason why the vector does not have `count` registers of one of these widths (None: a number)."""
+    """The reason why the vector does not have `count` elements that are registers of one of these widths (None: a
+    number)."""
     tensor = operand.kinds[0] is OperandClass.TENSOR
     if got.kind is not (OperandKind.TENSOR if tensor else OperandKind.VECTOR):
         return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"
@@ -188,7 +189,7 @@ def fit(operand: Operand, got: WrittenOperand, chosen: Mapping[str, str], symbol
 
 
 DEFAULT_SYMBOLS: dict[str, str] = {"gmap": "global", "smem": "shared", "pmap": "param"}
-"""State spaces of symbols when the caller names none. A symbol outside every table counts as fitting."""
+"""State spaces of symbols if the caller does not pass any. A symbol that is in no table always fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +304,7 @@ class Verdict:
 
 
 def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
-    """Each modifier by its slot, and what has no slot, comes twice or is missing."""
+    """Assign each modifier to its slot; also list modifiers that have no slot, are repeated or are missing."""
     chosen: dict[str, str] = {}
     errors = []
     spaces: list[str] = []
@@ -342,7 +343,7 @@ def _match(
     chosen: Mapping[str, str],
     symbols: Mapping[str, str],
 ) -> tuple[Matched, list[str], list[Requirement]]:
-    """Pair the written operands with the expected ones, leaving out optional ones as needed."""
+    """Pair the written operands with the expected operands; optional operands are omitted as needed."""
     optional = [index for index, operand in enumerate(expected) if operand.optional]
     best: tuple[Matched, list[str], list[Requirement]] | None = None
     missing = len(expected) - len(written)
@@ -361,7 +362,7 @@ def _match(
 
 
 def _applies(rule: FormRule, matched: Matched) -> bool:
-    """Whether the operands that the rule names are written, the first as the rule has it."""
+    """Whether the operands that the rule names are written, and the first one has the form that the rule requires."""
     written = {"sink" if got.kind is OperandKind.SINK else operand.name: got for operand, got in matched}
     if not set(rule.given) <= set(written):
         return False
@@ -376,7 +377,7 @@ def _describe(form: InstructionForm, slots: tuple[str, ...], chosen: Mapping[str
 
 
 def _match_form(form: InstructionForm, found: Instruction, symbols: Mapping[str, str]) -> ParsedInstruction:
-    """The text read as an instruction of this row."""
+    """Read the text as an instruction of this row."""
     chosen, errors = _place(form, found.parts[form.opcode.count(".") + 1 :])
     matched: Matched = ()
     operand_errors: list[str] = []
@@ -450,7 +451,7 @@ _ADVISED = tuple(row.name for row in ARCHITECTURES if Targets.ONLY_90A.has(row) 
 
 
 def _advice(examined: ParsedInstruction, arch: str) -> tuple[str, ...]:
-    """ptxas's performance advisories. Source: measured with ptxas 13.0.88."""
+    """The performance advisories of ptxas. Source: measured with ptxas 13.0.88."""
     if examined.chosen.get("multicast") == "multicast::cluster" and arch not in _ADVISED:
         return (
             f".multicast::cluster is optimised for {', '.join(_ADVISED)}; the PTX documentation expects it "

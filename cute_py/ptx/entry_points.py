@@ -1,7 +1,8 @@
 """CuTe's rank-suffixed entry points: `SM90_TMA_STORE_3D.copy(desc, smem, crd0, crd1, crd2)` returns the instruction.
 
 Parameters are in CuTe's order: a load has desc, mbar, (mask,) cache hint, smem, coordinates, (im2col offsets); a
-store or reduction has desc, smem, coordinates. Arguments are texts (registers) or numbers; coordinates innermost first.
+store or reduction has desc, smem, coordinates. Arguments are strings (registers) or numbers; the innermost coordinate
+comes first.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class EntryPoint:
 
     @property
     def asm(self) -> InlineAsm:
-        """The inline assembly statement, without a cache hint."""
+        """Return the inline assembly statement, without a cache hint."""
         return inline_asm(self.form, **dict(self.modifiers))
 
 
@@ -80,12 +81,12 @@ def _tile(rank: int) -> tuple[str, ...]:
 
 
 def _im2col(rank: int) -> tuple[str, ...]:
-    """Channels, then as many of w, h, d as the rank has, then the image."""
+    """Names of the im2col coordinates: channels, then as many of w, h, d as the rank has, then the image."""
     return tuple(f"coord_{axis}" for axis in ("c", *"whd"[: rank - 2], "n"))
 
 
 def _row(name: str, form: str, places: tuple[str, ...], **modifiers: Modifier) -> EntryPoint:
-    """An entry point with these coordinates and offsets behind the parameters that its form begins with."""
+    """An entry point with the first parameters of its form, followed by these coordinates and offsets."""
     mask = ("multicast_mask",) if modifiers.get("multicast") else ()
     loads = ("desc", "mbar", *mask, "cache_hint", "smem")
     head = {"load": loads, "prefetch": ("desc",)}.get(form, ("desc", "smem"))

@@ -1,5 +1,5 @@
-"""One function of a PTX module, in the form that the rules about several instructions use: judged instructions, paths,
-notes."""
+"""One function of a PTX module, in the form that the rules about several instructions use: its judged instructions, its
+paths and its notes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ STORES: Final = ("store", "reduce", "bulk.store", "bulk.reduce")
 PEER: Final = ("bulk.peer", "bulk.reduce.peer")
 EXPECTS: Final = ("mbarrier.expect_tx", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx")
 EDITS: Final = "edits"
-"""Name of a fact of a finding: line -> (the last operand there, its replacement). `check_program` tries it."""
+"""Name of the fact of a finding that holds its edits: line -> (the last operand there, its replacement).
+`check_program` tries it."""
 ISA: Final = "PTX ISA 9.0, "
 _MEASURED_MODES: Final = ("tile", "im2col")
-"""Modes whose loads bring `transaction_bytes` of their map."""
+"""Modes whose loads deliver the `transaction_bytes` of their map."""
 _MOST_LINES: Final = 8
-"""Line numbers that a note shows."""
+"""Maximum number of line numbers that a note shows."""
 
 Place: TypeAlias = tuple[int, int]
 
@@ -64,7 +65,8 @@ class Known:
 
 
 def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str, int]:
-    """Operand name -> its place; nothing where the form is wrong. Optional operands that are left out are the first."""
+    """Operand name -> its place; empty if the form is wrong. If optional operands are omitted, they are the first
+    ones."""
     if examined.form is None or examined.errors:
         return {}
     expected = examined.form.expected(dict(examined.chosen))
@@ -76,7 +78,7 @@ def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str
 
 
 def lines_text(lines: Iterable[int], sources: Mapping[int, str] | None = None) -> str:
-    """Line numbers in order, each once, with the lines of the source; a long list is cut.
+    """Line numbers in order, each once, with the lines of the source; a long list is shortened.
 
     >>> lines_text([188, 120, 120]), lines_text([7]), lines_text(range(1, 12))
     ('lines 120, 188', 'line 7', 'lines 1, 2, 3, 4, 5, 6, 7, 8 and 3 more')
@@ -90,23 +92,23 @@ def lines_text(lines: Iterable[int], sources: Mapping[int, str] | None = None) -
 
 
 def places_text(ones: Iterable[Known]) -> str:
-    """The lines of instructions, as `lines_text` gives them."""
+    """The lines of instructions, in the form of `lines_text`."""
     sources = {one.line: one.event.statement.source for one in ones}
     return lines_text(sources, sources)
 
 
 def also_at(ones: Sequence[Known]) -> str:
-    """The end of a message that is printed for the first of several instructions, with the places of the others."""
+    """The end of a message about the first of several instructions: the places of the others."""
     return f" (also at {places_text(ones[1:])})" if len(ones) > 1 else ""
 
 
 def line_facts(ones: Sequence[Known]) -> dict[str, object]:
-    """The lines of a finding that applies to several instructions."""
+    """The fact that lists the lines of a finding about several instructions."""
     return {"lines": sorted({one.line for one in ones})} if len(ones) > 1 else {}
 
 
 class Tally:
-    """Count of everything that the rules judged and did not judge in all functions of a module, by kind and reason.
+    """Counts of what the rules judged and did not judge in all functions of a module, by kind and reason.
 
     Args:
         sources: line of the text -> line of the source.
@@ -119,19 +121,19 @@ class Tally:
         self._lines: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
 
     def judge(self, noun: str, what: str, count: int = 1) -> None:
-        """Count judged things: their kind in the singular, and the judged property."""
+        """Count judged objects. noun: their kind, in the singular; what: the judged property."""
         self._judged[noun, what] += count
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """A text for each kind, in alphabetic order."""
+        """A text for each kind, in alphabetical order."""
         return tuple([f"{counted(n, noun)} ({what})" for (noun, what), n in sorted(self._judged.items()) if n])
 
     def leave(self, noun: str, reason: str, lines: Iterable[int], count: int | None = None) -> None:
         """Note that something was not judged.
 
         Args:
-            noun: its kind, in the singular ('barrier'). reason: why; `{lines}` is replaced by the line numbers.
+            noun: its kind, in the singular ('barrier'). reason: the reason; `{lines}` is replaced by the line numbers.
             lines: the lines where it is used. count: the number; None: one per line.
         """
         listed = list(lines)
@@ -139,7 +141,7 @@ class Tally:
         self._lines[noun, reason] += listed
 
     def not_judged(self, nouns: Sequence[str] | None = None) -> tuple[str, ...]:
-        """A text for each kind and reason, in alphabetic order; only of these kinds, if they are given."""
+        """A text for each kind and reason, in alphabetical order; with `nouns`, only for these kinds."""
         listed = []
         for (noun, reason), count in sorted(self._count.items()):
             if count and (nouns is None or noun in nouns):
@@ -171,7 +173,7 @@ class Flow:
     _writes: dict[int, dict[str, list[int]]] = field(default_factory=dict)
 
     def of(self, *rows: str) -> list[Known]:
-        """The instructions of these rows, in the order of the text."""
+        """The instructions that match these rows, in the order of the text."""
         return [one for one in self.known if one.row in rows]
 
     def leave(self, noun: str, reason: str, ones: Iterable[Known], count: int | None = None) -> None:
@@ -179,7 +181,7 @@ class Flow:
         self.tally.leave(noun, reason, [one.line for one in ones], count)
 
     def reached(self, block: int) -> frozenset[int]:
-        """The blocks that a path from the end of a block reaches."""
+        """The blocks that paths from the end of a block reach."""
         if block not in self._reached:
             seen: set[int] = set()
             todo = list(self.function.blocks[block].after)
@@ -192,7 +194,7 @@ class Flow:
         return self._reached[block]
 
     def comes_to(self, first: Place, second: Place) -> bool:
-        """Whether a path leads from one instruction to the other."""
+        """Whether there is a path from one instruction to the other."""
         return (first[0] == second[0] and first[1] < second[1]) or second[0] in self.reached(first[0])
 
     def writes_before(self, place: Place, predicate: str) -> int:
@@ -213,8 +215,8 @@ class Flow:
         return opcode in ("ret", "exit") or (not self.function.blocks[block].after and opcode != "trap")
 
     def avoiding(self, marks: Iterable[Known]) -> Callable[[Place], bool]:
-        """A function of an instruction's place: whether a path from it to the end of the function avoids all of
-        `marks`. A mark with a predicate counts as met."""
+        """Return a predicate on instructions: whether a path from the instruction to the end of the function avoids all
+        of `marks`. A mark with a predicate counts as executed."""
         last: dict[int, int] = {}
         for mark in marks:
             number, index = mark.place
@@ -266,7 +268,7 @@ class Flow:
             return None, "the address of the tensor map is known only at run time"
         if places[0] not in self.maps:
             return None, (
-                f"the byte count is in the tensor map of parameter {places[0]}, which was not given (--map "
+                f"the byte count is in the tensor map of parameter {places[0]}, which was not passed (--map "
                 f"{places[0]}=FILE, maps={{{places[0]}: ...}})"
             )
         return self.maps[places[0]], ""

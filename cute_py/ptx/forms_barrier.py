@@ -22,7 +22,7 @@ _FENCE = SYNC + "membar / fence"
 _FENCES = "fence.misc"
 _CLUSTER, _CTA = RESTRICTIONS = ("sync_restrict::shared::cluster", "sync_restrict::shared::cta")
 TOLERATED_RESTRICTION = f"restrict~={_CLUSTER}|{_CTA}"
-"""ptxas takes a .sync_restrict on these fences, to no documented effect."""
+"""ptxas accepts .sync_restrict on these fences, without a documented effect."""
 
 RESTRICTION_NEEDS = needs(Targets.FROM_90, (8, 6), restrict=RESTRICTIONS)
 H200 = "on NVIDIA H200, driver 580.159.04"
@@ -115,7 +115,8 @@ def _order_rules(order: str) -> tuple[FormRule, ...]:
 
 
 def _arrivals(name: str, sink: tuple[FormRule, ...]) -> tuple[InstructionForm, ...]:
-    """The arrive of that name: plain, with expected bytes, and the one that must not complete the phase."""
+    """The rows of an arrive instruction: the plain form, the form with expected bytes, and the form that must not
+    complete the phase."""
     section = SYNC + name
     return (
         _from_80(

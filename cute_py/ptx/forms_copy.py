@@ -1,4 +1,4 @@
-"""The copies: cp.async.bulk.tensor (load, store, reduction, prefetch to L2), cp.async.bulk, and those by threads.
+"""The copies: cp.async.bulk.tensor (load, store, reduction, prefetch to L2), cp.async.bulk, and copies by threads.
 
 Tensor copies. Modes of a load: tile, im2col, and from sm_100 on im2col::w, im2col::w::128 and tile::gather4. A store
 has im2col_no_offs in place of im2col, and tile::scatter4. The tensor map's address and the coordinates share a bracket.
@@ -42,13 +42,13 @@ REDUCE_TYPES_GLOBAL: dict[str, tuple[str, ...]] = {
     "or": ("b32", "b64"),
     "xor": ("b32", "b64"),
 }
-"""Reduction -> element types that it takes towards global memory (add of f16 and bf16 with .noftz only)."""
+"""Reduction -> element types that it supports into global memory (add of f16 and bf16 only with .noftz)."""
 
 REDUCE_TYPES_CLUSTER: dict[str, tuple[str, ...]] = {
     op: tuple(t for t in types if t in ("u32", "s32", "b32") or (op, t) == ("add", "u64"))
     for op, types in REDUCE_TYPES_GLOBAL.items()
 }
-"""Reduction -> element types that it takes towards another CTA's shared memory: integers of 32 bits, and add of u64."""
+"""Reduction -> element types that it supports into another CTA's shared memory: integers of 32 bits, and add of u64."""
 
 REDUCE_KINDS = tuple(REDUCE_TYPES_GLOBAL)
 _ALL_TYPES = ("u32", "s32", "b32", "u64", "s64", "b64", "f16", "bf16", "f32", "f64")
@@ -67,7 +67,7 @@ def _type_rules(table: dict[str, tuple[str, ...]]) -> tuple[FormRule, ...]:
 
 
 PEER_TYPE_RULES = _type_rules(REDUCE_TYPES_CLUSTER)
-"""The type rules towards another CTA's shared memory, for cp.reduce.async.bulk and red.async."""
+"""The type rules for reductions into another CTA's shared memory, by cp.reduce.async.bulk and red.async."""
 
 _bulk = partial(row, family="bulk")
 _reduce = partial(row, family="bulk.reduce")

@@ -1,9 +1,9 @@
-"""Instructions that a TMA kernel needs beside the copies: clusters, election, policies, address conversion, register
-budget.
+"""Instructions that a TMA kernel needs in addition to the copies: clusters, election, policies, address conversion,
+register budget.
 
 Cache control: policies for the `.L2::cache_hint` operand, priorities and prefetches of lines.
 
-Around the consumer of a tile: the warpgroup matrix fences, and the answer of a cancelled cluster launch.
+For the consumer of a tile: the fences of warpgroup matrix instructions, and the query of a cancelled cluster launch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SECONDARY = ("L2::evict_first", "L2::evict_unchanged")
 
 PAIRS = tuple(f"{first}.{second}" for first in PRIMARY for second in SECONDARY if first != second)
 REGISTER_COUNTS = tuple(range(24, 257, 8))
-"""Register counts that setmaxnreg takes: 24..256 in steps of 8 registers."""
+"""Register counts that setmaxnreg accepts: 24..256 in steps of 8 registers."""
 
 _PRIORITY = f"priority={'|'.join((*PRIMARY, *PAIRS))}"
 _POLICY = operand("policy", "b64", written=True)

@@ -1,7 +1,7 @@
 """The tcgen05 instructions: tensor memory, the copies into and out of it, and the matrix instructions.
 
-The matrix instructions have a row for each group of kinds that share their operands. ptxas takes modifiers in any
-order but for the two formats of a decompression, and has no other tcgen05 instruction, such as wait::cp.
+The matrix instructions have a row for each group of kinds that share their operands. ptxas accepts modifiers in any
+order, except the two formats of a decompression. It has no other tcgen05 instruction, such as wait::cp.
 
 Sources: PTX ISA 9.0, tcgen05 instructions; every row, rule and bound measured with ptxas 13.0.88 (November 2026).
 Acceptance by ptxas does not imply that a form is legal at run time.
@@ -16,14 +16,14 @@ from cute_py.ptx.instruction import FormRule, InstructionForm, Operand, by_space
 from cute_py.targets import Targets, Version
 
 COUNTS: tuple[str, ...] = tuple(f"x{1 << power}" for power in range(8))
-"""`.num`: how often the shape is repeated along the columns."""
+"""`.num`: the number of repetitions of the shape along the columns."""
 
 SHAPE_REGISTERS: dict[str, int] = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
 """Shape of ld and st -> 32-bit registers of each thread, for `.x1`."""
 
 MAX_REGISTERS = 128
 ALLOCATIONS = (32, 64, 128, 256, 512)
-"""Columns that tcgen05.alloc takes; ptxas: "out of range, expected to be in range [32..512]"."""
+"""Numbers of columns that tcgen05.alloc accepts; ptxas: "out of range, expected to be in range [32..512]"."""
 
 CP_MULTICASTS: dict[str, tuple[str, ...]] = {
     "128x256b": ("",),
@@ -42,7 +42,7 @@ SCALES: dict[str, tuple[str, ...]] = {
     "kind::mxf4": ("", "scale_vec::2X", "block32"),
     "kind::mxf4nvf4": ("scale_vec::2X", "scale_vec::4X", "block16", "block32"),
 }
-"""Kind with scale factors -> the vector sizes that it takes; '' is the kind's own."""
+"""Kind with scale factors -> the vector sizes that it accepts; '' is the default of the kind."""
 
 
 def register_count(chosen: Mapping[str, str]) -> int:
@@ -78,7 +78,7 @@ _DESCRIPTOR = operand("descriptor", "b64")
 
 
 def _copy_rules() -> tuple[FormRule, ...]:
-    """A shape of tcgen05.cp has its own multicasts, and a decompression both of its formats."""
+    """The rules of tcgen05.cp: each shape has its own multicasts, and a decompression names both of its formats."""
     every = {"": None, **{multicast: None for some in CP_MULTICASTS.values() for multicast in some}}
     found = []
     for shape, allowed in CP_MULTICASTS.items():
@@ -100,7 +100,7 @@ _TOO_MANY = tuple(
     if (count := each * int(num[1:])) > MAX_REGISTERS
 )
 _OPTIONAL = "sync=sync aligned?=(aligned)"
-"""ptxas takes the moves without `.aligned` too, which the ISA has there."""
+"""ptxas also accepts the moves without `.aligned`, which the ISA requires."""
 _MOVED = f"{_OPTIONAL} shape={'|'.join(SHAPE_REGISTERS)} num={'|'.join(COUNTS)}"
 _MOVES = (
     _form("ld", f"{_MOVED} pack?=pack::16b type=b32", (replace(_REGISTERS, written=True), _TADDR, _HALF), _TOO_MANY),

@@ -2,7 +2,7 @@
 them.
 
 A form is one instruction with all its optional modifiers. Its slots follow the order of the PTX ISA; a slot
-holds at most one choice. Rules list the choices that exclude each other, and the architecture and PTX version that a
+holds at most one choice. Rules list the choices that exclude each other, and the targets and PTX version that a
 combination needs. `check` computes the verdicts from these rows.
 
 The slots of a row are one line of text, similar to the ISA's syntax line:
@@ -41,9 +41,9 @@ def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
 
 
 class OperandClass(NamedEnum):
-    """Kind of an operand, and the text that `ptx()` writes if none is given ('': the modifiers decide).
+    """The kind of an operand, and the text that `ptx()` writes by default ('': the modifiers decide).
 
-    Then the one state space of an address, or the bits of a register (negative: of a floating-point one).
+    The third field is the only state space of an address, or the bits of a register (negative for floating point).
     """
 
     SHARED_ADDRESS = "shared-memory address", "[%r1]", "shared"
@@ -94,8 +94,8 @@ class Operand:
 
     kinds: its possible kinds; `ptx()` emits the first. values: the allowed numbers of an immediate.
     step: an immediate must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand
-    that is its highest. written: it is a result. symbol: a variable may be named here, of the space of the slot
-    `spaces` (shared memory without one).
+    that is its highest. written: whether it is a result. symbol: whether a variable may be named here; its space is
+    that of the slot `spaces` (or shared memory without that slot).
     narrow: how ptxas treats a 32-bit register as a 64-bit address. bare: whether ptxas also accepts the operand without
         brackets. register: whether a number is refused.
     """
@@ -120,7 +120,7 @@ class Operand:
 class Slot:
     """A position for one modifier; `choices` have no leading dot. An optional slot may stay empty.
 
-    `default` is the choice of `ptx()` if none is given (an optional slot without one stays empty). `tolerated`:
+    `default` is the choice that `ptx()` makes by default (an optional slot without a default stays empty). `tolerated`:
     ptxas accepts the modifier here although the ISA does not list it; the canonical text omits it. `after`: the slot
     that ptxas requires before this one (it accepts all others in any order).
     """
@@ -177,12 +177,12 @@ def needs(
     predicate: bool = False,
     **slots: str | tuple[str, ...],
 ) -> FormRule:
-    """With these choices in these slots the form needs `targets` and PTX `since`."""
+    """A rule: with these choices in these slots, the form needs `targets` and PTX `since`."""
     return FormRule(when(**slots), targets, since, "", given, values, predicate)
 
 
 def forbid(why: str, *, given: tuple[str, ...] = (), **slots: str | tuple[str, ...]) -> FormRule:
-    """With these choices in these slots the form does not exist; the text is the reason."""
+    """A rule: with these choices in these slots the form does not exist; the text is the reason."""
     return FormRule(when(**slots), forbid=why, given=given)
 
 
@@ -221,7 +221,7 @@ class InstructionForm:
         return next((slot for slot in self.slots if slot.name == name), None)
 
     def expected(self, chosen: Mapping[str, str]) -> tuple[Operand, ...]:
-        """The operands that these modifiers require, including optional ones."""
+        """The operands for these modifiers, including the optional ones."""
         for modifier in expect(chosen, dict, "the modifiers").values():
             expect(modifier, str, "a modifier")
         return tuple(operand for operand in self.operands if holds(operand.condition, chosen))
@@ -230,7 +230,7 @@ class InstructionForm:
 MOVE = "Data Movement and Conversion Instructions: "
 SYNC = "Parallel Synchronization and Communication Instructions: "
 _MOVING = re.compile(r"cp\.(?!async\.mbarrier)|st\b|prefetch|applypriority|discard|cvta|isspacep|mapa|getctarank")
-"""Opcodes that the ISA describes with the data movement, under their own names."""
+"""Opcodes whose section is in the chapter on data movement, under their own names."""
 
 
 def row(
@@ -283,7 +283,8 @@ def operand(
 
 
 def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.TAKEN) -> tuple[Operand, ...]:
-    """An address of the kind that the state space gives. Without a state space ('') it is generic, with `narrow`."""
+    """An address operand whose kind depends on the state space. Without a state space ('') it is generic, with
+    `narrow`."""
     found = []
     for space in spaces:
         kind = "generic" if space == "" else space if space in ("global", "param", "const") else "shared"

@@ -16,7 +16,7 @@ from cute_py.errors import DeviceError, MissingPackageError, unless_refused
 from cute_py.targets import NEWEST_VERSION, Version, version_text
 
 TIME_LIMIT_SECONDS = 120
-"""For one call of ptxas: malformed operands are known to crash it, others make it hang."""
+"""Time limit for one call of ptxas, because some malformed operands crash ptxas, and others make it hang."""
 
 
 def ptx_module(

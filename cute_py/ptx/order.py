@@ -3,7 +3,7 @@
 The rules about several instructions apply to every path through the blocks of one function:
 
 - the transaction bytes that a barrier expects equal the bytes of the copies that complete on it (`cute_py.ptx.phases`),
-  if all are constants (the map of a tensor copy, which may be given, has its bytes);
+  if all are constants (the bytes of a tensor copy are in its map, which you may pass);
 - barriers, and the shared memory of bulk copies, are aligned, if the text shows their alignment;
 - shared memory written by this thread is fenced (fence.proxy.async) before a bulk store reads it;
 - a bulk store is committed to a group and waited for before the kernel ends;
@@ -68,7 +68,7 @@ JUDGED: Final = (
     "st.async",
     "red.async",
 )
-"""Beginnings of the instructions that are judged one by one."""
+"""Prefixes of the instructions that are judged one by one."""
 
 _WANTED = frozenset({name.partition(".")[0] for name in JUDGED} | {"st", "stmatrix", "call", "atom", "red"})
 _HARMLESS: Final = ("vprintf", "__assertfail", "malloc", "free", "__nv_")
@@ -79,7 +79,8 @@ _MAP_USES: Final = ("load", "store", "reduce", "prefetch", "prefetch.tensormap")
 class ProgramReport:
     """The contents of a PTX module, and its errors.
 
-    found: every broken rule, with severity 'warning' if the text leaves a doubt. counts: the number of judged
+    found: every broken rule; its severity is 'warning' if the text does not prove the error. counts: the number of
+    judged
         instructions for each row of the table. scope: what the rules judged, and what they did not judge, with the
         reason.
     sources: the line of the source for a line of the text, such as 'ring.cu:21', if a `.loc` gives it.
@@ -115,7 +116,7 @@ class ProgramReport:
             places = {number: line_text(number, self.sources.get(number, "")) for number in change}
             lines += [f"{'':<8} {places[number]}: {line}" for number, line in change.items()]
         if not self.found:
-            sound = "no rule is broken" if judged else "nothing to judge: no instruction that the rules are about"
+            sound = "no rule is broken" if judged else "nothing to judge: the rules apply to none of the instructions"
             lines += [sound if self.scope.complete else "no broken rule found in what was judged"]
         return "\n".join(lines)
 
@@ -132,11 +133,11 @@ _ALIGNED: Final = {
     "bulk.reduce": ("source", STORE_UNIT, "cp.reduce.async.bulk: srcMem"),
     "mbarrier.init": ("barrier", 8, "mbarrier: size and alignment of mbarrier object"),
 }
-"""Row -> its operand in shared memory, the bytes that its address must be a multiple of, and the source."""
+"""Row -> its operand in shared memory, the alignment of the address in bytes, and the source."""
 
 
 def _alignments(flow: Flow) -> Iterator[Diagnostic]:
-    """Misaligned addresses in shared memory of an instruction that needs alignment, for any place of their variable."""
+    """Find addresses in shared memory that are misaligned wherever their variable is placed."""
     for row, (name, need, source) in _ALIGNED.items():
         unknown: list[Known] = []
         wrong: dict[tuple[int, int], list[Known]] = collections.defaultdict(list)
@@ -167,11 +168,12 @@ _PROXY_FENCES: Final = ("fence.proxy.async", "fence.proxy.async::generic")
 _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 _TO_SHARED: Final = ("st.shared", "st.volatile.shared", "st.weak.shared", "stmatrix", "st.relaxed.shared")
 _OTHER_WRITES: Final = ("atom.shared", "red.shared", "cp.async.ca", "cp.async.cg", "st.bulk")
-"""Writes to shared memory that the rule of fences does not follow."""
+"""Writes to shared memory that the rule about fences does not follow."""
 
 
 def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
-    """Shared memory that this thread wrote with ordinary stores, and a bulk store reads, without a fence between."""
+    """Find shared memory that this thread wrote with ordinary stores and that a bulk store reads without a fence in
+    between."""
     reads = {one.place: one for one in flow.of(*STORES, *PEER)}
     if not reads:
         return
@@ -207,7 +209,7 @@ def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _ordinary_writes(flow: Flow) -> tuple[dict[Place, Event], dict[str, list[int]]]:
-    """The writes to shared memory through the generic proxy, and the lines of those that are not followed."""
+    """The writes to shared memory through the generic proxy, and the lines of the writes that are not followed."""
     writes: dict[Place, Event] = {}
     left: dict[str, list[int]] = collections.defaultdict(list)
     for event in flow.values.events:
@@ -241,8 +243,8 @@ def _step(held: set[Place], what: str, place: Place) -> None:
 def _unfenced_writes(
     function: Function, steps: Mapping[int, list[tuple[int, str, Place]]]
 ) -> tuple[list[frozenset[Place]], list[frozenset[Place]]]:
-    """For each block, the writes that no fence follows on any path to it: those that every path to it holds, and
-    those that some path holds."""
+    """For each block, the writes without a later fence: the writes on every path to the block, and the writes on at
+    least one path."""
     everything = frozenset(place for found in steps.values() for _, what, place in found if what == "write")
 
     def leaving(number: int, entered: frozenset[Place]) -> frozenset[Place]:
@@ -305,7 +307,7 @@ def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnost
 
 
 def _groups(flow: Flow) -> Iterator[Diagnostic]:
-    """Stores that no commit or no wait follows on any path."""
+    """Find stores that are not followed by a commit, or by a wait, on any path."""
     stores = flow.of(*STORES)
     if not flow.function.entry or flow.calls:
         flow.leave("bulk store", "commit and wait: they may be in another function", stores)
@@ -335,7 +337,7 @@ def _groups(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _cluster_size(function: Function) -> int | None:
-    """CTAs of a cluster where the kernel says it (.reqnctapercluster)."""
+    """The number of CTAs of a cluster, if the kernel declares it (.reqnctapercluster)."""
     parts = function.directives.replace(",", " ").split()
     if ".reqnctapercluster" not in parts:
         return None
@@ -348,7 +350,8 @@ def _cluster_size(function: Function) -> int | None:
 
 
 def _multicast(flow: Flow) -> Iterator[Diagnostic]:
-    """Loads into several CTAs: their barriers are initialised for the whole cluster, and the CTAs are there."""
+    """Check loads into several CTAs: their barriers must be initialised for the whole cluster, and the CTAs must
+    exist."""
     loads = [one for one in flow.of(*LOADS) if "multicast" in one.chosen]
     size = _cluster_size(flow.function)
     inits = flow.of("mbarrier.init")
@@ -406,7 +409,7 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
-    """Maps that the kernel changes: released after the change, acquired before the use."""
+    """Check maps that the kernel changes: they must be released after the change and acquired before the use."""
     copies, replaced = flow.of("tensormap.cp_fenceproxy"), flow.of("tensormap.replace")
     releases = [*copies, *flow.of("fence.proxy.tensormap.release")]
     acquires = flow.of("fence.proxy.tensormap.acquire")
@@ -461,7 +464,7 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _is_parameter(roots: frozenset[Key], symbols: Mapping[str, str]) -> bool:
-    """Whether a map is a parameter or a constant itself, which no kernel changes."""
+    """Whether a map is itself a parameter or a constant, which no kernel changes."""
     return all(key[0] == "symbol" and symbols.get(str(key[1])) in ("param", "const") for key in roots)
 
 
@@ -541,12 +544,12 @@ _NO_RUN_SHOWS: Final = ("instruction", "change", "tensor map use", "tensormap.re
 """Kinds of unjudged instructions that a run does not judge either."""
 
 MOST_TRIED: Final = 8
-"""Findings, from the first on, whose change is tried."""
+"""Maximum number of findings whose change is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Findings of the rules in a module."""
+    """The findings of the rules in a module."""
 
     target: str
     version: Version
@@ -569,8 +572,8 @@ def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) ->
 def _with_change(
     one: Diagnostic, text: str, judged: _Judged, maps: Mapping[int, TensorMap], assemble: bool, *, tried: bool
 ) -> Diagnostic:
-    """A finding with the changed lines in place of its edits: the fact `change`, if the module without the finding is
-    what they make, and ptxas takes it where it is asked."""
+    """Replace the edits of a finding by the changed lines (the fact `change`), if the changed module does not have the
+    finding and, with `assemble`, ptxas accepts it."""
     facts: dict[str, Any] = dict(one.facts)
     edits = facts.pop(EDITS)
     lines, change = text.split("\n"), {}
@@ -582,7 +585,7 @@ def _with_change(
     if tried and len(change) == len(edits) and _mends(one, changed, judged, maps):
         taken = assembles(changed, judged.target) if assemble else None
         if taken is None:
-            why = "no ptxas on PATH" if assemble else "assemble=True was not requested"
+            why = "no ptxas on PATH" if assemble else "assemble=True was not passed"
             judged.tally.leave("change", f"not assembled: {why}", change, 1)
         if taken is not False:
             facts["change"] = {number: line.strip() for number, line in change.items()}
@@ -590,7 +593,7 @@ def _with_change(
 
 
 def _mends(one: Diagnostic, changed: str, judged: _Judged, maps: Mapping[int, TensorMap]) -> bool:
-    """Whether a changed module has one finding less, and no new one."""
+    """Whether a changed module has one finding fewer, and no new one."""
     left = [(found.rule, found.facts["line"]) for found in _judge_module(changed, judged.target, maps).found]
     before = [(found.rule, found.facts["line"]) for found in judged.found]
     before.remove((one.rule, one.facts["line"]))
@@ -603,7 +606,8 @@ _TENSOR_COPIES: Final = ("load", "store", "reduce")
 
 
 def _run_time(flow: Flow) -> Iterator[Diagnostic]:
-    """List properties that the text does not show: threads, phases of waits, and the size of the contents of memory."""
+    """List the properties that the text does not show: the order of threads, the phases of waits, and the size of
+    buffers."""
     inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
     barriers = len({one.value("barrier") for one in inits})
     flow.leave("barrier", "arrival count: the number of arriving threads is known only at run time", inits, barriers)

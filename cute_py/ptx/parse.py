@@ -73,15 +73,16 @@ _REGISTER = re.compile(rf"%({'|'.join(_REGISTER_BITS)})(?:[0-9]+|_[\w$]+)", re.A
 _OCTAL = re.compile(r"[-+]?0[0-7]{1,40}U?")
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,80}|0|[1-9][0-9]{0,40})U?")
 _NAME = r"[A-Za-z][\w$]*|[_$%][\w$]+"
-"""An identifier of the ISA; `_` alone is the sink."""
+"""Matches an identifier of the ISA; `_` alone is the sink."""
 _ADDRESS = re.compile(
     rf"({_NAME}|[-+]?[0-9]\w*) ?(\+(?: ?(?:0[xX][0-9a-fA-F]++U?|[0-9]++U?|[-+*/%()~<>&|^!]))++)?", re.ASCII
 )
-"""A register, symbol or number, and `+` a constant expression; ptxas takes no `-` there but `+-4`."""
+"""Matches a register, symbol or number, and `+` with a constant expression; ptxas does not accept `-` here, but accepts
+`+-4`."""
 _BARE = re.compile(rf"((?:{_NAME})(?:\.\w+)?)(\s*[-+]\s*\w+)?", re.ASCII)
-"""A register, also a special one (`%tid.x`), or a symbol, and an offset."""
+"""Matches a register, including special registers (`%tid.x`), or a symbol, with an offset."""
 _HEAD = re.compile(rf"(?:@ ?(!? ?)((?:{_NAME})) )?([A-Za-z_][\w:]*(?: ?\.[\w:]+)*)(?=[ \[{{(%]|$)", re.ASCII)
-"""Predicate, and a name with its modifiers, which blanks may separate."""
+"""Matches a predicate, and a name with its modifiers, which blanks may separate."""
 _LETTERS: Final = string.ascii_letters + string.digits + "_$"
 _SIZE = re.compile(r"\[([^\[\]]*+)\]\s*+")
 _EXPRESSION = re.compile(r"[-+~( ]{0,40}+(?:[0-9]\w{0,20}+[-+*/()~<>&|^ ]{0,40}+){1,20}+", re.ASCII)
@@ -115,9 +116,9 @@ def register_bits(name: str) -> int | None:
 
 
 def immediate(text: str) -> int | None:
-    """The number that `text` writes (decimal, octal, hex, binary, or an expression of these), or None.
+    """The number that `text` denotes (decimal, octal, hex, binary, or an expression of these), or None.
 
-    A number that does not fit in 64 bits gives None too.
+    The result is also None for a number that does not fit in 64 bits.
 
     >>> immediate("0x10"), immediate("16*(1 + 2)"), immediate("017"), immediate("09"), immediate("%r1")
     (16, 48, 15, None, None)
@@ -140,7 +141,7 @@ def _literal(text: str) -> int | None:
 
 
 def _evaluated(node: ast.AST) -> int:
-    """The value of a constant expression; KeyError: it has something else than integers and `_OPERATORS`."""
+    """The value of a constant expression; KeyError: it contains something other than integers and `_OPERATORS`."""
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
     if isinstance(node, ast.UnaryOp):
@@ -151,7 +152,7 @@ def _evaluated(node: ast.AST) -> int:
 
 
 def float_immediate(text: str) -> float | None:
-    """The number that a floating-point constant writes (`1.0`, or `0f3f800000`, `0d3ff0...` by its bits), or None.
+    """The number that a floating-point constant denotes (`1.0`, or `0f3f800000`, `0d3ff0...` by its bits), or None.
 
     >>> float_immediate("0f3f800000"), float_immediate("1"), float_immediate("-2.5e3")
     (1.0, None, -2500.0)
@@ -226,7 +227,7 @@ def _operand(text: str, body: str) -> WrittenOperand:
 
 
 def read_operand(text: str) -> WrittenOperand:
-    """One operand of an instruction, blanks single.
+    """Read one operand of an instruction, in which blanks are single.
 
     Raises:
         ParseError: the operand can't be read.

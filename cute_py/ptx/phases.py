@@ -1,11 +1,10 @@
-"""Barriers that wait for bytes: compare the bytes that they expect with the bytes that their copies deliver, on every
-path.
+"""For barriers that wait for bytes, compare the expected bytes with the bytes that copies deliver, on every path.
 
 A phase completes when the expected number of bytes has arrived. So over all threads, phases and barriers, the bytes
 that instructions expect equal the bytes that copies deliver. The instructions of one function are divided into sets:
 two are in the same set if they may name the same barrier. Each block of a set has a balance, the bytes that it expects
-minus the bytes that it delivers. A finding is an error that no order of the blocks and no number of threads can
-correct:
+minus the bytes that it delivers. A finding is an error for every order of the blocks
+and every number of threads:
 
 - no block of the set has a balance of the other sign;
 - every path through the function that meets the set ends with a balance of one sign;
@@ -30,10 +29,10 @@ from cute_py.ptx.values import Constant, FirstPass, Value, statements_behind
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
 
 _OTHERS: Final = ("mbarrier.complete_tx", "st.async", "red.async", "clusterlaunchcontrol.try_cancel", *PEER)
-"""Instructions that complete bytes on a barrier, and whose bytes are not counted here."""
+"""Instructions that complete bytes on a barrier, but whose bytes are not counted here."""
 _SOURCE: Final = "mbarrier.expect_tx"
 _MOST_UPDATES: Final = 12
-"""Changes of what enters a block, after which its bounds are taken as infinite."""
+"""Number of changes at the beginning of a block after which its bounds become infinite."""
 
 
 def check_expected_bytes(flow: Flow) -> Iterator[Diagnostic]:
@@ -51,9 +50,9 @@ def check_expected_bytes(flow: Flow) -> Iterator[Diagnostic]:
 
 
 def _sets(flow: Flow, members: Sequence[Known]) -> list[list[Known]]:
-    """The instructions, divided so that two that may name one barrier are together.
+    """Divide the instructions into sets: two instructions that may name the same barrier are in one set.
 
-    Addresses are of different barriers if they are different numbers added to one base, or if they come from different
+    Addresses name different barriers if they are different numbers added to one base, or if they come from different
     variables in shared memory.
     """
     roots = {value: shared_roots(flow, value) for value in dict.fromkeys(one.value("barrier") for one in members)}
@@ -96,7 +95,7 @@ class _Sum:
 
 
 def _judge(flow: Flow, members: list[Known]) -> Iterator[Diagnostic]:
-    """Judge one set, or leave it with the reason."""
+    """Judge one set, or list it as not judged, with the reason."""
     barriers = len({one.value("barrier") for one in members})
     expects = [one for one in members if one.row in EXPECTS]
     loads = [one for one in members if one.row in LOADS]
@@ -182,7 +181,7 @@ def _sums(flow: Flow, members: list[Known], brought: dict[tuple[int, int], int])
 
 
 def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """Blocks whose balance no other block can compensate."""
+    """Find blocks whose balance no other block can compensate."""
     balances: collections.Counter[tuple[int, str, int]] = collections.Counter()
     for key, one in sums.items():
         balances[key[:3]] += one.balance
@@ -211,13 +210,13 @@ def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
 
 
 def _bytes_edit(one: _Sum, real: int) -> tuple[str, str]:
-    """The operand with the bytes of the one expectation of a sum, and the number that it should be."""
+    """The operand that holds the bytes of the only expectation of a sum, and its correct value."""
     expects = one.expects[0]
     return expects.event.statement.operands[expects.names["bytes"]], str(real)
 
 
 def _imbalance(flow: Flow, sums: dict[_Key, _Sum], more: bool, bound: str, number: float) -> Diagnostic:
-    """A finding on a whole set: `more` bytes are expected than its loads bring, or fewer."""
+    """Make a finding about a whole set: the barrier expects `more` bytes than its loads deliver, or fewer."""
     loads = [one for held in sums.values() for one in held.loads]
     expects = sorted((one for held in sums.values() for one in held.expects), key=lambda one: one.line)
     text = (
@@ -238,12 +237,13 @@ def _together(ones: list[_Sum]) -> _Sum:
 
 
 def consequence(balance: int) -> str:
-    """Say what becomes of a barrier that expects `balance` bytes more than its loads deliver; fewer if negative."""
+    """Describe the consequence for a barrier that expects `balance` more bytes than its loads deliver; fewer if
+    negative."""
     return "it never completes its phase" if balance > 0 else "it completes its phase too early or underflows"
 
 
 def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: int | None = None) -> str:
-    """Return the sentence on a barrier and its loads.
+    """Return the sentence about a barrier and its loads.
 
     Args:
         barrier: its name. expected, delivered: bytes. loads: how many deliver them. phase: of the barrier, if known.
@@ -260,7 +260,8 @@ def bytes_text(barrier: str, expected: int, loads: int, delivered: int, phase: i
 
 
 class _Bounds(NamedTuple):
-    """Whether paths come here that did not meet the set; the least and the largest balance of those that did."""
+    """Whether a path without an instruction of the set reaches this place; the smallest and the largest balance of the
+    other paths."""
 
     plain: bool = False
     low: float = math.inf
@@ -278,7 +279,7 @@ class _Bounds(NamedTuple):
         return _Bounds(self.plain and optional, min(lows), max(highs), self.updates)
 
     def joined(self, other: _Bounds) -> _Bounds:
-        """Bounds that hold on both of two paths; bounds that keep changing become infinite."""
+        """The bounds that hold on both paths; bounds that keep changing become infinite."""
         low, high, plain = min(self.low, other.low), max(self.high, other.high), self.plain or other.plain
         if (plain, low, high) == self[:3]:
             return self
@@ -313,7 +314,7 @@ def _bounds(flow: Flow, sums: dict[_Key, _Sum]) -> tuple[list[_Bounds], _Bounds]
 
 
 def _on_paths(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """A set that no path through the function leaves balanced, with the same sign on all of them."""
+    """Find a set that is unbalanced with the same sign on every path through the function."""
     _, end = _bounds(flow, sums)
     if not end.met or end.low <= 0 <= end.high:
         return
@@ -332,7 +333,7 @@ def _settles(flow: Flow, sums: dict[_Key, _Sum]) -> bool:
 
 
 def _unreachable(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """Expectations of barriers of one arrival, whose bytes no number of loads brings."""
+    """Find expectations of barriers with one arrival whose bytes no number of loads delivers."""
     expects = [one for held in sums.values() for one in held.expects]
     values = {key[3] for key in sums}
     inits = _may_initialise(flow, values)
@@ -351,7 +352,7 @@ def _unreachable(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
 
 
 def _may_initialise(flow: Flow, values: set[Value | None]) -> list[Known]:
-    """The mbarrier.init whose barrier may be one of these."""
+    """The mbarrier.init instructions whose barrier may be one of these."""
     names: set[str] = set()
     for value in values:
         roots = shared_roots(flow, value)
@@ -381,7 +382,7 @@ def _is_sum(total: int, sizes: set[int]) -> bool:
 _PARITY_WAITS: Final = ("mbarrier.test_wait.parity", "mbarrier.try_wait.parity")
 _NAMED: Final = frozenset({"barrier", "parity"})
 _MOST_WAITS: Final = 64
-"""Waits whose first pass is followed."""
+"""Maximum number of waits whose first execution is followed."""
 
 
 def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:

@@ -1,6 +1,6 @@
 """A PTX module as functions, straight-line blocks and the edges between them.
 
-A block ends at a branch and begins at a label, so that a thread that runs its first instruction runs all of them.
+A block ends at a branch and begins at a label, so a thread that runs its first instruction runs all of them.
 Inline assembly declares registers of its own in braces (`.reg .pred P1;`); they are renamed after their type, for
 example to `%p_P1_7` in scope 7, so that the name of a register shows its width, as everywhere in this package.
 """
@@ -39,7 +39,7 @@ class Statement:
 
     @property
     def where(self) -> str:
-        """Its line, with the line of the source."""
+        """The line of the text, with the line of the source."""
         return line_text(self.line, self.source)
 
     @property
@@ -76,8 +76,8 @@ class Function:
     def settled(
         self, entering: list[Held], leaving: Callable[[int, Held], Held], joined: Callable[[Held, Held], Held]
     ) -> list[Held]:
-        """`entering`, what holds at the beginning of each block, joined with what leaves the blocks before it, until
-        nothing changes."""
+        """Iterate the states `entering` at the beginning of each block: join them with the states at the end of the
+        preceding blocks until nothing changes."""
         todo = collections.deque(range(len(self.blocks)))
         queued = set(todo)
         while todo:
@@ -107,12 +107,13 @@ class Program:
 
     @property
     def sources(self) -> dict[int, str]:
-        """Line of the text -> line of the source, where a `.loc` says it."""
+        """Line of the text -> line of the source, if a `.loc` gives it."""
         return {one.line: one.source for each in self.functions for one in each.statements() if one.source}
 
 
 def typed_name(name: str, kind: str, scope: int, prefix: bool) -> str:
-    """The name of a register if it shows the width of its type, otherwise a name that does. A variable keeps its name.
+    """The name of a register if it shows the width of its type, otherwise a new name that shows it. A variable keeps
+    its name.
 
     >>> typed_name("P1", "pred", 7, False), typed_name("t", "b32", 7, True), typed_name("%rd4", "b64", 7, False)
     ('%p_P1_7', '%r_t_7_', '%rd4')
@@ -152,7 +153,8 @@ def parse_program(text: str) -> Program:
 
 
 def _alignments(declared: list[Variable]) -> dict[str, int]:
-    """The bytes that each symbol is aligned to. Functions may declare different variables of one name: the smallest."""
+    """The alignment of each symbol in bytes. If functions declare different variables with one name, it is the smallest
+    alignment."""
     found: dict[str, int] = {}
     for one in declared:
         found[one.name] = min(found.get(one.name, one.align), one.align)

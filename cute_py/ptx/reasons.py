@@ -1,7 +1,8 @@
-"""Capabilities: for each instruction and architecture, the first PTX version that has it, or the reason why none has.
+"""Capabilities: for each instruction and architecture, the first PTX version that has the instruction, or the reason
+why no version has it.
 
-A variant is a form with the modifiers that decide where it exists. `CAPABILITIES[variant][architecture]` is computed
-from the rows of the instruction table by `examine` of the variant's text; `check_target` accepts other names too.
+A variant is a form with the modifiers that decide where it exists. `CAPABILITIES[variant][architecture]` is computed by
+`examine` from the variant's text and the rows of the instruction table; `check_target` accepts other names too.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class Variant:
 
 @record
 class Capability:
-    """accepted_from: the first PTX version that accepts the variant on this architecture. It is None if none does;
-    `why_not` is the reason.
+    """Support for a variant on an architecture. accepted_from: the first PTX version that accepts the variant on this
+    architecture. It is None if none does; `why_not` is the reason.
 
     >>> from cute_py.ptx import capability
     >>> capability("mbarrier.init", "sm_80")
@@ -75,7 +76,7 @@ def _variant(name: str, form: str, operands: Mapping[str, Value] | None = None, 
 
 
 def _variants() -> Iterator[Variant]:
-    """Every variant; forms that no line here names are variants of their own."""
+    """Every variant; a form that is not listed here is itself a variant."""
     for mode in LOAD_MODES:
         tile: dict[str, Modifier] = {"dim": _dim(mode), "mode": mode}
         for space in ("shared::cluster", "shared::cta"):
@@ -122,7 +123,7 @@ def _by_name() -> Mapping[str, Variant]:
 
 
 class _Variants(Sequence[Variant]):
-    """The variants, rendered when one is first asked for: an import does not wait for 200 instructions."""
+    """The variants, rendered when one is first used, so that an import does not wait for 200 instructions."""
 
     @overload
     def __getitem__(self, index: int) -> Variant: ...
@@ -157,7 +158,7 @@ def _capabilities(name: str) -> Mapping[str, Capability]:
 
 
 class _Table(Mapping[str, Mapping[str, Capability]]):
-    """The table; a row is computed on first use, so programs that only copy never pay for it."""
+    """The table; a row is computed on first use, so a program that only copies never computes it."""
 
     def __getitem__(self, name: str) -> Mapping[str, Capability]:
         return _capabilities(name)
@@ -212,8 +213,8 @@ def check_target(form: str, arch: str, version: Version = NEWEST_VERSION, **modi
 
     Args:
         form: a variant of `CAPABILITIES`; a mode ("tile::gather4"); an opcode ("cp.async.bulk.tensor": its first
-            variant); the name of a row, with `modifiers` as for `ptx` (a required modifier that is not given gets its
-            first choice); the text of an instruction; or a mnemonic, which gets default operands.
+            variant); the name of a row, with `modifiers` as for `ptx` (a required modifier that you do not pass gets
+            its first choice); the text of an instruction; or a mnemonic, which gets default operands.
 
     >>> check_target("load", "sm_80")
     [Diagnostic(rule='target', text='cp.async.bulk.tensor needs sm_90 or newer; got sm_80')]

@@ -23,10 +23,10 @@ from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 from cute_py.tma.descriptor.request import HasTraits, TmaCopyTraits, load_mode_of, traits_of
 
 Value = str | int | Sequence[str | int]
-"""Text or integers to write for an operand."""
+"""The string or integers to write for an operand."""
 
 Modifier = str | int | bool | None
-"""Choice for a slot: True for a slot with one choice, False or None for an empty one."""
+"""The choice for a slot: True for a slot with one choice, False or None for an empty one."""
 
 # What is written for operands of these names, so that an instruction does not read its own results.
 _DEFAULTS: dict[tuple[str, OperandClass], str] = {
@@ -47,7 +47,7 @@ _SLOT_ALIASES = {"rank": "dim", "space": "spaces", "red_kind": "op", "kind": "op
 
 
 def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
-    """Refuse modifiers that are not texts, integers, booleans or None.
+    """Refuse modifiers that are not strings, integers, booleans or None.
 
     Raises:
         InvalidTypeError: a modifier has another type.
@@ -60,7 +60,7 @@ def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
 
 
 def operand_text(value: Value, what: str) -> str:
-    """The text of an operand: a text stays unchanged, and an integer is written in decimal.
+    """The text of an operand: a string stays unchanged, and an integer is written in decimal.
 
     Raises:
         InvalidTypeError: the operand is neither.
@@ -162,7 +162,7 @@ def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
 
 
 def _check_width(value: Value, what: str, bits: int) -> None:
-    """A number beyond its register is refused: an assembler cuts it without a word."""
+    """Refuse a number that does not fit in its register, because an assembler truncates it silently."""
     listed = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     for i, number in enumerate(listed):
         if is_integer(number) and not -1 << bits - 1 <= int(number) < 1 << bits:
@@ -207,7 +207,7 @@ def _written(
 def traits_modifiers(
     traits: TmaCopyTraits, given_: Mapping[str, Modifier] | None = None
 ) -> tuple[str, dict[str, Modifier]]:
-    """The form of a copy's instruction, and its modifiers."""
+    """The form and the modifiers of a copy's instruction."""
     row = traits.instruction
     walk = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}.get(row.mode, row.mode)
     if walk == "im2col":
@@ -235,10 +235,10 @@ def ptx(
     Args:
         form: the name of a row (`catalog.FORMS`): "load", "store", "reduce", "tensormap.replace", "mbarrier.init"; or a
             TMA atom, an operation or a descriptor of the reference pages, for its instruction (for a `TmaOperation`,
-            all instructions that it is lowered to); or an opcode or family such as "cp.async.bulk.tensor", for the
-            first of its rows that the modifiers fit.
-        operands: a text or number for each operand, by its name; a tensor operand is `tensor` (the address) and
-            `coords` (innermost first). An operand that is not given gets a default register.
+            all instructions that it is lowered to); or an opcode or family such as "cp.async.bulk.tensor", which
+            selects the first of its rows that the modifiers fit.
+        operands: a string or number for each operand, by its name; a tensor operand is `tensor` (the address) and
+            `coords` (innermost first). An operand that you do not pass gets a default register.
         predicate: such as "@%p1".
         cluster_size: CTAs in the cluster, 1 to 16, for the check of a literal multicast mask.
         arch, version: if given, a text that this target does not accept is refused.
@@ -255,7 +255,7 @@ def ptx(
 
     Raises:
         InvalidValueError: the form does not exist.
-        InvalidTypeError: a modifier or operand is neither a text nor an integer.
+        InvalidTypeError: a modifier or operand is neither a string nor an integer.
         EmissionError: a modifier or value does not exist, the number of coordinates or offsets is wrong, a mask bit
             lies beyond the cluster, the cluster has more than 16 CTAs, a number does not fit in its register, no target
             has the combination, or (with `arch`) this target does not have it.

@@ -70,8 +70,8 @@ _SYMBOLIC = re.compile(r"(?:(generic)\s*+\(\s*+)?([A-Za-z_$%][\w$]*)\s*+\)?\s*+(
 _JUMPS: Final = ("bra", "brx")
 
 Naming: TypeAlias = Callable[[str, str, int, bool], str]
-"""Name, type of a register ('' of a variable), number of its pair of braces (0: the body of the function), whether the
-name is a prefix that numbers follow -> the name that it gets."""
+"""A rule for names: (name, type of a register or '' for a variable, number of its pair of braces (0: the body of the
+function), whether the name is a prefix that numbers follow) -> the new name."""
 
 
 def scoped_name(name: str, kind: str, scope: int, prefix: bool) -> str:
@@ -257,7 +257,7 @@ def read_body(text: str) -> SourceFunction:
 
 
 class _Body:
-    """A function while it is read."""
+    """A function that is being read."""
 
     def __init__(self, head: SourceFunction, naming: Naming) -> None:
         self.head = head
@@ -363,7 +363,7 @@ class _Body:
 
 
 def _prefix(name: str, prefixes: Mapping[str, object]) -> str:
-    """The prefix that `name` is a number of: digits without a leading zero follow it. '' if there is none.
+    """The declared prefix of `name`, if only digits without a leading zero follow it; '' if there is none.
 
     >>> _prefix("%r12", {"%r": 0}), _prefix("t12", {"t1": 0}), _prefix("t1", {"t1": 0}), _prefix("t02", {"t": 0})
     ('%r', 't1', '', '')
@@ -648,7 +648,7 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
         if skip:
             skip = False
         elif word == ".align":
-            if words[:place].count(".ptr") == 0:  # behind .ptr it is that of what the pointer points at
+            if words[:place].count(".ptr") == 0:  # after .ptr: alignment of the pointee
                 align = immediate(words[place + 1]) or 0 if place + 1 < len(words) else 0
             skip = True
         elif plain in _TYPES and not kind:
@@ -681,7 +681,7 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
 
 
 def _initial(text: str, line: int) -> tuple[int | str | tuple[str, int, bool], ...]:
-    """The elements of an initialiser, nested braces flattened."""
+    """The elements of an initialiser; nested braces are flattened."""
     made: list[int | str | tuple[str, int, bool]] = []
     for part in text.replace("{", " ").replace("}", " ").split(","):
         word = part.strip()

@@ -1,8 +1,8 @@
-"""Values of registers, as far as a function's text shows them: a base and a number added to it.
+"""Values of registers, where the text of a function determines them: a base plus a number.
 
 Two operands with equal `Value`s are equal whenever both instructions run in one pass through their block. A register
-that is written once has one value for the whole function. One that is written again is followed inside its block; at
-the beginning of a block it is known by the instructions that may have written it.
+that is written once has one value for the whole function. A register that is written several times is followed within
+each block; at the beginning of a block, it is identified by the instructions that may have written it.
 A base is 0 for a constant; otherwise the number of an expression of symbols, parameters, special registers and
 non-arithmetic instructions.
 """
@@ -32,7 +32,7 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One instruction at its place, with the values of its operands (for an address: of the expression in the
+    """One instruction at its place, with the values of its operands (for an address, the value of the expression in the
     brackets)."""
 
     block: int
@@ -113,7 +113,7 @@ class Values:
         return self._folded_up(value.base, self._roots, of)
 
     def multiple(self, value: Value, alignments: Mapping[str, int]) -> int:
-        """A power of 2 that the base of a value is a multiple of, at most `MOST_ALIGNED`.
+        """A power of 2, at most `MOST_ALIGNED`, that divides the base of a value.
 
         Args:
             alignments: bytes that the declaration of a symbol aligns it to; the same for every call.
@@ -156,7 +156,7 @@ class Values:
         return frozenset(str(key[1]) for key in self.roots(value) if key[0] == "symbol")
 
     def is_fixed(self, value: Value) -> bool:
-        """Whether a thread reads the same value at every place, except in loops."""
+        """Whether a thread reads the same value everywhere, except in loops."""
         return not any(key[0] == "entry" for key in self.roots(value))
 
     def _intern(self, *key: str | int) -> Value:
@@ -212,7 +212,7 @@ class Values:
         return [self._intern(statement.opcode, f"{place}", *parts) for place in range(count)]
 
     def _folded(self, first: str, kind: str, held: list[Value]) -> Value | None:
-        """Sums, and constants of constants; None: something else."""
+        """Fold sums, and operations on constants; None for other instructions."""
         if first == "add" and len(held) == 2:
             low, high = sorted(held)
             total = low.offset + high.offset
@@ -250,7 +250,7 @@ def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
 
 
 def registers_written(statement: Statement) -> tuple[str, ...]:
-    """The registers that an instruction writes: those of its first operand, unless that is an address."""
+    """The registers that an instruction writes: the registers of its first operand, unless it is an address."""
     if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
         return ()
     first = statement.operands[0]
@@ -258,7 +258,7 @@ def registers_written(statement: Statement) -> tuple[str, ...]:
 
 
 def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list[int]]:
-    """Which writes of the registers in `again` reach the beginning of each block, as bits.
+    """Compute, as bits, which writes of the registers in `again` reach the beginning of each block.
 
     Returns:
         (register -> the bits of its writes, for each block the bits that reach it).
@@ -290,7 +290,7 @@ Steps: TypeAlias = list[tuple[int, Statement]]
 
 
 def statements_behind(function: Function, texts: Iterable[str]) -> dict[int, Steps]:
-    """Block -> the statements, with their numbers, that write what operands are computed from."""
+    """Block -> the statements, with their numbers, that compute the operands."""
     writers: dict[str, list[tuple[int, int, Statement]]] = collections.defaultdict(list)
     for number, block in enumerate(function.blocks):
         for index, statement in enumerate(block.statements):
@@ -316,7 +316,7 @@ class FirstPass:
     loop have their first values.
 
     Args:
-        steps: the statements that the operands depend on, as `statements_behind` gives them.
+        steps: the statements that the operands depend on, as `statements_behind` returns them.
         place: block and index of the instruction.
     """
 
@@ -343,7 +343,7 @@ class FirstPass:
                     todo.append(after)
 
     def _coming(self) -> frozenset[int]:
-        """The blocks from which a path comes to the instruction."""
+        """The blocks from which a path leads to the instruction."""
         seen, todo = {self._place[0]}, [self._place[0]]
         while todo:
             for before in self._function.blocks[todo.pop()].before:
@@ -370,7 +370,7 @@ class FirstPass:
         return place[0] in seen
 
     def operand(self, place: tuple[int, int], text: str) -> Constant | None:
-        """Value of an operand at a place; of an address, the value inside the brackets."""
+        """The value of an operand at a place; for an address, the value inside the brackets."""
         entered = self._entering[place[0]]
         if entered is None:
             return None
@@ -417,7 +417,7 @@ class FirstPass:
 
 
 def _common(one: Mapping[str, Constant | None], other: Mapping[str, Constant | None]) -> dict[str, Constant | None]:
-    """Values that hold on both of two paths."""
+    """The values that hold on both paths."""
     return {name: value if other.get(name) == value else None for name, value in one.items()} | {
         name: None for name in other if name not in one
     }

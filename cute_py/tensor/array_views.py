@@ -180,7 +180,7 @@ def _typestr_dtype(text: str) -> DType:
 
 
 def tensor_of(capsule: object) -> DlTensor:
-    """The DLTensor in a capsule of DLPack that nobody has consumed. The capsule owns it."""
+    """The DLTensor in a DLPack capsule that no consumer has taken. The capsule owns it."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     return DlTensor.from_address(get(capsule, b"dltensor"))
@@ -205,9 +205,9 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
     return ArrayView(address, shape, strides, dtype, device, is_of_jax(array), (array, capsule))
 
 
-def is_of_jax(array: object) -> bool:
-    """Whether an array is JAX's. Its capsule has no flag that it must not be written, and -1 in place of a stream is
-    refused for arrays on a device. Without a stream, JAX waits until the array is computed."""
+def is_of_jax(array: SupportsDlpack) -> bool:
+    """Whether an array belongs to JAX. JAX's capsules have no read-only flag, and JAX refuses -1 as the stream of an
+    array on a device. Without a stream, JAX waits until the array is computed."""
     return type(array).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 

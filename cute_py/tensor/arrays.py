@@ -160,7 +160,7 @@ class ArrayEngine:
 
         Raises:
             InvalidTypeError: a type is narrower than a byte (numpy stores one element per byte, GPU memory packs them).
-            InvalidValueError: the memory from offset 0 on holds no complete new element.
+            InvalidValueError: the memory from offset 0 onwards does not hold a complete new element.
         """
         new = as_dtype(dtype)
         for kind in (self.dtype, new):

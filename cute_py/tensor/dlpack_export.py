@@ -1,7 +1,7 @@
 """Export the memory of a numpy array to other libraries by DLPack, including types that numpy itself does not export.
 
     torch.from_dlpack(DlpackArray(array))        float8_e4m3fn, float8_e8m0fnu, bfloat16, ... of ml_dtypes
-    DlpackArray(packed, "float4_e2m1fn")         uint8 with two e2m1 a byte: torch.float4_e2m1fn_x2
+    DlpackArray(packed, "float4_e2m1fn")         uint8 with two e2m1 per byte: torch.float4_e2m1fn_x2
 
 No copy is made. The consumer keeps the array alive, and may write to it.
 """
@@ -18,18 +18,18 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tensor.array_views import CPU, DLPACK_FAMILIES, DLPACK_KINDS, PAIRS_LANES, tensor_of
 
 _CARRIERS: Final = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
-"""Types by bytes that numpy exports: it makes the capsule and frees it, and only the three fields of the element type
-are written here."""
+"""Element size in bytes -> a type that numpy exports. numpy makes and frees the capsule; this module overwrites only
+the three fields of its element type."""
 
 
 class DlpackArray:
     """A numpy array that exports its memory by DLPack.
 
     Args:
-        array: the elements. dtype: their type, if numpy's type differs; it must have the same size. For bytes of two
-            elements each it is e2m1.
+        array: the elements. dtype: their type, if numpy's type differs; it must have the same size. For bytes that hold
+            two elements each, pass e2m1.
     Raises:
-        InvalidTypeError: the object is no numpy array, or the type has another size. InvalidValueError: the array is
+        InvalidTypeError: the object is not a numpy array, or the type has another size. InvalidValueError: the array is
             read-only.
 
     >>> DlpackArray(np.zeros((2, 3), np.float32)).__dlpack_device__()
@@ -52,7 +52,7 @@ class DlpackArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU, 0
 
-    def __dlpack__(self, *, stream: object = None, **_: object) -> object:
+    def __dlpack__(self, *, stream: int | None = None, **_: object) -> object:
         capsule = self.array.view(_CARRIERS[self.array.dtype.itemsize]).__dlpack__()
         tensor = tensor_of(capsule)
         tensor.code, tensor.bits, tensor.lanes = _type_of(self.dtype)

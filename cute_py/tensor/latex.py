@@ -37,7 +37,7 @@ __all__ = ["format_latex", "format_latex_tv", "format_layout", "print_latex", "p
 
 _TILE_HINT: Final = "print one tile: local_tile(layout, tiler, coordinate)"
 MAX_CELLS = 1 << 20
-"""Most cells of a printed table; more would be hundreds of megabytes of text."""
+"""Largest number of cells in a printed table; more would be hundreds of megabytes of text."""
 
 
 def text_file(file: TextIO | None) -> TextIO:
@@ -274,7 +274,7 @@ def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable
 
     Args:
         layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n), or -> index m + M*n, such as
-            `get_layoutC_TV` of a tiled operation returns. If several threads have a cell, the first one is shown.
+            `get_layoutC_TV` of a tiled operation returns. If several threads hold a cell, the first one is shown.
         tile_mn: (M, N), shape of the tile; modes may be nested.
         color: (thread, value) -> TikZ colour.
     Raises:

@@ -1,7 +1,7 @@
 """Partitioning: the tile of each CTA, and the elements of each thread.
 
     inner_partition(T, tiler, coord)   the tile number `coord`                     (the part of a CTA: local_tile)
-    outer_partition(T, tiler, coord)   from every tile the element at `coord`     (the part of a thread:
+    outer_partition(T, tiler, coord)   the element at `coord` of every tile     (the part of a thread:
     local_partition)
 
 Both divide by the tiler and slice one half. If the coordinate is shorter, the other modes are kept.

@@ -6,8 +6,9 @@
     gmem_subptr[4b](0x1000.3)     elements narrower than a byte: address and index within it
     tmem_[32b](0x0010.0020)       tensor memory: lane and column, 32-bit cells
 
-Texts are C++'s. They can't be read: this library holds no GPU memory behind them. A bool takes one byte, as with
-`bool*`, and prints `ptr[1b]`. C++'s make_gmem_ptr<bool>(void*) packs eight into a byte; that is `uint1` here.
+They print as in C++. cute_py can't read the memory that they point to, because it holds no GPU memory. A bool takes one
+byte, as with `bool*`, and prints `ptr[1b]`. C++'s make_gmem_ptr<bool>(void*) packs eight into a byte; that is `uint1`
+here.
 """
 
 from __future__ import annotations

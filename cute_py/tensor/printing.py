@@ -7,10 +7,10 @@ style="python"    aligned columns, labelled modes, long tensors shortened
 "cute": slabs of rank-3 and rank-4 tensors are divided by lines of `-` and `=`, five for each column however wide it is;
 rank 0 and ranks above 4 have a header and no elements, as in C++. Source: cute/util/print_tensor.hpp.
 
-"ostream": the layout, and every cell at least nine wide. A width applies to the first item that is written, so only the
-parenthesis of a coordinate is padded; 8-bit integers are characters; floats have six significant digits. The engine is
-not shown, and an unset pointer is its offset 0. Source: print_tensor_os and the operators << of cute; run for every
-type of the table in `cells`.
+"ostream": the layout, and every cell at least nine characters wide. A width applies to the first item that is written,
+so only the parenthesis of a coordinate is padded; 8-bit integers are characters; floats have six significant digits.
+The engine is not shown, and an unset pointer is its offset 0. Source: print_tensor_os and the operators << of cute; run
+for every type of the table in `cells`.
 
 "python": a tensor for reading, not for comparing with C++.
 
@@ -132,7 +132,7 @@ def ostream_tensor(tensor: Tensor, header: bool = True) -> str:
 
 
 def _slabs(tensor: Tensor, show: Callable[[Cell], str], column: int) -> list[str]:
-    """The lines of `cells.slabs`, of coordinates all at once."""
+    """The lines of `cells.slabs`; the cells of a coordinate tensor are made all at once."""
     texts = _coordinate_cells(tensor, show)
     return slabs(tensor, show, column, tensor) if texts is None else slabs(tensor, str, column, texts)
 
@@ -278,14 +278,14 @@ def _elements(tensor: Tensor, rank: int, sizes: list[int]) -> list[str]:
 
 STYLES = ("cute", "ostream", "python")
 MAX_ELEMENTS: Final = 1 << 18
-"""Most elements of a tensor that are printed; each may take a call of the layout, so this many take seconds."""
+"""Largest number of elements that are printed. Each may take a call of the layout, so this many take seconds."""
 _SHORTER: Final = 'style="python" omits the middle of long modes; tensor(0, None) is one row of a matrix'
 
 
 def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[..., str] | None:
-    """(mode indices) -> text of that cell of a coordinate tensor, all made at once; None if only cell by cell is exact.
-
-    One by one, a cell takes a call of the layout and 50 to 270 us; at once, one microsecond. Which leaves of a
+    """(mode indices) -> text of that cell of a coordinate tensor, all made at once; None if only the cell-by-cell path
+    is exact. That path takes a call of the layout and 50 to 270 us per cell; all at once, a cell takes one microsecond.
+    Which leaves of a
     coordinate are static, and so are printed with `_`, is the same in every cell; the first and the last cell are
     compared with the texts that `show` makes.
     """

@@ -3,8 +3,8 @@
     counting_iter(42) o (4,5):(_1,4)         ArithTuple(0,0) o (4,5):(_1@0,_1@1)         gmem_ptr[16b](0x1000) o ...
 
 An engine is anything with `engine + offset` and `engine[offset]`; engines that can be written have `store(offset,
-value)`. The class knows nothing of memory; `make_tensor`, `recast` and the makers of coordinate tensors know the
-engines of this package: iterators, pointers and arrays.
+value)`. The class does not depend on the kind of memory; `make_tensor`, `recast` and the makers of coordinate tensors
+handle the engines of this package: iterators, pointers and arrays.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class Tensor(Immutable):
         store(self.layout(coord), value)
 
     def _vectorizes_with(self, other: Tensor) -> bool:
-        """Whether elements of both can be moved unchanged: equal types, and data on both sides, no iterator."""
+        """Whether elements of both can be moved unchanged: equal types, and memory on both sides rather than an
+        iterator."""
         data = all(getattr(t.engine, "is_memory", False) for t in (self, other))
         return data and self.element_type == other.element_type
 
@@ -186,11 +187,11 @@ def make_tensor(
         engine: an iterator (`counting_iterator`, `make_inttuple_iter`), a pointer (`make_gmem_ptr`, ...), a numpy
             array, or an object with `__dlpack__` or `__cuda_array_interface__` (never copied).
         layout: a layout, or a shape (then `stride`, or compact column-major). The default for an array is its own
-            layout; a given layout addresses the array's elements from the first one on.
+            layout; a layout that you pass addresses the array's elements, starting at the first one.
         dtype: element type of an array, if the array's own differs (tfloat32 stored as float32).
     Raises:
         InvalidTypeError: the object is not an engine.
-        InvalidValueError: the element width of a flagged layout is not the pointer's.
+        InvalidValueError: the element width of a flagged layout differs from the pointer's.
 
     >>> print(make_tensor(make_inttuple_iter(0, 0), (4, 5), (E(0), E(1))))
     ArithTuple(0,0) o (4,5):(_1@0,_1@1)
@@ -220,8 +221,8 @@ def make_tensor(
 
 
 def _set_flag(engine: Pointer | ArrayEngine, layout: ComposedLayout) -> Tensor:
-    """A flagged layout meets its memory: the swizzle moves to the pointer; over an array, whose engine counts elements,
-    it is counted in elements."""
+    """Attach a flagged layout to its memory: the swizzle moves to the pointer. For an array, whose engine counts
+    elements, the layout is counted in elements."""
     if isinstance(engine, Pointer) and engine.space != "smem":
         raise InvalidTypeError("Expected smem.", {"pointer": engine, "layout": layout})
     if layout.offset.bits != engine.dtype.bits:

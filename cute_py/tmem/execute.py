@@ -137,7 +137,7 @@ def _cut(side: Side) -> TileLayout | ComposeLayout:
 def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
     """Return the shared byte that belongs in each byte of tensor memory: int64 of shape (128, 512, 4), or -1.
 
-    The function computes it element by element from the layouts. Elements of less than a byte must fill whole bytes.
+    The function computes it element by element from the layouts. Elements narrower than a byte must fill whole bytes.
 
     Raises:
         TmemError: the layouts put two elements of different bytes into one byte, or leave tensor memory.
@@ -171,7 +171,7 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
         address = smem_address + (source + step) // 8
         phase = (column_bits + step) % 8 == (source + step) % 8
         if not phase.all():
-            raise TmemError("elements of less than a byte would move to another position in their byte")
+            raise TmemError("elements narrower than a byte would move to another position within their byte")
         out[cell] = address
         if (out[cell] != address).any():
             raise TmemError("two elements map to one byte of tensor memory")

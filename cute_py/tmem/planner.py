@@ -5,15 +5,15 @@ from the widest stride down), removes repeats common to both sides, and cuts the
 
     [ rows of one instruction | which instruction | elements of one row ]
 
-with the middle parts split at the same places. Then the parts are read: the rows must lie in the lanes that the
-instruction writes and at the two strides that a matrix descriptor has, the elements of a row must be neighbours on both
-sides, and the remaining iters are loops.
+with the middle parts split at the same places. The planner then interprets the parts: the rows must lie in the lanes
+that the instruction writes and at the two strides that a matrix descriptor has, the elements of a row must be
+neighbours on both sides, and the remaining iters are loops.
 
 If two instructions write the same cell of tensor memory, the later one wins; the layout then has two elements in one
 place, and no copy can be right.
 
 Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the further rules (one element
-for each cell, shared-memory reach, complete bytes) are ours, and refuse copies with wrong results.
+for each cell, shared-memory reach, complete bytes) belong to cute_py, and refuse copies with wrong results.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _require(holds: bool, rule: str, text: str) -> None:
 
 
 def _runs(row: Row, shape: Sequence[int], rule: str, why: str) -> tuple[Row, ...]:
-    """The row cut into runs of these sizes, or the end with `why`."""
+    """Cut the row into runs of these sizes, or end the planning with `why`."""
     try:
         return iters.runs(row, shape)
     except LayoutError as error:

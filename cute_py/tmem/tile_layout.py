@@ -302,7 +302,7 @@ class TileLayout:
         return self._interleave(left, left_shape, right_shape, {})
 
     def _spans(self) -> dict[str, int]:
-        """The span along each axis that a shard of more than one element walks on."""
+        """The span along each axis on which a shard of more than one element moves."""
         return {it.axis: self.span(it.axis) for it in canonicalize(self.shard)}
 
     def _interleave(

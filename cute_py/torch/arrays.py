@@ -2,7 +2,7 @@
 
 torch.float8_e4m3fn         ml_dtypes.float8_e4m3fn
 torch.float8_e8m0fnu        ml_dtypes.float8_e8m0fnu
-torch.float4_e2m1fn_x2      uint8: two elements a byte, as `formats` packs them
+torch.float4_e2m1fn_x2      uint8: two elements per byte, as `formats` packs them
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
     scatter_rows_(destination, rows, index)         writes into the destination, as its schema declares
     relayout(x, source, destination)                -> memory in another layout
 
-A format is given as a text, because graphs can hold texts but not objects. Each operator has a fake implementation, so
+Pass a format as a string, because graphs can hold strings but not objects. Each operator has a fake implementation, so
 that torch.compile traces it without a break. On a GPU the kernels of `cute.copy` run on PyTorch's current stream, in
 memory of its allocator. No operator has a gradient.
 """
@@ -59,7 +59,7 @@ OPERATORS: Final = {
 
 @functools.cache
 def parsed_layout(text: str) -> Layout | ComposedLayout:
-    """The layout of a text.
+    """Parse a layout.
 
     Raises:
         InvalidValueError: the text is not a layout.
@@ -179,8 +179,8 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
 
 
 _CAPTURED: Final[list[tuple[Owned, ...]]] = []
-"""Kernels and device memory of copies that a CUDA graph holds: its nodes have their addresses, so they live as long as
-the process. The arrays belong to PyTorch, which keeps what its graphs use."""
+"""Kernels and device memory of copies in CUDA graphs. The nodes of a graph hold their addresses, so they live as long
+as the process. The arrays belong to PyTorch, which keeps what its graphs use."""
 
 
 def _capturing() -> bool:
@@ -188,7 +188,7 @@ def _capturing() -> bool:
 
 
 def _on_stream(source: Any, destination: Any, device: torch.device, **options: Any) -> None:
-    """Copy on PyTorch's current stream; one that is being captured gets the kernels as nodes of its graph."""
+    """Copy on PyTorch's current stream. If the stream is being captured, the kernels become nodes of its graph."""
     stream = torch_module("an operator of cute_py").cuda.current_stream(device)
     if not _capturing():
         copy(source, destination, stream=stream, **options)
@@ -203,10 +203,12 @@ def _on_stream(source: Any, destination: Any, device: torch.device, **options: A
 
 
 def _host_scale(total: torch.Tensor | None, form: Format) -> float | None:
-    """The tensor scale as a number of the host; None where the format has none. Waits for one on a device.
+    """The tensor scale as a number on the host; None if the format has none. The call waits for a scale that is on a
+    device.
 
     Raises:
-        InvalidValueError: rule 'capture': it is on a device, or must be found there, while a stream is being captured.
+        InvalidValueError: rule 'capture': a stream is being captured, and the scale is on a device or must be computed
+            there.
     """
     if total is None or not form.tensor_scale:
         return None
@@ -232,14 +234,14 @@ def _view(data: Any, scales: Any, form: Format, total: float | None, shape: Sequ
 
 
 def _scale_of(total: float | None, device: Any) -> torch.Tensor:
-    """The tensor scale as a result on a device: 1 where the format has none."""
+    """The tensor scale as a result on a device; 1 if the format has none."""
     torch = torch_module("an operator of cute_py")
     made: Any = torch.full((), 1.0 if total is None else total, dtype=torch.float32, device=device)
     return made
 
 
 def _device_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None) -> Triple:
-    """A tensor scale that is not given, or that is on the device, is read by the host, which waits for it."""
+    """The host reads a tensor scale that you do not pass, or that is on the device, and waits for it."""
     form = as_format(format)
     if tensor_scale is None and form.tensor_scale:
         tensor_scale = x.detach().abs().amax().float() / (448.0 * 6.0)

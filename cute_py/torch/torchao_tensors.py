@@ -21,7 +21,7 @@ MODULES: Final = {
     "MXTensor": "torchao.prototype.mx_formats.mx_tensor",
     "NVFP4Tensor": "torchao.prototype.mx_formats.nvfp4_tensor",
 }
-"""Where torchao 0.18 has its classes."""
+"""The modules in which torchao 0.18 defines its classes."""
 
 
 def _torchao(name: str) -> Any:
@@ -41,7 +41,7 @@ def to_torchao(scaled: ScaledTensor, dtype: str = "bfloat16") -> torch.Tensor:
     form = scaled.format
     if form.element in ("e2m3", "e3m2"):
         raise InvalidValueError(
-            f"{form} can't become a tensor of torchao; only e4m3, e5m2 and e2m1 were tested with its MXTensor"
+            f"{form} can't become a torchao tensor; only e4m3, e5m2 and e2m1 were tested with its MXTensor"
         )
     row = (
         convention_row("torchao", form)
@@ -73,7 +73,7 @@ def from_torchao(tensor: torch.Tensor) -> ScaledTensor:
     """
     kind = type(tensor).__name__
     if kind not in MODULES:
-        raise InvalidTypeError(f"{kind} is none of torchao's {' and '.join(MODULES)}")
+        raise InvalidTypeError(f"{kind} is not one of torchao's {' and '.join(MODULES)}")
     ao: Any = tensor
     if not ao.qdata.is_contiguous():
         raise InvalidValueError(
@@ -85,7 +85,7 @@ def from_torchao(tensor: torch.Tensor) -> ScaledTensor:
         form = nvfp4(scales=order, tensor_scale=ao.per_tensor_scale is not None)
         total = ao.per_tensor_scale
         if total is not None and total.numel() != 1:
-            raise InvalidValueError(f"per_tensor_scale has {total.numel()} numbers; must be one of the tensor")
+            raise InvalidValueError(f"per_tensor_scale has {total.numel()} numbers; must have one for the tensor")
     else:
         form = _mx(ao.elem_dtype, order)
     if ao.block_size != form.block[1]:

@@ -24,7 +24,7 @@ INSTALL: Final = "pip install 'cute-py[watch]'"
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """library: path for CUDA_INJECTION64_PATH; cupti: the libcupti that it loads.
+    """The watching library. library: its path, for CUDA_INJECTION64_PATH; cupti: the libcupti that it loads.
 
     >>> Injector(Path("/tmp/libwatch.so"), Path("/usr/lib/libcupti.so")).library.name
     'libwatch.so'
@@ -49,7 +49,7 @@ def _places() -> list[Path]:
 
 @functools.cache
 def find_cupti() -> Path | None:
-    """libcupti.so, of the wheel nvidia-cuda-cupti or of a CUDA toolkit; None without either."""
+    """The path of libcupti.so, from the wheel nvidia-cuda-cupti or a CUDA toolkit; None if neither is installed."""
     for place in _places():
         for folder in ("lib64", "lib"):
             found = sorted((place / folder).glob("libcupti.so*"), key=lambda path: len(path.name))
@@ -59,7 +59,7 @@ def find_cupti() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Directory of the built library: `CUTE_PY_CACHE_DIR`, else below `XDG_CACHE_HOME` or ~/.cache."""
+    """Directory of the built library: `CUTE_PY_CACHE_DIR`, or a folder in `XDG_CACHE_HOME` or ~/.cache."""
     chosen = os.environ.get("CUTE_PY_CACHE_DIR")
     base = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     return Path(chosen) if chosen else base / "cute_py" / "watch"
@@ -78,7 +78,7 @@ def _compiler() -> str:
 
 
 def build_injector(folder: Path | None = None) -> Injector:
-    """The library, built with the installed C compiler unless it exists already.
+    """Return the watching library; build it with the installed C compiler unless it exists already.
 
     Args:
         folder: folder of the library; None stands for `cache_folder()`.
@@ -102,10 +102,10 @@ def build_injector(folder: Path | None = None) -> Injector:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=BUILD_SECONDS)
             if done.returncode:
                 log = shortened(done.stderr.strip(), 2000)
-                raise DeviceError(f"{compiler} refused the watching library", {"log": log})
+                raise DeviceError(f"{compiler} can't compile the watching library", {"log": log})
             os.replace(made, library)
     except OSError as error:
-        raise DeviceError(f"{place}: the watching library can't be kept here: {error.strerror or error}") from None
+        raise DeviceError(f"{place}: can't store the watching library here: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
         raise DeviceError(f"{compiler} did not end within {BUILD_SECONDS} s") from None
     return Injector(library, cupti)

@@ -30,7 +30,7 @@ def environment(injector: Injector, records: Path, base: Mapping[str, str]) -> d
     holder = base.get(HOLDERS[0])
     if holder:
         raise DeviceError(
-            "a profiler holds the driver's injection: CUDA_INJECTION64_PATH is set",
+            "a profiler already uses the driver's injection hook: CUDA_INJECTION64_PATH is set",
             {"to": shortened(holder)},
             "run the program without the profiler (nsys, ncu), or unset the variable",
         )
@@ -43,7 +43,7 @@ def environment(injector: Injector, records: Path, base: Mapping[str, str]) -> d
 
 
 class _Tail:
-    """Reads the record files while they grow; a line counts when its end is there."""
+    """Reads the record files while they grow; a line counts once it is complete."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -80,7 +80,7 @@ def watch(
             can't watch programs.
     """
     if isinstance(command, str) or not isinstance(command, Sequence):
-        raise InvalidTypeError(f"command must be a list of texts, got {type(command).__name__} {given(command)}")
+        raise InvalidTypeError(f"command must be a list of strings, got {type(command).__name__} {given(command)}")
     parts = [expect(part, str, "a part of the command") for part in command]
     if not parts or any("\0" in part for part in parts):
         raise InvalidValueError(f"command = {given(command)}; must be a program and its arguments")
@@ -100,7 +100,7 @@ def _run(
     try:
         process = subprocess.Popen(command, env=dict(variables))
     except UnicodeError:
-        raise InvalidValueError(f"command = {given(command)}; must be names that the system can write") from None
+        raise InvalidValueError(f"command = {given(command)}; must be strings that the system can encode") from None
     except FileNotFoundError:
         raise DeviceError(f"{shortened(command[0])}: no such program").of_rule("not found") from None
     except OSError as error:

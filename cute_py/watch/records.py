@@ -1,9 +1,9 @@
 """Records of the injected library from a running program: calls that encode tensor maps, and kernels that use them.
 
 One file of JSON lines per process, <pid>.jsonl. A line has a `kind`: "start" (the driver loaded the library), "encode"
-(a call with arguments not seen before in this process), "again" (the same once more, by its `key`), "launch" (a kernel
-that takes a map for the first time), "refused" (CUPTI gave no callbacks). Truncated lines, as after a crash, are
-counted and skipped.
+(a call with arguments not seen before in this process), "again" (the same call again, identified by its `key`),
+"launch" (a kernel that takes a map for the first time), "refused" (CUPTI gave no callbacks). Truncated lines, as after
+a crash, are counted and skipped.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ MAX_FILE: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A kernel that takes a map. parameter: its number, -1 where the parameters came as one buffer; offset: of the map,
-    in bytes from the first parameter; shared_static, shared_dynamic: bytes of the launch."""
+    """A kernel that takes a map. parameter: its number, or -1 if the parameters came as one buffer; offset: the
+    position of the map, in bytes from the first parameter; shared_static, shared_dynamic: bytes of the launch."""
 
     kernel: str
     parameter: int
@@ -53,9 +53,9 @@ class WatchedMap:
     """One distinct call.
 
     call: the driver's function. request: its arguments; None if they are not a request (a null pointer, a rank that no
-    map has). result: CUresult, 0 for success. data: the 128 bytes, b'' where it was refused. module: the file of the
-    code that called. count: number of calls; nanoseconds: total time of these calls. kernels: the kernels that use the
-    map.
+    map has). result: CUresult, 0 for success. data: the 128 bytes, or b'' if the driver refused the call. module: the
+    file that contains the calling code. count: number of calls; nanoseconds: total time of these calls. kernels: the
+    kernels that use the map.
 
     >>> WatchedMap("cuTensorMapEncodeTiled", None, 1, b"").count
     1
@@ -73,8 +73,8 @@ class WatchedMap:
 
 @record
 class Recording:
-    """Record of a program. processes: those that initialised CUDA. refusals: reasons why nothing could be recorded in
-    some. damaged: lines that could not be read.
+    """The record of a program. processes: the processes that initialised CUDA. refusals: reasons why some processes
+    could not be recorded. damaged: number of lines that could not be read.
 
     >>> Recording((), 0).processes
     0
@@ -87,7 +87,7 @@ class Recording:
 
 
 class _Growing:
-    """A call while its lines are read."""
+    """A call whose lines are still being read."""
 
     def __init__(self, line: Mapping[str, Any]) -> None:
         self.line = line
@@ -127,7 +127,7 @@ def _whole(line: Mapping[str, Any], *names: str) -> bool:
 
 
 class Recorder:
-    """Reads lines as they come."""
+    """Reads lines as they arrive."""
 
     def __init__(self) -> None:
         self.processes = 0
@@ -212,7 +212,7 @@ def key_of(one: WatchedMap) -> tuple[str, TensorMap | None, int, bytes, str]:
 
 
 def record_files(folder: Path) -> list[Path]:
-    """The files of a recording, in the order of the processes' numbers."""
+    """The files of a recording, in the order of the process ids."""
     return sorted(folder.glob("*.jsonl"), key=lambda path: (len(path.name), path.name))
 
 

@@ -151,7 +151,7 @@ def _refusal(one: WatchedMap, arch: str) -> list[Diagnostic]:
 _INVALID_VALUE: Final = 1
 """CUresult of a broken rule; other results do not depend on the arguments."""
 _FIXES: Final = {
-    3: "cuInit(0), or any call of the runtime, before the first map is encoded",
+    3: "call cuInit(0), or any function of the runtime, before you encode the first map",
     201: "make a context current on this thread first: cudaFree(0), or cuCtxSetCurrent",
 }
 
@@ -182,7 +182,7 @@ def _too_large(one: WatchedMap) -> list[Diagnostic]:
             "box_shared_memory",
             text=f"a box is {size} bytes; {shortened(taken.kernel, 80)} has {taken.shared} bytes of shared memory",
             severity="warning",
-            fixes=("a smaller box, or more dynamic shared memory at the launch",),
+            fixes=("use a smaller box, or request more dynamic shared memory at the launch",),
         )
         for taken in one.kernels
         if taken.shared < size

@@ -73,7 +73,7 @@ def test_a_line_of_which_only_names_were_read_is_no_verdict(capsys: pytest.Captu
     assert main(["explain", text]) == 0
     said = capsys.readouterr().out
     assert said.splitlines()[0] == "float8_e8m0fnu, a power of two"
-    assert said.endswith(f"Read only in part: 1 line; what it demands was not judged: {text}\n")
+    assert said.endswith(f"Read only in part: 1 line; this requirement was not judged: {text}\n")
     assert main(["explain", "--json", text]) == 0
     assert json.loads(capsys.readouterr().out)["read_in_part"] == [text]
     for judged in ("CUDA error: misaligned address", "float8_e8m0fnu", "scale_a and scale_b must be contiguous"):

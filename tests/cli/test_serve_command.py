@@ -110,7 +110,7 @@ def test_what_the_page_alone_does_not_answer(port: int) -> None:
         ("", "no field 'gmem'"),
         ("gmem=8:_1", "no field 'smem'"),
         ("gmem=8:_1&smem=_8:_1&colour=red", "unknown field 'colour'"),
-        ("gmem=8:_1&gmem=8:_1&smem=_8:_1", "field 'gmem' is given 2 times"),
+        ("gmem=8:_1&gmem=8:_1&smem=_8:_1", "field 'gmem' appears 2 times"),
         ("gmem", "this is not a query string: bad query field: 'gmem'"),
         (
             "gmem=%ff&smem=_8:_1",
@@ -193,7 +193,7 @@ def test_a_frozen_worker_is_ended_and_others_are_served() -> None:
         assert served
         status, data = frozen.result()
         assert (status, data["error"]["type"]) == (504, "TimeoutError")
-        assert data["error"]["message"] == "no answer within 2 s; its worker was ended"
+        assert data["error"]["message"] == "no answer within 2 s; the worker was stopped"
         assert len([pid for pid in pids if alive(pid)]) == len(pids) - 1
         all_four = [threads.submit(asked, port, {"gmem": "600"}) for _ in range(4)]
         time.sleep(0.2)
@@ -361,10 +361,10 @@ def test_all_interfaces_take_addresses_and_no_foreign_name() -> None:
     [
         ("", "host = ''; must be an address"),
         ("  ", "host = '  '; must be an address"),
-        ("a\0b", "can't listen at a"),
-        ("x" * 300, "can't listen at x"),
-        ("256.1.1.1", "can't listen at 256.1.1.1"),
-        ("192.0.2.1", "can't listen at 192.0.2.1"),
+        ("a\0b", "can't listen on a"),
+        ("x" * 300, "can't listen on x"),
+        ("256.1.1.1", "can't listen on 256.1.1.1"),
+        ("192.0.2.1", "can't listen on 192.0.2.1"),
         (None, "host must be a str"),
     ],
 )
@@ -391,7 +391,7 @@ def test_query_of() -> None:
 def test_a_taken_port_is_one_line(port: int, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = shell(capsys, "serve", "--port", str(port))
     assert (status, out, is_refusal(err)) == (2, "", True)
-    assert f"can't listen at 127.0.0.1 port {port}: Address already in use" in err
+    assert f"can't listen on 127.0.0.1 port {port}: Address already in use" in err
 
 
 @pytest.mark.parametrize("number", [-1, 65_536, 1 << 20_000, "80", None, True], ids=lambda n: type(n).__name__)
@@ -434,4 +434,4 @@ def test_the_served_page_shows_the_answer(port: int) -> None:
 def test_a_frozen_answer_is_told() -> None:
     with serving(answer="tests.cli.served:freezing", seconds=1) as port:
         root = dumped(f"http://127.0.0.1:{port}/#tab=tma&gmem=freeze")
-    assert root.by_id("verdict").text == "no answer within 1 s; its worker was ended"
+    assert root.by_id("verdict").text == "no answer within 1 s; the worker was stopped"

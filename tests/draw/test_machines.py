@@ -87,7 +87,7 @@ def test_a_wide_load_goes_along_w_with_its_halo(mode: int, count: int) -> None:
     visited = {int(c.text): c for c in cells(picture) if c.text != "."}
     assert all("TMA (0," in c.title and ",3,1) -> " in c.title for c in visited.values())
     assert "TMA (0,0,3,1) -> " in visited[0].title
-    assert "base pixels run along W from -1 to 38; the offset is added, halo pixels go on" in picture.notes
+    assert "base pixels run along W from -1 to 38; the offset is added, halo pixels follow" in picture.notes
 
 
 def test_an_im2col_atom_starts_at_its_first_base_pixel() -> None:

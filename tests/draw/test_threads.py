@@ -173,7 +173,7 @@ def test_one_convention_of_thread_value_layouts() -> None:
                 cute.make_tiled_copy_A(cute.copy_atom("DefaultCopy", "half"), TILED), Layout((32, 32))
             ),
             InvalidTypeError,
-            "is no ldmatrix or stmatrix",
+            "is not ldmatrix or stmatrix",
         ),
     ],
 )

@@ -103,7 +103,7 @@ def test_declarations_of_c_are_no_shape_of_an_array() -> None:
     call = "cuTensorMapEncodeTiled(&m, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, ptr, size, stride, box, es, 0, 0, 0, 0);"
     assert [reading.kind for reading in readings_of(text + call)] == ["Arguments of cuTensorMapEncodeTiled"]
     (torch,) = readings_of("torch.Size([64, 32]) stride (32, 1)")
-    assert torch.kind == "Shape and stride of an array, as PyTorch has them"
+    assert torch.kind == "Shape and stride of an array, as in PyTorch"
 
 
 @pytest.mark.parametrize("name", [op.name for op in cute.tma.Op if op.row.mode == "im2col"])

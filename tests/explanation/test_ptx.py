@@ -81,7 +81,7 @@ def test_a_message_of_ptxas(message: str, says: str, never: str) -> None:
     text = f"ptxas k.ptx, line 7; error   : {message}\nptxas fatal   : Ptx assembly aborted due to errors"
     said = cute.explain(text)
     assert says in said and never not in said
-    assert said.startswith("An error of ptxas\n")  # the last line is no error of its own
+    assert said.startswith("An error from ptxas\n")  # the last line is no error of its own
 
 
 def test_a_program_of_barriers_is_still_run() -> None:

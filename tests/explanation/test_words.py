@@ -10,7 +10,8 @@ import cute_py as cute
 from cute_py import Int
 from cute_py.errors import InvalidTypeError
 from cute_py.explanation.reasons import TERMS
-from cute_py.explanation.rows.terms import WORDS, key
+from cute_py.explanation.rows.terms import WORDS, key, word_of
+from cute_py.machine.judgement.rules import REASONS
 from tests.each import each_of
 
 SPELLINGS = {
@@ -172,3 +173,21 @@ def test_a_swizzle_that_breaks_its_rule() -> None:
         cute.explain("Sw<3,2,1>")
     assert refused.value.facts["must be"] == "abs(SShift) >= BBits"
     assert "its condition is abs(S) >= B" in str(refused.value.facts["why"])
+
+
+def test_every_finding_of_a_run_is_known_by_its_name() -> None:
+    """As an answer of `run_ptx` begins with it: `hang: parity`, `missing proxy fence`."""
+    named = 0
+    for rule, reason in REASONS.items():
+        name = rule.replace(", ", ": ", 1) if rule.startswith("hang, ") else rule
+        if word_of(name, TERMS) is not None:  # the word has a meaning without a run: parity, tensor memory
+            continue
+        named += 1
+        text = str(cute.explain(name))
+        assert text.startswith(f"{name}, a finding of run_ptx\n")
+        for part in (reason.why, reason.fix, reason.source):
+            assert " ".join(part.split()) in " ".join(text.split())
+    assert named > 0.9 * len(REASONS)
+    assert str(cute.explain("what is a missing proxy fence?")) == str(cute.explain("missing proxy fence"))
+    with pytest.raises(InvalidTypeError, match="no explanation"):
+        cute.explain("hang: sunshine and rain")

@@ -161,7 +161,7 @@ _MORE: Final[tuple[Seen, ...]] = (
     Seen("llvm 156613", "LLVM ERROR: Cannot select: intrinsic %llvm.nvvm.tcgen05.fence.after.thread.sync", ("no instruction for tcgen05.fence.after.thread.sync", "newer llvm"), True),
     Seen("sanitizer 19", "========= Invalid __shared__ ? of size 2048 bytes\n=========     at 0x2570 in k.py:223:matmul\n=========     by thread (224,0,0) in block (4,0,0)\n=========     Address 0x1bc20 is out of bounds", ("outside the shared memory of its block",), False),
     Seen("cutlass 2905", "[TMA] desc_a=00000002002FE5A0 desc_b=0x2002fe640\nGot bad cuda status: misaligned address", ("desc_a=00000002002fe5a0: 32 bytes past a multiple of 64", "align desc to 64 bytes"), True),
-    Seen("triton 6292", "NVGPUToLLVMPass.cpp:528: std::string WGMMAOpPattern::getPtxAsm(WGMMAOp) const: Assertion `supported && \"WGMMA type or shape is not supported\"' failed.", ("k-major", "an error of triton"), True),
+    Seen("triton 6292", "NVGPUToLLVMPass.cpp:528: std::string WGMMAOpPattern::getPtxAsm(WGMMAOp) const: Assertion `supported && \"WGMMA type or shape is not supported\"' failed.", ("k-major", "an error from Triton"), True),
     Seen("sglang 913", "Allocation.cpp:43: getCvtOrder(Attribute, Attribute): Assertion `!(srcMmaLayout && dstMmaLayout && !srcMmaLayout.isAmpere()) && \"mma -> mma layout conversion is only supported on Ampere\"' failed.", ("newer triton",), True),
     Seen("triton 8606", "LLVM ERROR: Failed to find a valid layout", ("descriptor of wgmma or tcgen05", "8 rows"), True),
     Seen("triton 5133", "unsupported shared memory layout for MMAv3\nUNREACHABLE executed at TritonGPUAttrDefs.cpp.inc:385!", ("block_k of 32 bytes",), True),

@@ -159,7 +159,7 @@ def test_padding_is_offered_only_where_it_is_missing(text: str, kind: str, opera
 def test_numbers_that_no_size_has(number: str, sizes: str) -> None:
     for want, have in ((number, "512"), ("512", number), (number, number)):
         answer = str(cute.explain(f"scale_a should have {want} elements, got {have} {sizes}"))
-        assert "An error of torch.nn.functional.scaled_mm" in answer
+        assert "An error from torch.nn.functional.scaled_mm" in answer
         assert "is the right number" not in answer
 
 

@@ -151,4 +151,4 @@ E:
     assert found.ok, found.explain()
     assumed = [one for one in found.scope.not_judged if "the kernel has no fence" in one]
     assert len(assumed) == (0 if fence else 1)
-    assert ("not judged: the order by the relaxed or volatile read at line 21" in found.explain()) == (not fence)
+    assert ("not judged: the order that the relaxed or volatile read at line 21" in found.explain()) == (not fence)

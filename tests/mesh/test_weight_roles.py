@@ -200,7 +200,7 @@ def test_a_column_that_is_put_together_as_rows() -> None:
     assert first.message == (
         f"'{LAYER}.self_attn.o_proj.weight': with the placement of the plan its shape is (512, 40): "
         "hidden = 512; other weights "
-        "have 128; query rows = 40; other weights have 160; its name is that of a row-parallel weight (o_proj); with "
+        "have 128; query rows = 40; other weights have 160; its name suggests a row-parallel weight (o_proj); with "
         "row-parallel its shape is (128, 160), "
         "which fits; usual: row-parallel"
     )
@@ -250,7 +250,7 @@ def test_one_device_needs_no_placement() -> None:
     (only,) = wrong.warnings
     assert only.message == (
         f"'{LAYER}.self_attn.o_proj.weight': the destination divides it by rows, "
-        "but its name is that of a row-parallel "
+        "but its name suggests a row-parallel "
         "weight (o_proj); usual: row-parallel"
     )
 
@@ -261,7 +261,7 @@ def test_several_modes_of_the_mesh_are_not_judged() -> None:
     assert found.judged == ["shape by neighbouring weights"] and found.warnings == []
     wrong = changed("self_attn.o_proj.weight", shape=(96, QUERY), here=SEVERAL, there=SEVERAL, ranks=0)
     (only,) = wrong.warnings
-    assert "its shape is (96, 160): hidden = 96; other weights have 128; its name is that of" in only.message
+    assert "its shape is (96, 160): hidden = 96; other weights have 128; its name suggests" in only.message
     assert "which fits" not in only.message
 
 
@@ -284,7 +284,7 @@ def test_a_destination_of_another_division_of_the_role() -> None:
     assert changed("self_attn.k_proj.weight", there=KV_HEADS).warnings == []
     (only,) = changed("self_attn.q_proj.weight", there=KV_HEADS).warnings
     assert (
-        "the destination divides it by KV heads, but its name is that of a column-parallel weight (q_proj)"
+        "the destination divides it by KV heads, but its name suggests a column-parallel weight (q_proj)"
         in only.message
     )
 
@@ -342,7 +342,7 @@ def test_a_fused_weight_is_offered_its_numbers() -> None:
         FUSED,
         "SectionedShard(0, (160, 32, 32)), if ranks do not share KV heads",
     )
-    assert "its shape does not decide; its name is that of a fused-qkv weight (qkv_proj); usual: " in only.message
+    assert "its shape does not decide; its name suggests a fused-qkv weight (qkv_proj); usual: " in only.message
     for rows in (QUERY, QUERY + 3):  # no rest, and one that is no two sections
         odd = replace(fused(QUERY, KEY, KEY, ROWS), shape=(rows, HIDDEN))
         (only,) = said(fused_model(odd), "qkv").warnings

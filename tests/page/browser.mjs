@@ -153,6 +153,18 @@ out.shrunk = await page.evaluate(() => {
   return [Number(svg.getAttribute("width")), svg.clientWidth, box.clientWidth, box.scrollWidth];
 });
 
+// the first cells of a large answer, and then all
+out.parts = await page.evaluate(async () => {
+  const counts = () => ["#sections g.c", ".tools button:disabled"].map((what) => document.querySelectorAll(what).length);
+  const until = async (...states) => {
+    while (!states.includes(document.body.dataset.state)) await new Promise(requestAnimationFrame);
+    return counts();
+  };
+  delete document.body.dataset.state;
+  change({ atoms: "(1,2,1)" });
+  return [await until("seen", "shown"), await until("shown")];
+});
+
 // sizes and colours
 out.places = {};
 for (const dark of [false, true]) {

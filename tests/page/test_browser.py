@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from cute_py.draw import explorer_page
-from cute_py.page.answer import answer_page
+from cute_py.page.answer import FIRST_CELLS, answer_page
 from cute_py.page.forms import TABS
 from cute_py.page.interpreter import find_interpreter
 from tests.cli.test_serve_command import serving
@@ -137,6 +137,13 @@ def test_cells_and_downloads(found: dict[str, Any]) -> None:
     assert found["below"] != found["told"]
     assert found["same"] >= 4
     assert found["downloads"] == [["mma.svg", "<svg"], ["mma.png", "\x89PNG"]]
+
+
+def test_the_first_cells_come_before_the_others(found: dict[str, Any]) -> None:
+    first, whole = found["parts"]
+    want = answer_page({"tab": "threads", "inputs": {"atoms": "(1,2,1)"}})
+    assert first == [FIRST_CELLS, 2]  # a part of a picture is not downloaded
+    assert whole == [sum(section["html"].count('<g class="c"') for section in want["sections"]), 0]
 
 
 def test_the_other_tabs_are_loaded_while_the_page_is_idle(found: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ import cute_py
 from cute_py.cli.main import main
 from cute_py.draw.explorer_answer import EXAMPLES
 from cute_py.errors import CuteError
-from cute_py.page.answer import answer_page
+from cute_py.page.answer import FIRST_CELLS, answer_page
 from cute_py.page.document import explorer_page, page_script, policy, prepared_answers, web_file
 from cute_py.page.forms import TABS
 from cute_py.page.interpreter import LEFT_OUT, library_zip
@@ -85,6 +85,28 @@ def test_the_first_answers_are_in_the_page() -> None:
     found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(held[1])))
     assert found == json.loads(json.dumps(prepared_answers()))
     assert {address.partition("&")[0] for address in found} == {f"#tab={name}" for name in TABS}
+
+
+ASKED = [tuple(row) for row in json.loads((Path(__file__).parent / "inputs.json").read_text())]
+
+
+@pytest.mark.parametrize(("tab", "inputs"), ASKED, ids=[f"{tab} {' '.join(row.values())}" for tab, row in ASKED])
+def test_the_first_part_is_the_beginning_of_the_answer(tab: str, inputs: dict[str, str]) -> None:
+    whole = answer_page({"tab": tab, "inputs": inputs})
+    first = answer_page({"tab": tab, "inputs": inputs, "part": "first"})
+    drawn = ("".join(section["html"] for section in found["sections"]) for found in (whole, first))
+    cells = [re.findall('<g class="c">.*?</g>', text) for text in drawn]
+    if len(cells[0]) <= FIRST_CELLS:
+        assert first == whole
+        return
+    complete = first.pop("complete")
+    assert {**first, "sections": [], "code": []} == {**whole, "sections": [], "code": []}
+    assert first["sections"][:complete] == whole["sections"][:complete]
+    last, own = first["sections"][complete:], whole["sections"][complete]
+    assert [(part["id"], part["title"]) for part in last] == [(own["id"], own["title"])]
+    assert cells[1] == cells[0][:FIRST_CELLS]
+    size = re.compile('<svg[^>]* viewBox="[^"]*"')
+    assert size.findall(last[0]["html"]) == size.findall(own["html"])
 
 
 FIXED = [

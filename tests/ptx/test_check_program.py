@@ -105,7 +105,7 @@ def test_bytes_of_tensor_copies_are_those_of_the_maps_that_are_given() -> None:
     text = kernel(EXPECT, tensor)
     missing = (
         "1 barrier: copies at line 15 complete on it; the byte count is in the tensor map of parameter 1, which "
-        "was not given (--map 1=FILE, maps={1: ...})"
+        "was not passed (--map 1=FILE, maps={1: ...})"
     )
     for maps in (None, {0: passed}):
         assert missing in check_program(text, maps=maps).scope.not_judged
@@ -235,7 +235,7 @@ def test_the_report_says_what_it_did_not_judge() -> None:
         "not judged: order of threads: the actions of other threads and CTAs between two instructions of a thread",
     ]
     assert str(check_program(kernel())) == (
-        "sm_90a: 0 instructions of the rules\nnothing to judge: no instruction that the rules are about\n"
+        "sm_90a: 0 instructions of the rules\nnothing to judge: the rules apply to none of the instructions\n"
         "judged: 0 instructions"
     )
 

@@ -94,7 +94,7 @@ def test_words_of_an_unrolled_ring() -> None:
     ]
     assert [line for line in said if "(bytes)" in line or "change" in line] == [
         "judged: 27 instructions, 5 barriers (bytes), 13 shared-memory addresses (alignment)",
-        "not judged: 1 change: not assembled: assemble=True was not requested; "
+        "not judged: 1 change: not assembled: assemble=True was not passed; "
         "lines 62, 72, 81, 90, 142, 175, 209, 243 and 1 more",
     ]
 
@@ -242,7 +242,7 @@ def test_an_answer_without_findings_is_no_approval() -> None:
     assert "no rule is broken" not in str(report)
     assert report.scope != Scope()
     assert str(check_program(kernel())).split("\n")[1:] == [
-        "nothing to judge: no instruction that the rules are about",
+        "nothing to judge: the rules apply to none of the instructions",
         "judged: 0 instructions",
     ]
 

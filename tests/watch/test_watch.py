@@ -118,7 +118,7 @@ def test_the_declarations_are_those_of_cupti(tmp_path: Path) -> None:
 def test_the_compiler_says_why(fake: Injector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(injector_module, "find_cupti", lambda: fake.cupti)
     monkeypatch.setattr(injector_module, "FLAGS", ("-not-a-flag",))
-    with pytest.raises(DeviceError, match="refused the watching library"):
+    with pytest.raises(DeviceError, match="can't compile the watching library"):
         build_injector(tmp_path)
 
 
@@ -172,7 +172,7 @@ def test_no_command(command: object, none: Injector) -> None:
 
 def test_a_profiler_holds_it(none: Injector, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_INJECTION64_PATH", "/opt/nsys/libToolsInjection64.so")
-    with pytest.raises(DeviceError, match="a profiler holds"):
+    with pytest.raises(DeviceError, match="a profiler already uses"):
         watch(["true"], None, none)
 
 

@@ -1,1 +1,1 @@
-"""Commands about files of tensors and of instructions."""
+"""Commands that convert files of tensors, and the command that writes files for coding agents."""

@@ -11,8 +11,8 @@ from cute_py.cli.arguments import json_option, report
 from cute_py.errors import InvalidValueError, counted, given
 from cute_py.terminal import progress_bar
 
-_DESCRIPTION = """Reads a .safetensors file, an index or a folder, and writes files of the same
-names into another folder:
+_DESCRIPTION = """Converts the weights of a .safetensors file, an index or a folder.
+The new files keep their names and go into another folder:
 
   cute-py convert model.safetensors --to nvfp4 --scales 32_4_4 --out fp4
   cute-py convert FOLDER --to mxfp8 --as compressed-tensors --out fp8

@@ -11,9 +11,9 @@ from cute_py.terminal import progress_bar
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-_DESCRIPTION = """Reads the .safetensors files of one mesh and writes those of another,
-into existing folders. The plan is TOML; {device} counts from 0, and
-{device:05d} has five digits:
+_DESCRIPTION = """Converts the .safetensors shards of one mesh into the shards of another.
+The destination folders must exist. The plan is TOML; {device} counts from 0,
+and {device:05d} has five digits:
 
   [source]
   mesh = [8]
@@ -63,7 +63,7 @@ def register(command: argparse.ArgumentParser) -> None:
         type=_memory,
         default=1 << 30,
         metavar="BYTES",
-        help="the most bytes of files to map at once, such as 1G, 512M or 64K",
+        help="maximum number of bytes of files to map at once, such as 1G, 512M or 64K",
     )
     command.add_argument("--overwrite", action="store_true", help="replace existing files")
     command.add_argument(

@@ -84,8 +84,8 @@ class MatrixSide:
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """Rows by an index. rows, into: whether it names rows of the source, of the destination. count: entries. width:
-    bytes of an entry."""
+    """An index of rows. rows, into: whether it names rows of the source, or of the destination. count: number of
+    entries. width: bytes of an entry."""
 
     rows: bool = False
     into: bool = False
@@ -263,7 +263,7 @@ def _steps(digits: Digits | None) -> tuple[int, ...]:
 
 
 def totals(side: MatrixSide) -> tuple[float, ...]:
-    """The total, its reciprocal, the gain, a sixth of it, its reciprocal, and the peak below which a block is usual.
+    """The total, its reciprocal, the gain, a sixth of it, its reciprocal, and the largest magnitude of a usual block.
 
     They are float32, as in `quantized`. For a usual block, the divisions that give the scale stay among normal numbers,
     the scale is at most 448, and its elements are at most 6.5 after the division by the scale.
@@ -311,7 +311,7 @@ def plan_scaled(
         return _whole(source, outputs, scales, (m, k))
     if whole:
         raise refused(
-            "one scale per row for a transposed output, beside another output, or for rows selected by an index",
+            "one scale per row for a transposed output, for one of several outputs, or for rows selected by an index",
             "one scale per row as the only output, stored by rows",
         )
     if not turned and len(along) == len(blocks):

@@ -63,7 +63,7 @@ class Recipe:
         return {"1x32": 32, "1x16": 16}.get(self.name.rpartition(" ")[2], 0)
 
     def takes(self, got: dict[str, ScaleOrMatrix]) -> bool:
-        """Whether the types fit, where both sides name them."""
+        """Whether the types match; a type that only one side names always does."""
         types = {name: one.dtype.lower() for name, one in got.items() if one.dtype}
         return all(
             kind.startswith(self.data) if name in "ab" else kind == (self.scales or kind)

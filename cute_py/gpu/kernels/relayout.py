@@ -589,8 +589,8 @@ def copy_runs(
     """The kernel of runs, in vectors of `vector_bytes`. wide: whether there are 2**31 vectors or more.
 
     nibbles: whether elements are halves of bytes, which offsets count. paired: whether two elements form a byte of the
-    destination. gathered: number of elements of a destination vector that lie apart in the source; 1 if none do. few:
-    whether there are few vectors, so that each thread of many small blocks moves one.
+    destination. gathered: number of elements of a destination vector that are not adjacent in the source; 1 if all are
+    adjacent. few: whether there are few vectors, so that each thread of many small blocks moves one.
     """
     constants = {
         "THREADS": 64 if few else 256,

@@ -2,7 +2,7 @@
 
 Every wait becomes a `Stuck`: the threads, what they wait for, the cause, and the missing threads. If the missing
 threads wait too, the wait is a consequence. If no thread can end the wait, it is a root, and becomes a finding. If all
-waits are consequences of each other, they form a circle, and the report shows all of them.
+waits are consequences of each other, they form a cycle, and the report shows all of them.
 
 Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cute_py.machine.code import Code
 
 MAX_SHOWN: Final = 4
-"""Findings, groups of threads and lines that one report names."""
+"""Maximum number of findings, of groups of threads, and of lines that one report names."""
 
 MAX_REMEMBERED: Final = 256
 """Maximum number of phases whose waits a time limit ended."""
@@ -169,10 +169,10 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
 
 
 def _first_waits(stuck: list[Stuck]) -> int:
-    """Say in each text that first waits form a circle, in which one must pass at once."""
+    """Add to each text that first waits form a cycle, in which one must pass at once."""
     for one in stuck:
         one.rank, one.cause = ROOT, "parity"
-        one.text += "; these waits for first phases form a circle, so one must begin with parity 1"
+        one.text += "; these waits for first phases form a cycle, so one must begin with parity 1"
     return ROOT
 
 

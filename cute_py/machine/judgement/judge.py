@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cute_py.diagnostics import Reason
-from cute_py.machine.judgement.barrier_rules import BARRIER_RULES
 from cute_py.machine.judgement.bars import Bars
 from cute_py.machine.judgement.descriptors import operand_tiles
 from cute_py.machine.judgement.hangs import TimeLimits
@@ -17,20 +15,15 @@ from cute_py.machine.judgement.races.products import ProductJudge
 from cute_py.machine.judgement.races.reports import Reports
 from cute_py.machine.judgement.races.synchronisation import ClockKeeper
 from cute_py.machine.judgement.register_pool import RegisterPool
-from cute_py.machine.judgement.rules import RULES
 from cute_py.machine.tensor_memory.fences import thread_fences
-from cute_py.machine.tensor_memory.rules import TENSOR_RULES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from cute_py.machine.code import Code
 
 JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, TimeLimits)
 """A function that makes a judge of a kernel. The judge sees the events of every schedule and all waves of a launch."""
-
-REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES, **TENSOR_RULES}
-"""Rule, or 'hang, ' and its cause -> the reason for the rule, and the change."""
 
 
 def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -> Observer:

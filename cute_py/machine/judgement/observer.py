@@ -141,7 +141,7 @@ class Observer:
     """Events of a run; the methods do nothing."""
 
     active: bool = False
-    """Whether anyone observes; the machine computes data for observers only if this flag is set."""
+    """Whether there is an observer; the machine computes data for observers only if this flag is set."""
 
     # ---- the run -----------------------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class Observer:
         """barrier.cluster.arrive; called before the arrivals are counted."""
 
     def cluster_passed(self, f: Frame, site: Site) -> None:
-        """barrier.cluster.wait: threads go on."""
+        """barrier.cluster.wait: threads continue."""
 
     # ---- mbarriers ---------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from cute_py.diagnostics import reason_table
+from cute_py.diagnostics import Reason, reason_table
+from cute_py.machine.judgement.barrier_rules import BARRIER_RULES
+from cute_py.machine.tensor_memory.rules import TENSOR_RULES
 
 RULES: Final = reason_table(
     """
@@ -71,6 +73,9 @@ exit before a peer is done | A CTA exits while another CTA of its cluster may st
 """
 )
 """Rule -> reason."""
+
+REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES, **TENSOR_RULES}
+"""Rule of any judge, or 'hang, ' and its cause -> the reason for the rule, and the change."""
 
 _WAIT_STORE: Final = "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
 _WAIT_PRODUCT: Final = "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"

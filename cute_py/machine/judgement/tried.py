@@ -96,7 +96,7 @@ def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
 _OF_ALL_THREADS: Final = ("bar.sync", "barrier.cluster")
 _WAITS: Final = ("mbarrier.try_wait", "mbarrier.test_wait")
 _LINES_OF_A_SPIN: Final = 12
-"""The most lines of a loop that does nothing but wait."""
+"""Maximum number of lines of a loop that only waits."""
 
 
 def before_a_spin(text: str, change: Insertion) -> Insertion:

@@ -84,7 +84,7 @@ class TensorState:
         self._stores: dict[int, list[Pending]] = {}
         """Warp -> stores that are not complete."""
         self._unwaited: dict[str, dict[int, dict[UnderWay, None]]] = {"st": {}, "ld": {}}
-        """Stores and loads that no wait covers: warp -> instructions, in order."""
+        """Warp -> its stores and loads that no wait covers, in order."""
 
     @staticmethod
     def of(m: Host) -> TensorState:

@@ -111,6 +111,7 @@ function keep(inputs, step) {
 
 /** Show a tab; `step`: as a step that Back returns from. */
 function go(name, inputs, step) {
+  if (name !== tab) byId("code").hidden = true;
   tab = name;
   showForm(inputs);
   update(step);
@@ -230,6 +231,7 @@ function ask(part, done) {
 
 let prepared = null; // address -> answer
 let early = ""; // the prepared answer that is shown until Python's comes, as text
+let complete = 0; // sections of the same answer that are shown already
 
 async function readPrepared() {
   await parsed;
@@ -251,8 +253,13 @@ function update(step) {
   keep(inputs, step);
   document.body.dataset.state = "asking";
   early = "";
-  ask("answer", (answer) => {
-    if (answer && !(early && JSON.stringify(answer) === early)) show(answer);
+  complete = 0;
+  const whole = (answer) => answer && !(early && JSON.stringify(answer) === early) && show(answer);
+  ask("first", (answer) => {
+    if (answer?.complete === undefined) return whole(answer);
+    if (!early) show(answer);
+    const mine = asked;
+    afterFrame(() => mine === asked && ask("answer", whole));
   });
   if (DATA.mode === "static") {
     const mine = asked;
@@ -293,7 +300,8 @@ function show(answer) {
   document.body.dataset.answer = JSON.stringify({ verdict: answer.verdict, problems: answer.problems.length });
   showVerdict(...answer.verdict);
   showProblems(answer.problems);
-  showSections(answer.sections);
+  showSections(answer);
+  if (answer.complete !== undefined) return; // the whole answer follows, with its code
   showCode(answer.code);
   const mine = asked;
   const better = () => mine === asked && ask("fixes", (found) => found?.problems && showProblems(found.problems));
@@ -338,29 +346,32 @@ let drawn = 0; // answers
 let held = []; // [group, node] of cells that are not in the document yet
 
 /** The sections of the first screen at once, the others and the rest of the cells in the frames after it, unless another
-    answer came. */
-function showSections(sections) {
+    answer came. After the first part of an answer, its complete sections stay. */
+function showSections(answer) {
   const mine = ++drawn;
+  const rest = answer.sections.slice(complete);
+  const whole = answer.complete === undefined;
   let size = 0;
-  const below = sections.findIndex(({ html }, i) => (size += html.length) >= CHARACTERS_AT_ONCE && i > 0);
-  const rest = [...sections];
-  const add = (how, some) => {
+  const below = whole ? rest.findIndex(({ html }, i) => (size += html.length) >= CHARACTERS_AT_ONCE && i > 0) : -1;
+  const add = (some, old) => {
     const nodes = some.map(sectionNode);
     nodes.forEach(dress);
     holdCells(nodes);
-    byId("sections")[how](...nodes);
+    for (const node of old) node.remove();
+    byId("sections").append(...nodes);
   };
   held = [];
-  add("replaceChildren", rest.splice(0, below < 0 ? rest.length : below));
+  add(rest.splice(0, below < 0 ? rest.length : below), [...byId("sections").children].slice(complete));
   const more = () => {
     if (mine !== drawn) return;
     if (held.length) putCells(2 * CELLS_AT_ONCE);
-    else add("append", rest.splice(0, 1));
+    else add(rest.splice(0, 1), []);
     proceed();
   };
   const proceed = () => (held.length || rest.length ? afterFrame(more) : (document.body.dataset.state = "shown"));
   document.body.dataset.state = "seen";
-  proceed();
+  complete = answer.complete ?? 0;
+  if (whole) proceed();
 }
 
 /** Thousands of cells take a tenth of a second to lay out: those after the first ones, and the labels between them, are
@@ -404,15 +415,12 @@ function dress(place) {
     const svg = figure.querySelector("svg");
     svg.setAttribute("tabindex", "0");
     svg.style.minWidth = `${SMALLEST_SCALE * svg.getAttribute("width")}px`;
-    const name = figure.dataset.name;
-    figure.prepend(
-      make(
-        "div",
-        { class: "tools" },
-        make("button", { type: "button", onclick: () => download(name, "svg", svg) }, "SVG"),
-        make("button", { type: "button", onclick: () => download(name, "png", svg) }, "PNG"),
-      ),
-    );
+    const { name, part } = figure.dataset;
+    const button = (kind) => {
+      const keys = { type: "button", disabled: part !== undefined, onclick: () => download(name, kind, svg) };
+      return make("button", keys, kind.toUpperCase());
+    };
+    figure.prepend(make("div", { class: "tools" }, button("svg"), button("png")));
     const cells = [...svg.querySelectorAll("g.c")];
     svg.addEventListener("click", (event) => tellCell(figure, cells, event.target.closest("g.c")));
     svg.addEventListener("keydown", (event) => moveCell(event, figure, cells));

@@ -55,7 +55,7 @@ SPANS: tuple[SpanRow, ...] = (
     *(SpanRow(f"{span}B", bits, span) for bits, span in sorted(SWIZZLE_SPAN.items(), reverse=True) if span),
     SpanRow("none", 0, UNIT),
 )
-"""Best first: a wider span has fewer bank conflicts, and its boxes are fewer and larger."""
+"""The canonical spans, the best first: a wider span has fewer bank conflicts, and fewer and larger boxes."""
 
 
 SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str

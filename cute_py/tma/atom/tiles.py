@@ -278,7 +278,7 @@ def list_first_tile(atom: TileAtom) -> FirstTile:
     ctas = Layout(Int(atom.num_multicast))
     rows: list[tuple[int, ...]] = []
     starts: list[int] = []
-    """In bits from the start of the buffer."""
+    """The start of each slot, in bits from the start of the buffer."""
     parts = [tma_partition(atom, Int(c), ctas, smem, tiled) for c in range(atom.num_multicast)]
     for gmem_part, smem_part in parts:
         rows += _listed(gmem_part.layout[0][1], _start(gmem_part, rank))

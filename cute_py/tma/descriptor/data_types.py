@@ -178,7 +178,7 @@ FORMATS: Final[tuple[FormatRow, ...]] = (
     FormatRow(_T.PACKED_16U4_ALIGN16B, None, 0, 4, False, ("uint4", "int4", "float4_e2m1fn"), CUDA_H),
     FormatRow(_T.PACKED_16U6_ALIGN16B, None, 0, 6, False, ("float6_e2m3fn", "float6_e3m2fn"), CUDA_H),
 )
-"""Indexed by the driver's number."""
+"""The element formats, indexed by the driver's number."""
 
 CODE_TO_FORMAT: Final[dict[tuple[int, int], TensorMapDataType]] = {
     (row.code, row.tf32_round): row.data_type for row in FORMATS if row.code is not None

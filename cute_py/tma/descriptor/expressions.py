@@ -49,8 +49,8 @@ TABLES: Final[dict[str, tuple[int, ...]]] = {
     "IS_SLICED": (0, 1, 1, 0),
     "SMEM_ALIGNMENT": (16, 256, 512, 1024),
 }
-"""Numbers by the value of an enum. A span of 0 limits no row. The last entry of the tables of formats is for an unknown
-format (-1). The swizzles from 4 on permute larger chunks within the same 128 bytes."""
+"""Numbers by the value of an enum. A span of 0 does not limit a row. The last entry of the tables of formats is for an
+unknown format (-1). The swizzles from 4 on permute larger chunks within the same 128 bytes."""
 
 
 class Lookup:

@@ -63,8 +63,8 @@ ELEMTYPES: Final[tuple[tuple[str, int, int], ...]] = (
     *(("u8", 0, 0), ("u16", 1, 0), ("u32", 2, 0), ("s32", 3, 0), ("u64", 4, 0), ("s64", 5, 0), ("f16", 6, 0)),
     *(("f32", 7, 0), ("f32.ftz", 8, 0), ("f64", 9, 0), ("bf16", 10, 0), ("tf32", 7, 1), ("tf32.ftz", 8, 1)),
 )
-"""Indexed by PTX's number, which differs from the driver's: PTX's name, the code that is written, and whether bit 16 is
-set."""
+"""The element types of tensormap.replace, indexed by PTX's number, which differs from the driver's: PTX's name, the
+code that is written, and whether bit 16 is set."""
 
 _BY_NAME: Final = {row.name: row for row in REPLACE_FIELDS}
 DEVICE_MUTABLE: Final = ("global_address", "global_dim", "global_stride")
@@ -72,7 +72,7 @@ DEVICE_MUTABLE: Final = ("global_address", "global_dim", "global_stride")
 
 
 IM2COL_HOST_ONLY: Final = "im2col descriptors can only be made on the host: no mutator writes the im2col fields"
-"""Source: TMA emission page, Tensormap Init / Update Algorithm."""
+"""The page's text for im2col maps. Source: TMA emission page, Tensormap Init / Update Algorithm."""
 
 
 def _expect_tiled(raw: bytes) -> None:
@@ -137,7 +137,7 @@ def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
 
 
 def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField, int]]:
-    """List (bit field, raw value) of one replacement; the caller cuts the values to their fields."""
+    """List (bit field, raw value) of one replacement; the caller truncates the values to their fields."""
     if row.name == "global_stride":
         units = value >> 4
         low, high = f.field("global_stride_low", index + 1), f.field("global_stride_high", index + 1)

@@ -131,7 +131,7 @@ REDUCTION_TYPES: Final[tuple[ReductionTypes, ...]] = tuple(
     ReductionTypes(kind, tuple(dict.fromkeys(FORMATS[data_type].dtypes[0] for data_type in REDUCTIONS[kind.ptx])))
     for kind in TmaReduceKind
 )
-"""In the order of the enum's numbers."""
+"""The rows are in the order of the enum's numbers."""
 
 
 def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:

@@ -279,7 +279,7 @@ def _text(step: VerifierStep, op: PartitionOperands) -> str:
 
 
 def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]:
-    """Find the rules of this library that the operands of a failed step break, as far as they are known there."""
+    """Find the rules of this library that the operands of a failed step break, if this library has such rules."""
     found = op.other_transfer if op.dialect.limits else []
     if step.number == 1 and not op.same_type:
         shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""

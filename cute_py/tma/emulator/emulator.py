@@ -5,8 +5,8 @@
     Emulator().reduce("add", descriptor, gmem, coords, smem)
 
 Each call is one instruction, done when it returns. `load_many` and `store_many` are many instructions of one descriptor
-at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.machine` runs copies beside the threads of a
-kernel.
+at once. `.evidence` of the result is 'measured' or 'documented'. `cute_py.machine` runs copies together with the
+threads of a kernel.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `Batch.check` must pass before anything moves, so that a trap leaves memory unchanged. `load` then loads a range of the
 instructions; `store` stores or reduces one. The engine works in pieces of about two megabytes, which stay in cache and
-use little memory beside the tensors.
+need little memory in addition to the tensors.
 
 Rows move in one of two ways. In general, `walk` finds each row in global memory. A box that lies inside the tensor is
 faster, because it is one strided block of global memory. Boxes whose coordinates step by a constant (the tiles of a row

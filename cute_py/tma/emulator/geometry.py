@@ -114,7 +114,7 @@ SWIZZLES: Final[tuple[SwizzlePattern, ...]] = (
     SwizzlePattern(TensorMapSwizzle.B128_ATOM_32B_FLIP_8B, 128, 2, 5, *_PTX, flip=True),
     SwizzlePattern(TensorMapSwizzle.B128_ATOM_64B, 128, 1, 6, *_PTX),
 )
-"""Indexed by the driver's number."""
+"""The swizzles, indexed by the driver's number."""
 
 
 def swizzle_pattern(swizzle: int) -> SwizzlePattern:

@@ -162,7 +162,7 @@ class TensormapProxy:
         """Return the map that the TMA engine sees for a copy issued by `agent`, and whether that read is ordered.
 
         Returns:
-            the newest map whose read is ordered, and the ordering of the newest map of all.
+            the newest map whose read is ordered, and the ordering of the newest map.
         """
         newest = self._latest(address)
         found = self._check_order(address, newest, expect(agent, Agent, "agent"))

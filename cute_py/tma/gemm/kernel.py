@@ -101,7 +101,7 @@ class PreparedGemm:
 
 
 def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None) -> str:
-    """Find the cause that keeps a barrier of a GEMM kernel from completing, as far as two records show it.
+    """Find the reason why a barrier of a GEMM kernel does not complete, if two records show it.
 
     Args:
         full, empty: the first wait of each kind that timed out. The stage number of a record counts all waits of its

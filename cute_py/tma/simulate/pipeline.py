@@ -300,7 +300,7 @@ class _Simulation:
         return True
 
     def work(self) -> bool:
-        """Move the consumer on by one step, if it can proceed."""
+        """Advance the consumer by one step, if it can proceed."""
         i, ring = self.consumed, self.ring
         if i >= ring.iterations or self.tick < self.busy_until:
             return self.tick < self.busy_until

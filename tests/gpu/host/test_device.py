@@ -110,7 +110,7 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DeviceError) as caught:
         open_device()
     assert str(caught.value) == (
-        "starting the driver: the library behind cuInit can't be loaded\n"
+        "starting the driver: can't load the library that provides cuInit\n"
         "  cause : Failed to dlopen libcuda.so.1\n"
         "  hint  : install the NVIDIA driver; for NVRTC, pip install 'cute-py[gpu]'"
     )

@@ -210,8 +210,8 @@ class MemoryJudge(Observer):
             if site.number in self.assumed:
                 line = self.m.code.instructions[site.number].line
                 self.m.totals.unjudged[
-                    f"the order by the relaxed or volatile read at line {line}: it is taken as acquire, and the write "
-                    "that it sees as release, although the kernel has no fence"
+                    f"the order that the relaxed or volatile read at line {line} creates: the run treats it as an "
+                    "acquire, and the write that it sees as a release, although the kernel has no fence"
                 ] = None
 
     def wrote(
