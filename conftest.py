@@ -1,7 +1,10 @@
-"""Docstring examples: the names they use, and the modules they are looked for in."""
+"""Docstring examples: the names they use, and the modules they are looked for in. What collecting tests costs."""
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import importlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,32 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 import cute_py
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
+    """Collection makes many objects and little garbage: the garbage collector waits, and then passes over them."""
+    gc.disable()
+    _import_share(session.config)
+    yield
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+def _import_share(config: pytest.Config) -> None:
+    """A worker of pytest-xdist imports its share of the test files first, so that each file is compiled once.
+
+    Workers that collect in the same order compile every file at the same time, each for itself.
+    """
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is None or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    files = sorted((config.rootpath / "tests").rglob("test_*.py"))
+    for file in files[int(worker["workerid"].removeprefix("gw")) :: worker["workercount"]]:
+        # Collection imports a file that fails or skips once more, and reports it.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -188,7 +188,7 @@ _ORDER_NAME: Final = re.compile(
     r"(?:[^\W_]*+_\w*+|[0-9]+x[0-9]+|linear|blocked|ragged|cdna4|sfatom)(?:\([\w=,() ]*\))?"
 )
 """Matches the form of a name of an order of scales."""
-_WORDS: Final = re.compile(r"[a-z][a-z.,: -]{2,60}", re.IGNORECASE)
+_WORDS: Final = re.compile(r"[a-z][a-z0-9_.,: -]{2,60}", re.IGNORECASE)
 """Matches the form of the name of a finding."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that occur in no term and in no name of an element type."""

@@ -135,8 +135,11 @@ def used_annexes(root: Path) -> dict[str, set[str]]:
 
 
 def without(root: Path, copy: Path, *annexes: str) -> list[str]:
-    """Copy the package but some annexes, and give the modules that must still import: all but those that use them."""
-    shutil.copytree(root, copy / root.name, ignore=shutil.ignore_patterns("__pycache__"))
+    """Copy the package but some annexes, and give the modules that must still import: all but those that use them.
+
+    The byte code comes along: Python reads it only beside its source.
+    """
+    shutil.copytree(root, copy / root.name)
     gone = set(annexes)
     for annex in annexes:
         shutil.rmtree(copy / root.name / annex)

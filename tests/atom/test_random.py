@@ -27,7 +27,7 @@ NAMES: dict[str, Any] = {
 }
 
 
-@in_part(3)
+@in_part(6)
 def test_random_tiled_operations(every: int) -> None:
     table = rows("tiled_random")[::every]
     wrong = []

@@ -66,7 +66,7 @@ def difference(row: Row, compute: Callable[[Row], Row], expected: Row) -> str:
 
 
 @pytest.mark.parametrize("name", FILES)
-@in_part(3)
+@in_part(6)
 def test_every_row_is_what_cpp_printed(name: str, every: int) -> None:
     compute, expected = FILES[name]
     table = rows(name)[::every]

@@ -339,7 +339,7 @@ def test_a_request_that_drips_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_ipv6() -> None:
     try:
-        with serving(host="::1") as port:
+        with serving(host="::1", answer="tests.cli.served:freezing") as port:
             assert get(port, f"/answer?{urlencode(FORM)}", host="::1")[0].status == 200
             assert get(port, "/", headers={"Host": f"localhost:{port}"}, host="::1")[0].status == 200
             assert get(port, "/", headers={"Host": f"127.0.0.1:{port}"}, host="::1")[0].status == 403
@@ -423,6 +423,7 @@ def test_ctrl_c_ends_it(json_: bool) -> None:
     assert (process.returncode, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_served_page_shows_the_answer(port: int) -> None:
     root = dumped(f"http://127.0.0.1:{port}/#tab=tma&{urlencode(FORM)}")
     assert root.by_id("verdict").text == "Refused: globalStrides[0] = 200 bytes; must be a multiple of 16"

@@ -34,7 +34,7 @@ def expect_moved(found: RegisterConversion, seed: int = 0) -> None:
     assert found.run(values[first]).tobytes() == values[second].tobytes(), str(found)
 
 
-@pytest.mark.parametrize("pairs", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pairs", [30, pytest.param(1000, marks=pytest.mark.slow)])
 def test_random_pairs(pairs: int) -> None:
     counts: Counter[str] = Counter()
     for number, (source, destination, dtype) in enumerate(random_pairs(pairs, 77)):
@@ -131,7 +131,7 @@ def test_wavefronts_are_those_of_find_smem_layout() -> None:
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas")
-@pytest.mark.parametrize("pairs", [20, pytest.param(60, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("pairs", [10, pytest.param(60, marks=pytest.mark.slow)])
 def test_ptxas_takes_the_texts(pairs: int) -> None:
     for source, destination, dtype in random_pairs(pairs, 78):
         found = cute.convert_layout_tv(source, destination, dtype)

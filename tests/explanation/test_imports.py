@@ -24,7 +24,7 @@ print(len(own), "hypothesis" in sys.modules, any(name.startswith("cute_py.gpu") 
 @pytest.mark.parametrize(
     ("text", "most"),
     one_in(
-        2,
+        3,
         [
             ("((_8,4),2):((_1,8),32)", 70),
             ("CUDA error: misaligned address", 110),

@@ -384,7 +384,7 @@ QUOTED: dict[str, Callable[[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [32, pytest.param(1, marks=pytest.mark.slow)])
 @each_of("how", QUOTED)
 def test_a_paste_is_answered_as_it_came_out_of_a_log(how: str, every: int) -> None:
     """The answer is that to the text alone, but for what a form of quoting can't keep."""

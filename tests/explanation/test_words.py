@@ -190,4 +190,4 @@ def test_every_finding_of_a_run_is_known_by_its_name() -> None:
     assert named > 0.9 * len(REASONS)
     assert str(cute.explain("what is a missing proxy fence?")) == str(cute.explain("missing proxy fence"))
     with pytest.raises(InvalidTypeError, match="no explanation"):
-        cute.explain("hang: sunshine and rain")
+        cute.explain("read before it leaves")

@@ -50,7 +50,7 @@ def _expected(form: Format, M: int, K: int) -> np.ndarray:
     return whole.T if turned else whole
 
 
-@each_of("begin", range(0, 2000, 200), every=5)
+@each_of("begin", range(0, 2000, 200), every=10)
 def test_random_formats_against_brute_force(begin: int) -> None:
     """2,000 random (format, M, K, order)."""
     for seed in range(begin, begin + 200):

@@ -15,7 +15,7 @@ import pytest
 from tests.fuzz.findings import report
 
 ROOT = Path(__file__).parents[2]
-FEW, MANY, SEED = 500, 5_000, "sample"
+FEW, MANY, SEED = 250, 5_000, "sample"
 """Calls by default, and in the whole sample."""
 
 

@@ -38,6 +38,7 @@ def check_tutorial(name: str, schedule: str | int) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_the_first_tutorial() -> None:
     found = check_tutorial("blackwell_01", "eager")
     printed = "".join(found.printed)

@@ -155,7 +155,7 @@ def check_bytes(name: str) -> None:
         assert (one["nbytes"], one["sha256"]) == (array.nbytes, hashlib.sha256(array.tobytes()).hexdigest())
 
 
-@pytest.mark.parametrize("name", one_in(2, QUICK))
+@pytest.mark.parametrize("name", one_in(4, QUICK))
 def test_random_numbers_leave_the_bytes_of_the_device(name: str) -> None:
     check_bytes(name)
 

@@ -38,7 +38,7 @@ def test_its_twin_is_clean(name: str, schedule: str | int) -> None:
 
 
 @each_of("schedule", ["lazy", 1])
-@each_of("name", NAMES, every=3)
+@each_of("name", NAMES, every=6)
 def test_a_fault_is_found_under_other_schedules(name: str, schedule: str | int) -> None:
     kernel = KERNELS[name]
     run = kernel.run(mended=False, schedule=schedule)

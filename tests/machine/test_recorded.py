@@ -32,7 +32,7 @@ def names(prefix: str, count: int) -> str:
     return "{" + ", ".join(f"%{prefix}{n}" for n in range(count)) + "}"
 
 
-@in_part(3)
+@in_part(6)
 def test_mma_sync(every: int) -> None:
     """Every form of sm_70 to sm_90: floats of exponents far apart, any bits, NaN and infinity; integers that wrap."""
     held = 0

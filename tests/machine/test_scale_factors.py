@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cute_py import PtxRun
 from cute_py.atom.smem_descriptor import Major
 from cute_py.machine.judgement.scale_factors import factors_of
 from tests.machine.cutlass_launch import launches, run
@@ -18,9 +19,12 @@ B_MAP, SFA_MAP, SFB_MAP = ("384", "1408"), ("640", "1664"), ("896", "1920")
 """Bytes of the structure at which the maps are."""
 
 
-def judged(row: dict[str, Any]) -> list[Any]:
+def ran(row: dict[str, Any]) -> PtxRun:
+    return run(row, [np.zeros(size, np.uint8) for size in row["allocations"]], "eager")
+
+
+def judged(found: PtxRun) -> list[Any]:
     """The findings about scale factors of a run."""
-    found = run(row, [np.zeros(size, np.uint8) for size in row["allocations"]], "eager")
     return [one for one in found.diagnostics if one.rule == "scale factors"]
 
 
@@ -42,22 +46,22 @@ def with_maps(row: dict[str, Any], changes: dict[str, dict[str, Any]]) -> dict[s
     return {**row, "parameters": parameters}
 
 
-def left_out(row: dict[str, Any]) -> list[str]:
+def left_out(found: PtxRun) -> list[str]:
     """What a run says about scale factors that it did not judge."""
-    found = run(row, [np.zeros(size, np.uint8) for size in row["allocations"]], "eager")
-    assert not [one for one in found.diagnostics if one.rule == "scale factors"]
+    assert not judged(found)
     return [text for text in found.scope.not_judged if text.startswith("scale factors of")]
 
 
 def test_a_sound_kernel() -> None:
-    assert judged(ROW) == []
-    assert left_out(ROW) == []
+    found = ran(ROW)
+    assert judged(found) == []
+    assert left_out(found) == []
 
 
 def test_factors_that_no_copy_brought_are_named_in_the_scope() -> None:
     copied = re.compile(r"tcgen05\.cp\.[^;]*;")
     assert copied.search(ROW["ptx"])
-    texts = left_out({**ROW, "ptx": copied.sub("", ROW["ptx"])})
+    texts = left_out(ran({**ROW, "ptx": copied.sub("", ROW["ptx"])}))
     assert texts
     assert all("that no tcgen05.cp from one tensor map brought" in text for text in texts)
 
@@ -72,7 +76,7 @@ def test_factors_that_no_copy_brought_are_named_in_the_scope() -> None:
     ],
 )
 def test_one_product_with_other_factors(number: int, to: str, cause: str, words: str) -> None:
-    (found,) = judged({**ROW, "ptx": changed(ROW["ptx"], number, to)})
+    (found,) = judged(ran({**ROW, "ptx": changed(ROW["ptx"], number, to)}))
     assert found.facts["cause"] == cause
     assert words in found.text
     assert found.severity == "error"
@@ -82,7 +86,7 @@ def test_one_product_with_other_factors(number: int, to: str, cause: str, words:
 def test_factors_of_two_maps() -> None:
     """The fourth product takes the last two columns of A's factors, and the first two of B's."""
     moved = r"add.u32 \4, \4, 2; \1\2\3[\4], [\5], p;"
-    (found,) = judged({**ROW, "ptx": changed(ROW["ptx"], 3, moved)})
+    (found,) = judged(ran({**ROW, "ptx": changed(ROW["ptx"], 3, moved)}))
     assert found.facts["cause"] == "two tensor maps"
 
 
@@ -94,12 +98,13 @@ def narrow() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_a_sound_kernel_of_another_extent() -> None:
-    assert judged(narrow()) == []
+    assert judged(ran(narrow())) == []
 
 
+@pytest.mark.slow
 def test_all_products_with_exchanged_factors_of_another_extent() -> None:
     exchanged = changed(ROW["ptx"], -1, r"\1\2\3[\5], [\4], p;")
-    (found,) = judged({**narrow(), "ptx": exchanged})
+    (found,) = judged(ran({**narrow(), "ptx": exchanged}))
     assert found.facts["cause"] == "exchanged"
     assert (
         "A needs 4096 scale factors and B 2048; the tensor map of A's factors has 2048 and that of B's 4096"
@@ -109,7 +114,7 @@ def test_all_products_with_exchanged_factors_of_another_extent() -> None:
 
 @pytest.mark.slow
 def test_all_products_with_exchanged_factors_of_the_same_extent_are_not_known() -> None:
-    assert judged({**ROW, "ptx": changed(ROW["ptx"], -1, r"\1\2\3[\5], [\4], p;")}) == []
+    assert judged(ran({**ROW, "ptx": changed(ROW["ptx"], -1, r"\1\2\3[\5], [\4], p;")})) == []
 
 
 def test_the_number_of_factors() -> None:

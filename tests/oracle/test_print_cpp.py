@@ -159,7 +159,7 @@ def test_texts_of_run_programs() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@in_part(3)
+@in_part(6)
 def test_texts_of_random_statements(every: int) -> None:
     """Random layouts, tensors, coordinates through the whole algebra; a row has `error` where C++ does not compile."""
     table = rows("print_cpp_random")[::every]

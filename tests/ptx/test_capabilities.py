@@ -12,7 +12,7 @@ from tests.each import each_of
 from tests.shares import in_part
 
 
-@in_part(3)
+@in_part(6)
 def test_every_cell_is_the_verdict(every: int) -> None:
     for variant in VARIANTS:
         for row in ARCHITECTURES[::every]:

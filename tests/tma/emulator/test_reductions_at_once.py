@@ -22,7 +22,7 @@ COORDINATES = {
 
 
 @each_of("where", COORDINATES)
-@each_of(("op", "format_"), [(op, f) for op, rows in REDUCTIONS.items() for f in sorted(rows)], every=3)
+@each_of(("op", "format_"), [(op, f) for op, rows in REDUCTIONS.items() for f in sorted(rows)], every=6)
 def test_at_once_is_one_by_one(op: str, format_: TensorMapDataType, where: str) -> None:
     generator, engine = np.random.default_rng(3), Emulator()
     size = format_row(format_).bits // 8
