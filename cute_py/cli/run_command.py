@@ -186,8 +186,8 @@ def finding_record(one: Diagnostic) -> dict[str, object]:
 
 def run_record(found: PtxRun) -> dict[str, object]:
     """A run as --json prints it: `fixes` of a finding were tried, `try` is advice."""
-    from cute_py.machine.judgement.rules import REASONS
     from cute_py.machine.judgement.story import advice
+    from cute_py.machine.rules import REASONS
 
     return {
         "kernel": found.kernel,

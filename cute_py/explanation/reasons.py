@@ -252,7 +252,7 @@ def finding_text(text: str) -> str | None:
     >>> print(finding_text("hang: parity").splitlines()[0])
     hang: parity, a finding of run_ptx
     """
-    from cute_py.machine.judgement.rules import REASONS
+    from cute_py.machine.rules import REASONS
 
     if (row := word_of(text, dict(REASONS))) is None or row[0] not in REASONS:
         return None

@@ -19,13 +19,13 @@ from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
 from cute_py.machine.judgement.judge import judges
 from cute_py.machine.judgement.observer import Observer, together
-from cute_py.machine.judgement.rules import REASONS
 from cute_py.machine.judgement.story import story
 from cute_py.machine.judgement.timeline import RunTimeline, TimelineRecorder, build_timeline
 from cute_py.machine.judgement.traffic import Traffic, Traffics
 from cute_py.machine.judgement.tried import with_changes
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
+from cute_py.machine.rules import REASONS
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
 from cute_py.machine.tensor_memory.products import Product

@@ -11,7 +11,7 @@ from cute_py import Int
 from cute_py.errors import InvalidTypeError
 from cute_py.explanation.reasons import TERMS
 from cute_py.explanation.rows.terms import WORDS, key, word_of
-from cute_py.machine.judgement.rules import REASONS
+from cute_py.machine.rules import REASONS
 from tests.each import each_of
 
 SPELLINGS = {

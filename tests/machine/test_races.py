@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py.machine.judgement.rules import CURES, RULES
+from cute_py.machine.judgement.tried import CURES
+from cute_py.machine.rules.memory import RULES
 from tests.each import each_of
 from tests.machine.faulty_kernels import KERNELS
 from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.machine.faults import finding, place_text
 from cute_py.machine.judgement.observer import Observer
-from cute_py.machine.judgement.rules import RULES
+from cute_py.machine.rules.memory import RULES
 from cute_py.ptx.parse import OperandKind
 from cute_py.tma.emulator.tensormap_proxy import MAP_BYTES, SCOPES, Agent, TensormapProxy
 

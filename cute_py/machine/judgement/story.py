@@ -108,7 +108,7 @@ def story(
     """Report all findings, errors first, with the number of each kind.
 
     Args:
-        head: the kernel and how it ran. texts: line -> instruction. reasons: rule -> reason, `rules.REASONS`.
+        head: the kernel and how it ran. texts: line -> instruction. reasons: rule -> reason, `machine.rules.REASONS`.
         sources: line of the text -> line of the source.
     """
     counts = {kind: sum(one.severity == kind for one in diagnostics) for kind in ("error", "warning", "note")}

@@ -13,9 +13,38 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.machine.judgement.rules import CURES
 from cute_py.notation.source_lines import line_text
 from cute_py.ptx.source import read_module
+
+_WAIT_STORE: Final = "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
+_WAIT_PRODUCT: Final = "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+
+CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "race in shared memory": (
+        ("before", "bar.sync 0;"), ("behind other", "bar.sync 0;"),
+        ("before", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
+    ),
+    "race between lanes": (("before", "bar.warp.sync -1;"), ("behind other", "bar.warp.sync -1;")),
+    "read before it arrives": (("before", "bar.sync 0;"), ("before", "cp.async.wait_all; bar.sync 0;")),
+    "overwritten while in use": (("behind other", _WAIT_STORE), ("before", _WAIT_PRODUCT), ("before", "bar.sync 0;")),
+    "missing proxy fence": (
+        ("behind other", "fence.proxy.async;"), ("before", "fence.proxy.async;"),
+        ("before", "cp.async.wait_all; fence.proxy.async; bar.sync 0;"),
+    ),
+    "tensor map not ordered": (
+        ("behind other", "fence.proxy.tensormap::generic.release.gpu;"),
+        ("before", "fence.proxy.tensormap::generic.acquire.gpu [{map}], 128;"),
+    ),
+    "initialisation not fenced": (("behind other", "fence.mbarrier_init.release.cluster;"),),
+    "initialisation not known": (("before", "bar.sync 0;"), ("behind other", "bar.sync 0;")),
+    "invalidated while in use": (("before", "bar.sync 0;"),),
+    "registers not fenced": (("before", "wgmma.fence.sync.aligned;"),),
+    "registers in use": (("before", _WAIT_PRODUCT),),
+    "store under way at exit": (("behind", _WAIT_STORE),),
+    "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
+}  # fmt: skip
+"""Rule -> (place, text to insert): before or after the instruction of the finding, or after the other instruction.
+{map} is the address of the tensor map that the instruction reads."""
 
 MAX_RUNS: Final = 4
 """Maximum number of runs that try changes for the findings of a launch."""

@@ -17,7 +17,7 @@ from cute_py.machine.judgement.races.shadow import (
     SITE,
     SITE_BITS,
 )
-from cute_py.machine.judgement.rules import RULES
+from cute_py.machine.rules.memory import RULES
 from cute_py.machine.threads import LANES
 
 if TYPE_CHECKING:
