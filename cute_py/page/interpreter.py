@@ -42,9 +42,10 @@ LEFT_OUT: Final = (
 )  # fmt: skip
 """Folders of this library that no answer needs."""
 STANDARD_LEFT_OUT: Final = (
-    "ensurepip", "idlelib", "pydoc_data", "sqlite3", "tkinter", "turtledemo", "unittest", "venv", "wsgiref", "xmlrpc",
+    "_pyrepl", "ensurepip", "idlelib", "imaplib.py", "mailbox.py", "multiprocessing", "pickletools.py", "pydoc_data",
+    "smtplib.py", "sqlite3", "tkinter", "turtledemo", "unittest", "venv", "wsgiref", "xmlrpc",
 )  # fmt: skip
-"""Packages of the standard library that no answer needs."""
+"""Packages and modules of the standard library that no answer needs."""
 COMPILE_SECONDS: Final = 600
 
 
