@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import sys
 import threading
 from typing import Any
 
@@ -71,9 +73,15 @@ def test_graph_capture(device: Device, torch: Any) -> None:
 
 
 def test_operators_in_a_graph(device: Device, torch: Any) -> None:
-    """Operators of PyTorch, captured without a call before, and replayed on changed data."""
+    """Operators of PyTorch, captured without a call before, and replayed on changed data.
+
+    The first call of an operator imports torch._dynamo. In a process where JAX uses the GPU, that import ended the
+    capture with an error, so there it comes first.
+    """
     import cute_py.torch as ct
 
+    if "jax" in sys.modules:
+        importlib.import_module("torch._dynamo")
     a = torch.zeros(256, 512, device="cuda", dtype=torch.bfloat16)
     index = torch.zeros(100, device="cuda", dtype=torch.int32)
     graph = torch.cuda.CUDAGraph()
