@@ -302,6 +302,15 @@ E:""",
         threads=128,
         cure="wgmma.wait_group.sync.aligned 0;",
     ),
+    "copies of sums that are read too early": Faulty(
+        "registers in use", "error",
+        OPERANDS + "wgmma.fence.sync.aligned;\n  " + MULTIPLY
+        + "\n  mov.f32 %f10, %f1;\n  mov.b64 %rd9, {%f10, %f2};\n  bra.uni NEXT;\n  "
+        + "NEXT: mov.b64 {%f11, %f12}, %rd9;\n  mov.f32 %f13, 0f00000000;\n  add.f32 %f14, %f13, %f13;\n  "
+        + "<<|" + COMMIT + ">>\n  add.f32 %f9, %f11, %f14;\n  <<" + COMMIT + "|>>",
+        threads=128,
+        cure="wgmma.wait_group.sync.aligned 0;",
+    ),
     "operands that are overwritten too early": Faulty(
         "overwritten while in use", "error",
         OPERANDS + "wgmma.fence.sync.aligned;\n  " + MULTIPLY + "\n  <<|" + COMMIT + "\n  bar.sync 0;>>\n  "

@@ -113,6 +113,8 @@ POINTS = {
         "registers not fenced", "error", {}, "wgmma.fence.sync.aligned;"),
     "sums are touched before wait_group": Point("sums that are read too early", "registers in use", "error",
         {"registers": 2}, "wgmma.wait_group.sync.aligned 0;"),
+    "copies of sums are touched before wait_group": Point("copies of sums that are read too early", "registers in use",
+        "error", {"registers": 1}, "wgmma.wait_group.sync.aligned 0;"),
     "a fragment is touched before wait_group": Point("a fragment of A that is written too early", "registers in use",
         "error", {"registers": 1}, "wgmma.wait_group.sync.aligned 0;"),
     "a product's operand is overwritten": Point("operands that are overwritten too early", "overwritten while in use",

@@ -1,14 +1,14 @@
 """Check the registers of wgmma: a fence must precede the product, and no thread may use them before the wait.
 
 If a stretch of instructions touches registers of products, it reports this each time that it begins. Its registers are
-determined once, from its text. Moves do not count: compilers copy registers of products freely, and ptxas removes the
-copies or waits for the product.
+determined once, from its text. A move is no use: compilers copy registers of products freely, and ptxas removes the
+copies or waits for the product. But a use of the copy is one: until the wait, the copy counts as the register.
 Source: PTX ISA 9.0, wgmma.fence, wgmma.mma_async, wgmma.wait_group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from cute_py.machine.threads import Array, Frame, Host
     from cute_py.ptx.parse import WrittenOperand
 
-Registers = frozenset[tuple[str, str]]
-"""(function, name) of registers."""
+Register = tuple[str, str]
+"""(function, name) of a register."""
+Registers = frozenset[Register]
 
 _NO_RESULT: Final = (
     "st", "red", "bar", "barrier", "cp", "bra", "ret", "exit", "mbarrier", "fence", "membar", "stmatrix", "call",
@@ -37,12 +38,35 @@ _NO_RESULT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
+class _Step:
+    """An instruction that moves registers, with (target, source) of each move, or one that uses or writes them."""
+
+    number: int
+    moves: tuple[tuple[Register, Register], ...]
+    touched: Registers
+    written: Registers
+
+
+@dataclass(frozen=True, slots=True)
 class _Touches:
-    """Registers of products that a stretch touches and writes, each with its instruction."""
+    """Registers of products that a stretch touches and writes, each with its instruction.
+
+    `steps` has all its uses of these registers and of their copies, in order, if it uses or makes copies.
+    """
 
     row: int
-    touched: dict[tuple[str, str], int]
+    touched: dict[Register, int]
     written: Registers
+    steps: tuple[_Step, ...]
+
+
+@dataclass(slots=True)
+class _Product:
+    """A product under way: the number of its group, its registers and their copies, and its instruction."""
+
+    group: int
+    names: Registers
+    site: int
 
 
 class ProductJudge(Observer):
@@ -58,9 +82,10 @@ class ProductJudge(Observer):
                 held = one.operands[:2] if one.operands[1].kind is OperandKind.VECTOR else one.operands[:1]
                 self.of_site[number] = _of_operands(code.function_of[number], held)
         every = frozenset(name for names in self.of_site.values() for name in names)
+        copies = _copies(code, every) if every else every
         self.stretches: list[tuple[Stretch, _Touches]] = []
         for block in code.blocks if every else ():
-            found = None if block is None else _touches(code, block, every, len(self.stretches))
+            found = None if block is None else _touches(code, block, every, copies, len(self.stretches))
             if block is not None and found is not None:
                 self.stretches.append((block, found))
 
@@ -71,7 +96,7 @@ class ProductJudge(Observer):
         self.fences = np.zeros(groups, np.int64)
         self.ran = np.zeros((max(len(self.stretches), 1), groups), np.int64)
         self.commits = np.zeros(groups, np.int64)
-        self.flying: dict[int, list[tuple[int, Registers, int]]] = {}
+        self.flying: dict[int, list[_Product]] = {}
         for block, touches in self.stretches:
             block.observed = self._seen(touches)
 
@@ -87,12 +112,24 @@ class ProductJudge(Observer):
         return seen
 
     def _in_use(self, f: Frame, touches: _Touches, groups: Array) -> None:
-        for group in groups.tolist():
-            for _, names, site in self.flying.get(group, ()):
-                both = names & touches.touched.keys()
-                if both:
-                    first = min(both, key=lambda name: touches.touched[name])
-                    self._say_in_use(f, touches.touched[first], first[1], site, len(both))
+        for product in (one for group in groups.tolist() for one in self.flying.get(group, ())):
+            if touches.steps:
+                self._follow(f, touches.steps, product)
+            elif both := product.names & touches.touched.keys():
+                first = min(both, key=lambda name: touches.touched[name])
+                self._say_in_use(f, touches.touched[first], first[1], product.site, len(both))
+
+    def _follow(self, f: Frame, steps: Sequence[_Step], product: _Product) -> None:
+        """Follow the copies of the registers of a product through a stretch, up to the first use."""
+        own, names = self.of_site[product.site], set(product.names)
+        for step in steps:
+            if used := names & step.touched:
+                self._say_in_use(f, step.number, min(used)[1], product.site, len(used))
+                break
+            copied = {target for target, source in step.moves if source in names}
+            names -= (step.written | {target for target, _ in step.moves}) - own
+            names |= copied
+        product.names = frozenset(names)
 
     def _say_in_use(self, f: Frame, number: int, name: str, site: int, count: int) -> None:
         one, product = self.code.instructions[number], self.code.instructions[site]
@@ -125,7 +162,7 @@ class ProductJudge(Observer):
             if not fence:
                 text = f"{f.text()} multiply without a wgmma.fence before its first product"
                 self.reports.add(("registers not fenced", site.number), text, site.one, "error", threads=f.text())
-        self.flying.setdefault(group, []).append((int(self.commits[group]), names, site.number))
+        self.flying.setdefault(group, []).append(_Product(int(self.commits[group]), names, site.number))
 
     def _say_not_fenced(self, f: Frame, site: Site, touches: _Touches, name: tuple[str, str]) -> None:
         one = self.code.instructions[touches.touched[name]]
@@ -147,7 +184,7 @@ class ProductJudge(Observer):
             return
         for one in _groups(f).tolist():
             limit = int(self.commits[one]) - left
-            kept = [held for held in self.flying.get(one, ()) if held[0] >= limit]
+            kept = [held for held in self.flying.get(one, ()) if held.group >= limit]
             if kept:
                 self.flying[one] = kept
             else:
@@ -178,21 +215,45 @@ def _of_operands(function: str, operands: Iterable[WrittenOperand]) -> Registers
     return frozenset(found)
 
 
-def _touches(code: Code, block: Stretch, every: Registers, row: int) -> _Touches | None:
-    """Collect the registers of products that a stretch touches; its last instruction touches none."""
-    touched: dict[tuple[str, str], int] = {}
-    written: set[tuple[str, str]] = set()
-    names = {name for _, name in every}
+def _moves(code: Code, number: int, among: Registers) -> tuple[tuple[Register, Register], ...]:
+    """(target, source) of a move from one of these registers, or to one of them; packing and unpacking included."""
+    one, function = code.instructions[number], code.function_of[number]
+    targets, sources = (_of_operands(function, held) for held in (one.operands[:1], one.operands[1:]))
+    return tuple((a, b) for a in targets for b in sources or (("", ""),) if a in among or b in among)
+
+
+def _copies(code: Code, every: Registers) -> Registers:
+    """The registers that moves may copy registers of products to, directly or through others."""
+    moves = [i for i, one in enumerate(code.instructions) if one.opcode.startswith("mov.")]
+    found, new = every, every
+    while new:
+        new = frozenset(a for i in moves for a, b in _moves(code, i, found) if b in found) - found
+        found |= new
+    return found - every
+
+
+def _touches(code: Code, block: Stretch, every: Registers, copies: Registers, row: int) -> _Touches | None:
+    """Collect the registers of products and their copies that a stretch touches; its last instruction touches none."""
+    touched: dict[Register, int] = {}
+    written: set[Register] = set()
+    steps = []
+    known = every | copies
+    names = {name for _, name in known}
     for number in range(block.start, block.start + block.length):
         one = code.instructions[number]
         name = one.opcode.split(".")[0]
-        if name in ("wgmma", "mov"):
+        if name == "wgmma" or not _names(one.operands, names):
+            continue
+        if name == "mov":
+            steps.append(_Step(number, _moves(code, number, known), frozenset(), frozenset()))
             continue
         function = code.function_of[number]
-        if not _names(one.operands, names):
-            continue
-        for which in _of_operands(function, one.operands) & every:
+        used = _of_operands(function, one.operands) & known
+        result = _of_operands(function, one.operands[:1]) & known if name not in _NO_RESULT else frozenset()
+        read = _of_operands(function, one.operands[1:]) if name not in _NO_RESULT else used
+        steps.append(_Step(number, (), (used & every) | (read & copies), result))
+        for which in used & every:
             touched.setdefault(which, number)
-        if name not in _NO_RESULT:
-            written.update(_of_operands(function, one.operands[:1]) & every)
-    return _Touches(row, touched, frozenset(written)) if touched else None
+        written.update(result & every)
+    followed = any(step.moves or (step.touched | step.written) & copies for step in steps)
+    return _Touches(row, touched, frozenset(written), tuple(steps) if followed else ()) if steps else None
