@@ -22,7 +22,8 @@ _WORDS: Final[dict[str, str]] = {
 }
 _RUN_TIME_TYPES: Final = frozenset(
     ("int", "unsigned", "long", "short", "char", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t", "signed")
-) | {"unsigned_int", "unsigned_long"}
+)
+"""Words of the names of integer types."""
 _TUPLES: Final = ("tuple", "ArithmeticTuple", "Shape", "Stride", "Coord", "Tile", "Step")
 _CONSTANTS: Final = ("C", "Int", "integral_constant", "constant", "_Int")
 _PACK: Final = re.compile(r"\s*<")
@@ -80,7 +81,7 @@ def _shown(name: str, arguments: list[str]) -> str:
         return name
     if (shown := _of_layouts(name, arguments) or _of_memory(name, arguments) or _WORDS.get(name)) is not None:
         return shown
-    if not arguments and name.replace(" ", "_") in _RUN_TIME_TYPES:
+    if not arguments and _RUN_TIME_TYPES.issuperset(name.split()):
         return "?"
     return f"{name}<{','.join(arguments)}>" if arguments else name
 

@@ -151,7 +151,8 @@ def read_number(text: str, begin: int, end: int, symbols: Symbols) -> Value | Ra
     token = text[begin:end].strip()
     shown = shortened(token, _SHOWN)
     if not token:
-        raise failure(text, begin, "expected a number, found the end of the text")
+        mark = repr(text[end]) if end < len(text) else "the end of the text"
+        raise failure(text, begin, f"expected a number, found {mark}")
     if _PLAIN.match(token):
         return read_integer(text, begin, token)
     if found := _STATIC.match(token) or _CONSTANT.match(token):
@@ -469,15 +470,16 @@ class _Reader:
         if word in ("_", "None", "_{}", "Underscore{}"):
             self.at = begin + self.text[begin:end].index(word) + len(word)
             return underscore
-        product = _E.fullmatch(word, max(word.rfind("E<"), 0))
-        before = word[: product.start()].rstrip() if product else ""
+        stop = begin + len(self.text[begin:end].rstrip())
+        product = _E.fullmatch(self.text, max(self.text.rfind("E<", begin, stop), begin), stop)
+        before = self.text[begin : product.start()].rstrip() if product else ""
         if product and before.endswith("*"):
             value = read_number(self.text, begin, begin + len(before) - 1, self.symbols)
             modes = self.modes(product)
             self.at = end
         else:
             value = read_number(self.text, begin, end, self.symbols)
-            self.at = begin + len(self.text[begin:end].rstrip())
+            self.at = stop
             modes = []
             while self.taken("@"):
                 digits = self.found(_MODE)
@@ -489,7 +491,7 @@ class _Reader:
 
     def modes(self, found: re.Match[str]) -> list[int]:
         """The modes between E< and >, outermost first."""
-        return [read_integer(self.text, self.at, digits) for digits in _MODE.findall(found[1])]
+        return [read_integer(self.text, mode.start(), mode[0]) for mode in _MODE.finditer(self.text, *found.span(1))]
 
     def engine_or_swizzle(self) -> Parsed | None:
         begin = self.at
@@ -531,6 +533,8 @@ class _Reader:
 
     def pointer(self, found: re.Match[str], swizzle: Swizzle | None, begin: int) -> Pointer | SmemPtrFlag:
         bits, inside = self.number(found, "bits"), found["address"]
+        if swizzle is not None and (found["space"] != "smem_" or inside == "unset"):
+            raise failure(self.text, begin, "expected an address of shared memory after the swizzle")
         if inside == "unset":
             match = self.found(_FLAG_OFFSET)
             moved = self.number(match, 1) if match else 0

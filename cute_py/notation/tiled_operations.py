@@ -30,6 +30,7 @@ from cute_py.dtypes import DType
 from cute_py.errors import CuteError, ParseError, shortened, unless_refused
 from cute_py.layout import Layout, coalesce, complement, composition, cosize, left_inverse, make_layout
 from cute_py.layout.trees import leaves
+from cute_py.notation.argument_lists import matching_bracket
 
 HEADS: Final = ("TiledMMA", "TiledCopy", "ThrMMA", "ThrCopy", "MMA_Atom", "Copy_Atom")
 """The first words of the texts that this module reads."""
@@ -48,12 +49,14 @@ _OF_DSL: Final = {
     "TV Layout tiled": "TiledLayout_TV",
     "TV Layout Src": "ValLayoutSrc",
     "TV Layout Dst": "ValLayoutDst",
+    "Value type": "ValueType",
     "ThrID": "ThrID",
 }
 """Prefix that CuTe DSL prints before a value -> the prefix that C++ prints."""
 _EXTENT: Final = re.compile(r"(?<=[(,])([0-9]+):1(?=[,)])")
 _INTEGER: Final = re.compile(r"(?<![0-9_?])(?=[0-9])")
 _FIELD: Final = re.compile(r"(?<!\w)(\w{1,80}):[ \t]+([^\n]*)")
+_WIDTH: Final = re.compile(r"([0-9]{1,9})b?")
 _PLACE: Final = re.compile(r"(?:Thr VMNK|ThrIdx):[ \t]*+([^\n]*)")
 _WORDS: Final = ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint128_t")
 
@@ -99,7 +102,7 @@ def _key(atom: MmaAtom) -> tuple[str, ...]:
 
 def _of_other_extents(shape: str) -> Iterator[MmaAtom]:
     """Operations whose M and N are template arguments, made with the printed extents."""
-    extents = [int(e) for e in re.findall(r"\d+", shape)]
+    extents = re.findall(r"[0-9]{1,9}", shape)
     for typical in MMA_ATOMS.values():
         if "M" not in typical.template_args or len(extents) != 3:
             continue
@@ -145,11 +148,11 @@ def _stored(atom: MmaAtom) -> DType:
 
 
 def _split(text: str) -> list[tuple[int, str]]:
-    """The parts of `(a,(b,c):(d,e),_)` between top-level commas, and where they begin."""
+    """The parts of `(a,(b,c):(d,e),_)` between top-level commas, and where they begin. One part may be `(a,)`."""
     parts, depth, begin = [], 0, 1
     for i, char in enumerate(text):
         depth += (char == "(") - (char == ")")
-        if (char == "," and depth == 1) or (char == ")" and depth == 0):
+        if (char == "," and depth == 1) or (char == ")" and depth == 0 and (begin < i or len(parts) != 1)):
             parts.append((begin, text[begin:i]))
             begin = i + 1
     return parts
@@ -163,8 +166,10 @@ def _read_parts(
     text: str, fields: dict[str, tuple[str, int]], name: str, read: Callable[[str], Made]
 ) -> list[Made | None]:
     """The parts of a tuple; `_` is None."""
-    parts, at = _split(_needed(text, fields, name)), fields[name][1]
-    return [None if part == "_" else _read(text, at + begin, part, read) for begin, part in parts]
+    value, at = _needed(text, fields, name), fields[name][1]
+    if not value.startswith("(") or matching_bracket(value, 1, len(value)) != len(value) - 1:
+        raise _failure(text, at, "expected a tuple in brackets")
+    return [None if part == "_" else _read(text, at + begin, part, read) for begin, part in _split(value)]
 
 
 def _parsed_tiled_mma(text: str, dtype: DType | None, read: Read) -> TiledMma:
@@ -199,10 +204,10 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
     fields = _fields(text)
     names = ("ThrID", "ValLayoutSrc", "ValLayoutDst", "ValLayoutRef")
     key = tuple(_needed(text, fields, name) for name in (names if names[3] in fields else names[:3]))
-    bits = _needed(text, fields, "ValueType").removesuffix("b")
-    if not bits.isdigit():
+    width = _WIDTH.fullmatch(_needed(text, fields, "ValueType"))
+    if width is None:
         raise _failure(text, fields["ValueType"][1], "expected a width such as 16b")
-    element = dtype or unsigned(int(bits))
+    element = dtype or _read(text, fields["ValueType"][1], width[1], lambda bits: unsigned(int(bits)))
     for atom in _copy_atoms(element):
         own = (atom.thr_id, atom.layout_src_TV, atom.layout_dst_TV, atom.layout_ref_TV)
         if key == tuple(map(str, own[: len(key)])):  # CuTe DSL does not print the reference layout
@@ -317,4 +322,8 @@ def parse_operation(
     layout = _read_field(text, fields, "TiledLayout_TV", read)
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
         raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")
-    return TiledCopy(_parsed_copy_atom(text, dtype, unsigned), layout, parts)
+    atom = _parsed_copy_atom(text, dtype, unsigned)
+    try:
+        return TiledCopy(atom, layout, parts)
+    except CuteError as error:
+        raise _failure(text, fields["TiledLayout_TV"][1], error.headline) from None

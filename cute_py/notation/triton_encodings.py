@@ -148,7 +148,7 @@ class _Encoding(abc.ABC):
 
     def explain(self) -> str:
         """Describe the encoding and its parameters."""
-        what = (type(self).__doc__ or "").split("\n")[0]
+        what = " ".join((type(self).__doc__ or "").partition("\n\n")[0].split())
         lines = [f"  {key:<18} {value}" for key, value in self._parameters().items()]
         lines += ["", *[f"  {line}" for line in self.facts()]]
         end = "For a tile, use encoding.linear(shape), and .to_layout() of the result for CuTe's layout."
