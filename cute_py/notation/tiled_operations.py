@@ -149,7 +149,8 @@ def _stored(atom: MmaAtom) -> DType:
 
 def _split(text: str) -> list[tuple[int, str]]:
     """The parts of `(a,(b,c):(d,e),_)` between top-level commas, and where they begin. One part may be `(a,)`."""
-    parts, depth, begin = [], 0, 1
+    parts: list[tuple[int, str]] = []
+    depth, begin = 0, 1
     for i, char in enumerate(text):
         depth += (char == "(") - (char == ")")
         if (char == "," and depth == 1) or (char == ")" and depth == 0 and (begin < i or len(parts) != 1)):
