@@ -5,7 +5,8 @@
 Python's own parser makes the tree, and this module walks it. Work of sympy that may exceed the size of the text is
 bounded by the size of the result: integers by 2**128, exponents of symbols by `MAX_EXPONENT`, and operands of `//`,
 `%`, Min, Max, floor and similar functions by their number of expanded terms, because sympy looks for common factors of
-operands. Min and Max of many terms, or deeply nested, are not evaluated: sympy compares every pair of terms.
+operands. The same holds for bases of powers, because sympy looks for their sign. Min and Max of many terms, or deeply
+nested, are not evaluated: sympy compares every pair of terms.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ MAX_CHARACTERS: Final = 2000
 MAX_EXPONENT: Final = 64
 """Largest exponent of a symbol."""
 MAX_TERMS: Final = 64
-"""Maximum number of terms of an expanded operand of // and %, or of an expanded argument of a function."""
+"""Maximum number of terms of an expanded operand of // and %, of an argument of a function, or of the base of a
+power."""
 MAX_LEVELS: Final = 32
 """Maximum nesting of //, % and functions."""
 COMPARED_TERMS: Final = 8
@@ -191,6 +193,8 @@ class _Reader:
                 raise InvalidValueError("division by zero")
         elif abs(number) > MAX_EXPONENT:
             raise InvalidValueError(f"the exponent is {integer_text(int(number))}; must be at most {MAX_EXPONENT}")
+        if base.terms > MAX_TERMS and abs(number) > 1:  # sympy asks for the sign of a sum: the roots of a polynomial
+            raise InvalidValueError(f"the base of a power expands to more than {MAX_TERMS} terms")
         size = abs(int(number)) if base.terms > 1 else 1
         return _Read(base.value**number, min(comb(base.terms + size - 1, size), MAX_TERMS + 1), base.levels)
 

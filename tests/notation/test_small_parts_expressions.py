@@ -188,6 +188,20 @@ def test_lengths_and_levels_have_bounds() -> None:
     assert refusal(f"Min(1*({levels(32)})**2,4)") == "Min is nested in more than 32 levels of //, % and functions"
 
 
+def test_bases_of_powers_have_64_terms() -> None:
+    def squares(count: int) -> str:
+        return "(" * count + "M" + "**2-3)" * count
+
+    assert read_expression(squares(4), {}) == ((((M**2 - 3) ** 2 - 3) ** 2 - 3) ** 2) - 3
+    for count in (6, 12, 60):
+        assert refusal(squares(count)) == "the base of a power expands to more than 64 terms"
+    assert refusal("((a+b)**64)**2") == "the base of a power expands to more than 64 terms"
+    assert refusal("((a+b)**64)**-2") == "the base of a power expands to more than 64 terms"
+    for exponent in (-1, 0, 1):
+        assert read_expression(f"((a+b)**64)**{exponent}", {}) == read_expression("(a+b)**64", {}) ** exponent
+    assert isinstance(read_expression("((a+b)**62+c)**2", {}), sympy.Pow)
+
+
 @pytest.mark.parametrize(
     ("terms", "read"),
     [

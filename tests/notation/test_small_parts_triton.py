@@ -577,6 +577,7 @@ def test_operands_of_a_dot_product() -> None:
 
 
 def test_slices() -> None:
+    parent: Any
     for dim, parent in ((2, BLOCKED), (-1, BLOCKED), (0, BlockedEncoding((1,), (32,), (1,), (0,)))):
         assert refusal(SliceEncoding, dim, parent) == f"dim = {dim}; must be a dimension of a parent of two or more"
     assert SliceEncoding(0, BLOCKED).facts() == [
@@ -622,6 +623,7 @@ def test_facts_of_a_swizzle(arguments: Any, bits: int, swizzle: str, rows: int) 
 
 
 def test_encodings_of_swizzled_memory() -> None:
+    arguments: Any
     for order in ((1, 0), (0, 1)):
         plain = SwizzledSharedEncoding(8, 1, 1, order)
         assert plain.facts() == [f"max phase 1: no swizzle, dimension {order[0]} is contiguous"]
@@ -651,6 +653,7 @@ def test_encodings_of_swizzled_memory() -> None:
 
 
 def test_encodings_of_memory_for_wgmma() -> None:
+    named: Any
     widths, bits = "; must be 0, 32, 64 or 128 bytes", "; must be 8, 16, 32 or 64 bits"
     for width in (16, 96, 256, -32):
         assert refusal(NvmmaSharedEncoding, width, False, 16) == f"swizzlingByteWidth = {width}{widths}"
