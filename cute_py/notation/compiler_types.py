@@ -77,8 +77,6 @@ def _shown(name: str, arguments: list[str]) -> str:
     """One type, from its name and its arguments."""
     if not name:
         return ",".join(arguments)
-    if re.fullmatch(r"_[0-9]+", name):
-        return name
     if (shown := _of_layouts(name, arguments) or _of_memory(name, arguments) or _WORDS.get(name)) is not None:
         return shown
     if not arguments and _RUN_TIME_TYPES.issuperset(name.split()):

@@ -187,7 +187,7 @@ class _Reader:
             raise InvalidValueError("the exponent is not an integer")
         if base.value.is_Rational:
             largest = max(abs(base.value.p), base.value.q)
-            if largest > 1 and abs(int(number)) * (largest.bit_length() - 1) > MAX_INTEGER.bit_length():
+            if abs(int(number)) * (largest.bit_length() - 1) > MAX_INTEGER.bit_length():
                 raise InvalidValueError("the power exceeds 2**128")
             if base.value.is_zero and number < 0:
                 raise InvalidValueError("division by zero")

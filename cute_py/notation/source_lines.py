@@ -70,7 +70,7 @@ def location_text(location: Location | None, files: Mapping[int, str]) -> str:
     >>> location_text((2, 151, 1, 21), {1: "ring.cu", 2: "/usr/include/barrier.h"})
     'barrier.h:151, inlined at ring.cu:21'
     """
-    places = [(location[at], location[at + 1]) for at in range(0, len(location or ()), 2)] if location else []
+    places = [(location[at], location[at + 1]) for at in range(0, len(location), 2)] if location else []
     texts = [f"{source_file(file, files)}:{line}" for file, line in places if line]
     return ", inlined at ".join(dict.fromkeys(texts))
 

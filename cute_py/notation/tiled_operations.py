@@ -189,7 +189,7 @@ def _parsed_tiled_mma(text: str, dtype: DType | None, read: Read) -> TiledMma:
 
 @functools.cache
 def _copy_names() -> tuple[str, ...]:
-    typed = [name for name in COPY_ATOMS if COPY_ATOMS[name].template_args and "S" in COPY_ATOMS[name].template_args]
+    typed = [name for name in COPY_ATOMS if "S" in COPY_ATOMS[name].template_args]
     plain = [name for name in COPY_ATOMS if name not in typed]
     return (*(f"{name}<{word}>" for word in _WORDS for name in typed), "DefaultCopy", *plain)
 
