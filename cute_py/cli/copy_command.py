@@ -242,7 +242,8 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument("--permute", help="order of the dimensions in the row-major copy, such as 0,2,1,3")
     p.add_argument(
         "--layout",
-        help="layout of the copy in memory, such as '(4,8):(8,1)'; its modes are in the order of --permute",
+        help="layout of the copy in memory, such as '(4,8):(8,1)'; its indices count the elements after --permute, the "
+        "first dimension fastest",
     )
     p.add_argument("--tile", help="tile, such as 128x64; a tile with fewer sizes applies to the last dimensions")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
@@ -251,7 +252,9 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--order", choices=["row", "col"], help="the contiguous dimension: last (row) or first (col)")
     p.add_argument("--dtype", help="interpret the elements as this type of the same width, such as bf16")
-    p.add_argument("--out", help="write the copy to this file (.npy, .npz or .safetensors); a link is followed")
+    p.add_argument(
+        "--out", help="write the copy to this file (.npy, .npz or .safetensors); a link is followed to its target"
+    )
     p.add_argument(
         "--backend",
         choices=["auto", "host", "emulator", "cuda", "both"],

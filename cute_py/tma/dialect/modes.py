@@ -89,7 +89,7 @@ class TmaStoreMode(NamedEnum, IntEnum):
 
 
 class TmaReduceKind(NamedEnum, IntEnum):
-    """The operation that a reduction applies to the elements in global memory. TMA has no other operations.
+    """The operation that a reduction applies to the elements in global memory. TMA has no other reductions.
 
     >>> TmaReduceKind.XOR.ptx
     'xor'
