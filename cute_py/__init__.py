@@ -1,8 +1,7 @@
 """CuTe layout algebra with TMA tensor support.
 
 `import cute_py as cute` imports the layout algebra and coordinate tensors. `cute.tma` and `cute.tmem` are imported on
-first use; numpy and sympy are imported when an operation needs them. A notebook displays objects as
-pictures.
+first use; numpy and sympy are imported when an operation needs them. A notebook displays objects as pictures.
 """
 
 import importlib

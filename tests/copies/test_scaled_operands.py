@@ -246,7 +246,7 @@ def test_a_scaled_source() -> None:
     assert moved.launch == plan_scaled(side(source), [side(other)], (64, 96))
     assert moved.limits == {"rows": 64}
     few = unset(linear, (2, 96), 0.25)
-    rows = scaled_work(source, few, rows=np.array([1, 63], np.int32), fill=3.0)
+    rows = scaled_work(source, few, rows=np.array([1, 63], np.int32))
     assert rows.launch == plan_scaled(side(source), [side(few)], (2, 96), RowIndex(rows=True, width=4))
     assert rows.places["rows"].count == 2
     filled = scaled_work(source, other, fill=1.0)

@@ -353,6 +353,13 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
             device,
             "rows=, and one destination",
         ),
+        "filled rows": (
+            lambda: scaled_work(out, unset(form, (2, 96)), rows=[0, -1], fill=2.0),
+            value,
+            "fill = 2.0 for masked rows of a ScaledTensor",
+            device,
+            "fill=0",
+        ),
         "transposed rows": (
             lambda: scaled_work(column, unset(formats.mxfp8(axis=0), (2, 96)), rows=[0, 1]),
             value,

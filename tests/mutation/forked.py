@@ -44,17 +44,25 @@ def functions_of(code: types.CodeType) -> Iterator[tuple[tuple[str, int], types.
 
 
 def put(file: str, number: int, operators: str) -> None:
-    """The code of the mutant in place of that of the functions that are loaded; what they remember is forgotten."""
+    """The code of the mutant in place of that of the functions that are loaded; what they remember is forgotten.
+
+    Raises:
+        LookupError: no loaded function has the code that the mutant changes.
+    """
     path = str(Path(file).resolve())
     importlib.import_module(".".join(Path(file).with_suffix("").parts).removesuffix(".__init__"))  # some load on use
     made = dict(functions_of(compile(mutated_tree(Path(file).read_text(), number, operators), path, "exec")))
+    replaced = False
+    gc.unfreeze()  # collection hides what it has made from the garbage collector
     for thing in gc.get_objects():
         if isinstance(thing, types.FunctionType) and thing.__code__.co_filename == path:
             code = made.get((thing.__code__.co_qualname, thing.__code__.co_firstlineno))
             if code is not None and code != thing.__code__:
-                thing.__code__ = code
+                thing.__code__, replaced = code, True
         elif isinstance(thing, functools._lru_cache_wrapper):
             thing.cache_clear()
+    if not replaced:
+        raise LookupError(f"mutant {number} of {file} changes no function that is loaded")
 
 
 def without_shrinking() -> None:
@@ -179,7 +187,11 @@ class Session:
 
     def judged(self, file: str, number: int, items: list[pytest.Item]) -> dict[str, Any]:
         def against(say: Any) -> None:
-            put(file, number, self.options.operators)
+            try:
+                put(file, number, self.options.operators)
+            except LookupError as error:
+                say(json.dumps(["not put in", str(error)]))
+                return
             for item in items:
                 say(json.dumps(item.nodeid))
                 self.run(item)
@@ -193,7 +205,7 @@ class Session:
         ended = lines[-1] if lines else ["died", ""]
         if isinstance(ended, str):  # the time was over, or the process died in this test
             ended = ["stopped", ended]
-        result = "survived" if ended[0] == "passed" else "killed"
+        result = {"passed": "survived", "not put in": "not run"}.get(ended[0], "killed")
         return {"result": result, "by": ended[1], "how": ended[0], "seconds": round(time.monotonic() - begin, 1)}
 
     def forked(self, work: Any, patience: float) -> list[str]:

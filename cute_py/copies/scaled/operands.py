@@ -408,6 +408,8 @@ def _from_scaled(
     views, index, indices = {"source": data, "scales": scales}, RowIndex(), dict[str, ArrayView]()
     (M, K), height = source.shape, source.shape[0]
     if rows is not None:
+        if fill:
+            raise refused(f"fill = {fill} for masked rows of a ScaledTensor", "fill=0")
         indices["rows"], M = _index(rows, height, "rows")
         index = RowIndex(rows=True)
         if source.format.transposed or source.format.block[0] != 1:
