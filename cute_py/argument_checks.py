@@ -66,6 +66,15 @@ Kind = TypeVar("Kind")
 Given = TypeVar("Given")
 
 
+def is_bool(value: Kind) -> bool:
+    """Whether a value is a bool of Python or numpy (whose type is named bool, and bool_ before numpy 2).
+
+    >>> is_bool(True), is_bool(1)
+    (True, False)
+    """
+    return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+
+
 def is_integer(value: object) -> bool:
     """Whether a value is one known integer: an int, an `Int`, a numpy or sympy integer, but no bool, symbol, array or
     class.

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from cute_py.argument_checks import wrong_type
+from cute_py.argument_checks import is_bool, wrong_type
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.dtypes import DType, as_dtype
@@ -122,7 +122,7 @@ def element_text(value: Cell) -> str:
     """
     if isinstance(value, ArithTuple):
         return str(value)
-    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+    if is_bool(value):
         return str(int(value))  # type: ignore[arg-type]
     if getattr(value, "ndim", 0):
         raise InvalidTypeError(f"print accepts only one element, got an array of shape {value.shape}")  # type: ignore[union-attr]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect_integer, is_integer
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect_integer, is_bool, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, Element, Operand, ScaledBasis, as_arith_tuple
 from cute_py.arith_tuple.cells import element_text
 from cute_py.dtypes import DType, DTypeLike, as_dtype
@@ -79,7 +79,7 @@ def _held(value: int | float, dtype: DType) -> int | float:
     if dtype.kind == "float" and not is_symbolic(value):
         if is_integer(value):
             return float(expect_integer(value, what))
-        no_number = isinstance(value, (bool, str, bytes)) or type(value).__name__ == "bool_"
+        no_number = is_bool(value) or isinstance(value, (str, bytes))
         if not no_number and not getattr(value, "ndim", 0) and hasattr(value, "__float__"):
             with contextlib.suppress(Exception):  # the __float__ of a user's class may raise any exception
                 return float(value)

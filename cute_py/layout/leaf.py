@@ -33,7 +33,7 @@ from functools import lru_cache
 from numbers import Integral, Number
 from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeGuard, runtime_checkable
 
-from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, PARSE_READS, check_magnitude
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, PARSE_READS, check_magnitude, is_bool
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import Coordinate, Leaf, Shaped, Tree, Value
 
@@ -533,7 +533,7 @@ def as_leaf(x: Any) -> Any:
         return x  # a basis element, or a sum of them
     if isinstance(x, Int):
         return STATIC[int(x)]
-    if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
+    if is_bool(x):
         raise InvalidTypeError(f"a size, stride or coordinate must be an integer, not the bool {given(x)}")
     if is_symbolic(x):
         return _as_symbol(x)

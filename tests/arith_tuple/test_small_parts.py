@@ -11,13 +11,14 @@ import sympy
 import cute_py as cute
 from cute_py import ArithTuple, E, Int, Layout
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
-from cute_py.arith_tuple.arith_tuple import ScaledBasis, basis_get
+from cute_py.arith_tuple.arith_tuple import MOST_MODES, ScaledBasis, basis_get
 from cute_py.arith_tuple.cells import element_text, int32, known_integer
 from cute_py.arith_tuple.iterators import ArithTupleIterator, counting_iterator, make_inttuple_iter, zero_iterator
 from cute_py.arith_tuple.ratio import Ratio, ratio
 from cute_py.arith_tuple.tuple_functions import (
     colex_less,
     compact_order,
+    fold,
     lex_less,
     make_coord_iterator,
     prefix_product,
@@ -248,3 +249,73 @@ def test_coordinates_start_and_run_in_the_given_order() -> None:
         make_coord_iterator((2, 3), order=(1, 0, 2))
     with pytest.raises(InvalidTypeError, match=r"takes integers and tuples of integers, got \(1, 0.5\)"):
         make_coord_iterator((2, 3), order=(1, 0.5))
+
+
+def test_sums_of_coordinates_and_numbers() -> None:
+    with pytest.raises(CuteError):
+        ArithTuple((1, 2), 3).__add__((0, (1, 2)))
+    with pytest.raises(CuteError):
+        ArithTuple((1, 2), 3).__add__((4, 0))
+    assert ArithTuple((1, 2), 3).__add__((Int(0), 4)) == ((1, 2), 7)
+    with pytest.raises(CuteError):
+        ArithTuple((1, 2), 3).__add__((-1, 4))
+    assert E(0) + Int(0) == E(0)
+    with pytest.raises(CuteError):
+        E(0) + Int(-1)
+    with pytest.raises(CuteError):
+        E(0) + 0
+    with pytest.raises(CuteError):
+        ArithTuple(1, 2) + ratio(1, 2)
+    assert ArithTuple(1, 2) != E()
+    assert ScaledBasis(Int(3)) != ArithTuple(Int(3))
+    assert ScaledBasis(3) + np.int64(4) == 7
+    assert ScaledBasis(ratio(1, 2)) + ratio(1, 2) == Int(1)
+    with pytest.raises(InvalidTypeError, match="only numbers and basis elements can be added to 3, got str 'x'"):
+        ScaledBasis(3) + "x"
+
+
+def test_static_scales_must_divide_evenly() -> None:
+    assert E(0).with_value(Int(6)).safe_div(Int(3)) == ScaledBasis(Int(2), 0)
+    with pytest.raises(StaticAssertError):
+        E(0).with_value(Int(7)).safe_div(Int(3))
+    assert E(0).with_value(7).safe_div(Int(3)) == ScaledBasis(2, 0)
+    assert E(0).with_value(Int(7)).safe_div(3) == ScaledBasis(2, 0)
+
+
+def test_modes_of_a_basis_element_are_bounded() -> None:
+    for wrong in (-1, MOST_MODES, 1.5):
+        with pytest.raises(CuteError, match="the basis element's modes"):
+            ScaledBasis(1, wrong)
+    assert ScaledBasis(1, MOST_MODES - 1).modes == (MOST_MODES - 1,)
+    assert E(2).at([1, 0], 3) == ScaledBasis(3, 1, 0)
+
+
+def test_functions_keep_the_order_of_their_arguments() -> None:
+    assert fold((2, 3, 4), 100, lambda a, b: a - 10 * b) == 10
+    assert transform_leaf(lambda a, b: a - b, (5, (6, 7)), (1, (2, 3))) == (4, (4, 4))
+    assert cute.zip_(()) == ((),)
+    assert cute.zip_((1, 2)) == ((1, 2),)
+    with pytest.raises(InvalidTypeError, match="zip_ takes either tuples or layouts, not both") as caught:
+        cute.zip_((1, 2), Layout(4))
+    assert "got" in caught.value.facts
+    assert prefix_product((2, 3), Int(5)) == (5, 10)
+    assert repr(prefix_product((Int(2), 3), Int(5))) == "(Int(5), 10)"
+    with pytest.raises(InvalidTypeError, match=r"^the function of the leaves must be a function, got Layout"):
+        transform_leaf(Layout(4, 1), (1, 2))
+    with pytest.raises(InvalidTypeError, match=r"^transform_layout takes layouts or tuples, got str 'x'"):
+        transform_layout("x", lambda mode: mode)
+    with pytest.raises(InvalidTypeError, match=r"^an extent must be an integer, got object"):
+        known_integer(object(), "an extent")
+    with pytest.raises(InvalidTypeError, match="a tuple can be compared only with a tuple"):
+        lex_less(3, (1, 2))
+
+
+def test_texts_of_elements() -> None:
+    assert element_text(True) == "1"
+    assert element_text(np.bool_(False)) == "0"
+    assert element_text(1 + 2j) == "(1+2j)"
+    assert element_text(np.complex64(2j)) == "2j"
+    assert element_text(np.int16(-3)) == "-3"
+    assert counting_iterator(np.float32(1.5), "float64").deref() == 1.5
+    with pytest.raises(InvalidTypeError, match="must be a number"):
+        counting_iterator(np.bool_(True), "float32")
