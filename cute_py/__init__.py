@@ -1,8 +1,7 @@
 """CuTe layout algebra with TMA tensor support.
 
 `import cute_py as cute` imports the layout algebra and coordinate tensors. `cute.tma` and `cute.tmem` are imported on
-first use; numpy and sympy are imported when an operation needs them. In a notebook, objects show themselves as
-pictures.
+first use; numpy and sympy are imported when an operation needs them. A notebook displays objects as pictures.
 """
 
 import importlib
@@ -138,12 +137,12 @@ _register_where_running()
 
 
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """Run by `%load_ext cute_py`: objects show themselves as pictures. An import in a notebook does the same."""
+    """Make a notebook display objects as pictures, as importing cute_py there does; `%load_ext cute_py` calls this."""
     _register(shell)
 
 
 def unload_ipython_extension(shell: "InteractiveShell") -> None:
-    """Run by `%unload_ext cute_py`: objects show themselves as text again."""
+    """Make a notebook display objects as text again; `%unload_ext cute_py` calls this."""
     _unregister(shell)
 
 

@@ -80,7 +80,7 @@ class Diagnostic:
 
     @property
     def message(self) -> str:
-        """One line.
+        """The finding as one line: the name, the value and what the value must be.
 
         >>> Diagnostic("address", "globalAddress", 8, "bytes", "be a multiple of 16").message
         'globalAddress = 8 bytes; must be a multiple of 16'

@@ -233,7 +233,7 @@ class CuteError(Exception):
         facts: Mapping[str, object] | None = None,
         hint: str | None = None,
     ) -> Self:
-        """Make the error of a value that breaks a rule; the caller raises it. It carries an integer as a `Measured`.
+        """Make the error of a value that breaks a rule; the caller raises it. An integer is stored as a `Measured`.
 
         Args:
             what: the name of the value. requirement: what it must do. unit: its unit.

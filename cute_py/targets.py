@@ -253,7 +253,7 @@ class BankConflicts:
 
     @property
     def ways(self) -> int:
-        """The n of the worst phase's n-way conflict."""
+        """The degree of the worst conflict: n if a phase has an n-way conflict."""
         return max(self.wavefronts)
 
 

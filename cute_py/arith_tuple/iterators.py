@@ -99,7 +99,7 @@ def _integer_or_symbol(value: int | float, what: str) -> int:
 
 
 class ArithTupleIterator:
-    """A coordinate that is offset by coordinates.
+    """A coordinate that acts as an iterator: adding a coordinate to it moves it.
 
     >>> it = make_inttuple_iter(42, Int(2), Int(7)) + (Int(0), 5, Int(2))
     >>> print(it, it.deref())

@@ -138,7 +138,7 @@ def product_like(t: Tree, guide: Tree) -> Tree:
 def prefix_product(t: Tree, start: int | None = None) -> Tree:
     """For every leaf, the product of the leaves before it: the strides of a compact column-major layout.
 
-    `Layout` itself differs: where the extent is a static 1, its stride is a static 0.
+    `Layout` differs in one case: it gives a mode with the static extent 1 the static stride 0.
 
     >>> prefix_product((2, (3, 4))), prefix_product((Int(2), Int(1), Int(5)))
     ((1, (2, 6)), (Int(1), Int(2), Int(2)))
@@ -346,8 +346,9 @@ def hier_unzip(splitter: Callable[[Layout, Tiler], Layout], layout: Layout, tile
 
 
 def tile_unzip(layout: Layout, tiler: Tiler) -> Layout:
-    """Gather the pairs of modes of a logical divide or product by the tiler's profile: the first modes, then the
-    second.
+    """Regroup a logical divide or product, which has a pair of modes for each mode of the tiler.
+
+    Mode 0 of the result collects the first modes of the pairs, and mode 1 the second modes.
 
     >>> from cute_py.layout.tiling import logical_divide
     >>> whole = Layout((Int(8), Int(6), Int(3)))

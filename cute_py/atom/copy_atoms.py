@@ -356,8 +356,8 @@ def copy_atom(name: str | CopyAtom, dtype: object = None, *, arch: str | None = 
     """Make the atom of a copy operation that moves values of a type.
 
     Args:
-        name: C++'s operation with its template arguments, or `Copy_Atom<operation,type>`. An atom is returned
-            unchanged, or with another type.
+        name: C++'s operation with its template arguments, or `Copy_Atom<operation,type>`. An atom is
+            returned unchanged if `dtype` is None, and otherwise with that type.
         dtype: the element type of a value (any type that `as_dtype` accepts, and C++'s names); None: the atom counts in
             bits.
         arch: the target architecture, such as `sm_90a` or CuTe's `sm90`; default any.

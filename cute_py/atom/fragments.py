@@ -207,7 +207,8 @@ def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | Tm
     """Return a pointer to the same address with elements of another type.
 
     Raises:
-        InvalidTypeError: not a pointer. InvalidValueError: a pointer inside a byte, with elements of whole bytes.
+        InvalidTypeError: the argument is not a pointer.
+        InvalidValueError: the pointer lies inside a byte, but the new elements begin at whole bytes.
 
     >>> from cute_py.tensor import make_smem_ptr
     >>> print(recast_ptr(make_smem_ptr(1024, "half"), "uint128_t"))

@@ -170,7 +170,7 @@ class SmemDescriptor:
         start, leading, stride: in 16-byte units, 14 bits each.
         base_offset: (address of the pattern's start >> 7) & 7; 0 if the pattern starts at a multiple of its period.
         version: 1 for tcgen05; wgmma descriptors have no version, and this field stays 1.
-        leading_is_address: `leading` is an address / 16, not an offset (sm_103a; K of 48 bytes).
+        leading_is_address: `leading` is an address / 16, not an offset (sm_103a, if K takes 48 bytes).
         residue: bits without a field, which are kept so that encode(decode(x)) is x.
     Raises:
         TmemError: a field does not fit in its bits, or the kind lacks the field; the error lists all such fields.
@@ -302,7 +302,7 @@ class SmemDescriptor:
         return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
     def diff(self, other: SmemDescriptor | int, major: Major | str | None = None) -> list[Diagnostic]:
-        """List the differences from a kernel's descriptor; the rule of a difference is the name of the field.
+        """List the differences from a kernel's descriptor. The `rule` of each is the name of the field that differs.
 
         Args:
             other: the kernel's descriptor, or its 64 bits; its address is not compared. major: the major mode, which

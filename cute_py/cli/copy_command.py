@@ -242,21 +242,24 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument("--permute", help="order of the dimensions in the row-major copy, such as 0,2,1,3")
     p.add_argument(
         "--layout",
-        help="layout of the copy in memory, such as '(4,8):(8,1)', with the elements in the order of --permute",
+        help="layout of the copy in memory, such as '(4,8):(8,1)'; its indices count the elements after --permute, the "
+        "first dimension fastest",
     )
-    p.add_argument("--tile", help="tile, such as 128x64; a shorter tile applies to the last dimensions")
+    p.add_argument("--tile", help="tile, such as 128x64; a tile with fewer sizes applies to the last dimensions")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument(
         "--swizzle", type=swizzle_option, choices=SWIZZLES, default="none", help="shared-memory swizzle, on bytes"
     )
     p.add_argument("--order", choices=["row", "col"], help="the contiguous dimension: last (row) or first (col)")
     p.add_argument("--dtype", help="interpret the elements as this type of the same width, such as bf16")
-    p.add_argument("--out", help="write the copy to this file (.npy, .npz or .safetensors), or to the target of a link")
+    p.add_argument(
+        "--out", help="write the copy to this file (.npy, .npz or .safetensors); a link is followed to its target"
+    )
     p.add_argument(
         "--backend",
         choices=["auto", "host", "emulator", "cuda", "both"],
-        help="for tiles: emulator (default), cuda or both; for a whole copy: any, but emulator only if tensor "
-        "maps can make the copy",
+        help="with --tile: emulator (the default), cuda or both; without it: any choice, but emulator only if tensor "
+        "maps can describe the copy",
     )
     json_option(p, run, "print the report as JSON")
 

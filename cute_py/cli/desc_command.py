@@ -39,8 +39,8 @@ from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 
 MAP_HELP = (
-    "a map: hex, words (0x...), debugger output, a C or Python array, a DESC_TMA512 dump, a file that contains the "
-    "bytes or such a text, or - for standard input"
+    "a map: hex, words (0x...), debugger output, a C or Python array, a DESC_TMA512 dump, a file that contains "
+    "one of these or the bytes, or - for standard input"
 )
 
 

@@ -42,11 +42,12 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
         "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several layouts side by "
-        "side; an MMA or copy atom by its name; with --what boxes, smem, multicast or descriptor the TMA copy of "
-        "GMEM SMEM [TILE], as `tma` and `explain` take them; - reads standard input. Prints the picture as text; "
-        "--out writes it as SVG, PNG or HTML. --html without a text writes the playground: one page that works "
-        "offline, into which you type layouts, atoms, copies, formats and errors. Python runs in the page if the npm "
-        "package pyodide is installed (npm install pyodide); otherwise the page shows only examples."
+        "side; or an MMA or copy atom by its name. With --what boxes, smem, multicast or descriptor, draws the TMA "
+        "copy of GMEM SMEM [TILE], which are written as for `tma` and `explain`. - as TEXT reads standard input. "
+        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without a text writes the "
+        "playground, a page that works offline: you type layouts, atoms, copies, formats or errors into it. Python "
+        "runs in the page if the npm package pyodide is installed (npm install pyodide); otherwise the page shows "
+        "only examples."
     )
     p.add_argument(
         "texts",
@@ -56,7 +57,7 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--what", choices=WHATS, help="kind of picture; default: the one that fits the text")
     p.add_argument("--smem", help="layout of the tile in shared memory; TEXT is then the global layout")
-    p.add_argument("--tile", help="tile of the copy, of a thread-value layout, or for --color tile")
+    p.add_argument("--tile", help="tile of the copy or thread-value layout; with --color tile, the tile to colour by")
     p.add_argument("--at", default="0", help="tile that is drawn in shared memory: an index or a coordinate")
     p.add_argument("--dtype", default="float16", help="element type; also sets the width in which banks are counted")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")

@@ -33,8 +33,8 @@ def register(p: argparse.ArgumentParser) -> None:
         "texts",
         nargs="*",
         metavar="TEXT|FILE",
-        help="the text, or a file that contains it; or GMEM SMEM [TILE], as `tma` takes them: every step of the copy; "
-        "or the name of an operation of the algebra and its operands, such as composition A B: its steps",
+        help="the text, or a file that contains it. GMEM SMEM [TILE], written as for `tma`, explain every step of a "
+        "TMA copy. An operation and its operands, such as composition A B, explain the steps of the operation",
     )
     p.add_argument(
         "--reference",

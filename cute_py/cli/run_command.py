@@ -76,7 +76,9 @@ def launch_arguments(command: argparse.ArgumentParser) -> None:
         help="an array in a file (x.npy), an array that is written back after a run without errors (y.npy:out), a "
         "number, bytes (hex:0a0b), or null",
     )
-    command.add_argument("--dynamic-shared", type=integer, metavar="BYTES", help="default: 0")
+    command.add_argument(
+        "--dynamic-shared", type=integer, metavar="BYTES", help="dynamic shared memory of a CTA; default: 0"
+    )
     command.add_argument(
         "--schedule",
         default="both",

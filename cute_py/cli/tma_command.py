@@ -53,10 +53,10 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "operands", nargs="+", metavar="[VIEW] GMEM SMEM [TILE]", help="see above; VIEW is one of the choices of --show"
     )
-    p.add_argument("--dtype", help="element type; default: by the width in the texts, or float16")
+    p.add_argument("--dtype", help="element type; default: inferred from the texts, otherwise float16")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
     p.add_argument("--multicast", type=integer, default=1, help="CTAs that share the tile")
-    p.add_argument("--internal-dtype", help="element type in which TMA counts")
+    p.add_argument("--internal-dtype", help="element type of the tensor map, if TMA does not support --dtype")
     p.add_argument("--address", type=integer, help="global address; default 4096")
     p.add_argument("--arch", default="sm_90a", help="target architecture; default sm_90a")
     p.add_argument("--show", choices=list(VIEWS), help="; ".join(f"{k}: {v}" for k, v in VIEWS.items()))

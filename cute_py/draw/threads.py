@@ -76,8 +76,8 @@ def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
     """Draw a tile with thread and value in each element: T3 over V1 is value 1 of thread 3.
 
     Args:
-        layout: (thread, value) -> index in the tile, first mode fastest, as `make_layout_tv` and `get_layoutC_TV`
-            return it, or -> coordinate (m, n); a layout or a tensor.
+        layout: a layout or tensor that maps (thread, value) to the index in the tile, first mode fastest, as
+            `make_layout_tv` and `get_layoutC_TV` return it, or to the coordinate (m, n).
         tile: shape of the tile, one or two modes.
     Raises:
         InvalidTypeError: the argument is not a layout, or maps to other elements; InvalidValueError: the layout does

@@ -119,7 +119,7 @@ class Format:
 
     @property
     def number(self) -> Number:
-        """The row of the element type."""
+        """The numeric properties of the element type, such as its bits and its largest number."""
         return number(self.element)
 
     @property
@@ -397,7 +397,7 @@ def nvfp4(
     """NVFP4: e2m1, one e4m3 scale for 16 elements, and one float32 scale of the tensor.
 
     Args:
-        tensor_scale: False: one level, no scale of the tensor ('torchao' only).
+        tensor_scale: whether the whole tensor has a scale too; can be False only with 'torchao'.
         like: 'torchao', 'te' (TransformerEngine) or 'flashinfer': the library whose arithmetic is used; `formats.LIKE`
             describes each.
         block: default 16 elements along `axis`; (16, 16) for weights.
@@ -409,7 +409,7 @@ def nvfp4(
     expect(tensor_scale, bool, "tensor_scale")
     expect_choice(expect(like, str, "like"), variants("nvfp4"), "like")
     if not tensor_scale and like != "torchao":
-        raise InvalidValueError(f"tensor_scale=False with like={like!r}; only 'torchao' defines one level of scales")
+        raise InvalidValueError(f"tensor_scale=False with like={like!r}; only 'torchao' allows it")
     usual = _block_of(axis, 16)[0]
     more = _pads(axis, 16, {"transposed": transposed, "padding": padding})
     chosen = usual if block is None else _block(block)

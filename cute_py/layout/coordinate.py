@@ -149,7 +149,7 @@ def slice_and_offset(coord: Coordinate, layout: Layout) -> tuple[Layout, int]: .
 @overload
 def slice_and_offset(coord: Coordinate, layout: ComposedLayout) -> Sliced: ...
 def slice_and_offset(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
-    """(kept sublayout, offset of the fixed modes).
+    """Return (the sublayout of the free modes, the offset of the fixed modes).
 
     >>> kept, offset = slice_and_offset((2, None), Layout((4, 8), (8, 1)))
     >>> print(kept, offset)

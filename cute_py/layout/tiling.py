@@ -384,7 +384,7 @@ def zipped_product(block: Layout, tiler: Tiler) -> Layout:
 
 @of_layouts
 def tiled_product(block: Layout, tiler: Tiler) -> Layout:
-    """((block modes), copies, copies, ...).
+    """Return the product with the modes of the block in mode 0: ((block modes), copies, copies, ...).
 
     >>> print(tiled_product(static(Layout((2, 2))), static(Layout((3, 4)))))
     ((_2,_2),_3,_4):((_1,_2),_4,_12)
@@ -396,7 +396,7 @@ def tiled_product(block: Layout, tiler: Tiler) -> Layout:
 
 @of_layouts
 def flat_product(block: Layout, tiler: Tiler) -> Layout:
-    """(block, block, ..., copies, copies, ...).
+    """Return the product as a flat list of modes: (block, block, ..., copies, copies, ...).
 
     >>> print(flat_product(static(Layout((2, 2))), static(Layout((3, 4)))))
     (_2,_2,_3,_4):(_1,_2,_4,_12)

@@ -27,9 +27,9 @@ class Transfer:
         source_device, destination_device: numbers of devices.
         elements: the number of elements.
         source, destination: offsets of the first element, before a swizzle.
-        modes: the extents, and the strides on both sides, in elements, the longest runs first.
+        modes: the size of each mode and its strides on both sides, in elements; the longest runs come first.
         source_swizzle, destination_swizzle: the swizzled layout of a device's part, or None.
-        adds: whether to add the elements to the present values, because they are not the first summand.
+        adds: whether to add the elements to the values at the destination, instead of overwriting them.
 
     >>> from cute_py.mesh import Shard, distribute, redistribute
     >>> rows, columns = (distribute((8, 8), 2, [Shard(dim)]) for dim in (0, 1))

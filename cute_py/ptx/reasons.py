@@ -247,7 +247,7 @@ def _text_of(form: str, modifiers: dict[str, Modifier]) -> str:
         first = _first_choices(rows[0], modifiers) if len(rows) == 1 else {}
         return ptx(form, **{**first, **modifiers})  # type: ignore[arg-type]
     if modifiers:
-        raise InvalidValueError(f"{given(form)} is not the name of a form, so it takes no modifiers")
+        raise InvalidValueError(f"{given(form)} is not the name of a form; only names of forms accept modifiers")
     return form if ";" in form or " " in form else complete(form)
 
 

@@ -135,7 +135,8 @@ def _cut(side: Side) -> TileLayout | ComposeLayout:
 
 
 def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArray[numpy.int64]:
-    """Return the shared byte that belongs in each byte of tensor memory: int64 of shape (128, 512, 4), or -1.
+    """Return the shared byte that belongs in each byte of tensor memory: int64 of shape (128, 512, 4), with -1
+    where no byte belongs.
 
     The function computes it element by element from the layouts. Elements narrower than a byte must fill whole bytes.
 

@@ -242,7 +242,7 @@ class TileLayout:
     def slice(self, shape: Sequence[int], region: Region) -> TileLayout | None:
         """The layout of a region: `region[d] = (begin, end)` in dimension d of `shape`.
 
-        The result is None if the region is not a layout, because it takes uneven parts of the steps of a shard.
+        The result is None if no layout describes the region, because the region cuts the steps of a shard unevenly.
 
         Raises:
             LayoutError: the layout can't be split into these dimensions.

@@ -75,14 +75,6 @@ def traced(call: Callable[[], object], prefix: str) -> tuple[set[str], list[obje
     return files, seen
 
 
-def living() -> list[object]:
-    """Every object, also those that the garbage collector passes over, which it lists when they are thawed."""
-    gc.unfreeze()
-    found = gc.get_objects()
-    gc.freeze()
-    return found
-
-
 def classes_made(call: Callable[[], object], prefix: str, package: str, alive: list[object] | None = None) -> set[str]:
     """Names of the classes of a package of which a call makes an instance.
 
@@ -91,7 +83,7 @@ def classes_made(call: Callable[[], object], prefix: str, package: str, alive: l
 
     `alive` are the objects from before; they are kept, so that no new object gets the identity of one that has gone.
     """
-    alive = living() if alive is None else alive
+    alive = gc.get_objects() if alive is None else alive
     _, seen = traced(call, prefix)
     wanted = {id(thing) for thing in seen}
     old = {id(thing) for thing in alive if id(thing) in wanted}
@@ -132,7 +124,7 @@ def test_files_passed(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_classes_are_concepts() -> None:
     for name in (MAKE, COPY):
         CALLS[name]()
-    alive = living()
+    alive = gc.get_objects()
     made = {kind for name in (MAKE, COPY) for kind in classes_made(CALLS[name], PACKAGE, "cute_py", alive)}
     listed = concepts(PAGE.read_text(encoding="utf-8"))
     assert unlisted(made, listed) == set(), sorted(made)
@@ -171,7 +163,7 @@ def given_back(thing: object) -> object:
 
 
 def test_the_class_rule_can_fail() -> None:
-    alive = living()
+    alive = gc.get_objects()
 
     def calls(thing: Callable[[], object]) -> set[str]:
         return classes_made(lambda: given_back(thing()), PACKAGE, "tests", alive)

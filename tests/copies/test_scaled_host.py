@@ -331,11 +331,11 @@ def refusals() -> dict[str, tuple[Callable[[], Any], type[CuteError], str, str |
         ),
         "rows of nothing": (
             lambda: scaled_copy("x", other, "host", rows=[0]),
-            *(kind, "rows and pages index an array or a ScaledTensor, got 'x'", None, None),
+            *(kind, "rows and pages need an array or a ScaledTensor as the source, got 'x'", None, None),
         ),
         "rows of a scalar": (
             lambda: scaled_copy(np.array(1.0), other, "host", rows=[0]),
-            *(kind, "rows and pages index an array or a ScaledTensor, got array(1.)", None, None),
+            *(kind, "rows and pages need an array or a ScaledTensor as the source, got array(1.)", None, None),
         ),
         "pages of a list": (
             lambda: scaled_copy(x[0], other, "host", pages=[0]),

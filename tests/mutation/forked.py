@@ -53,7 +53,6 @@ def put(file: str, number: int, operators: str) -> None:
     importlib.import_module(".".join(Path(file).with_suffix("").parts).removesuffix(".__init__"))  # some load on use
     made = dict(functions_of(compile(mutated_tree(Path(file).read_text(), number, operators), path, "exec")))
     replaced = False
-    gc.unfreeze()  # collection hides what it has made from the garbage collector
     for thing in gc.get_objects():
         if isinstance(thing, types.FunctionType) and thing.__code__.co_filename == path:
             code = made.get((thing.__code__.co_qualname, thing.__code__.co_firstlineno))

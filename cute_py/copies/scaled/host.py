@@ -287,7 +287,7 @@ def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
     if isinstance(source, ScaledTensor):
         return _gathered_scaled(source, rows, pages, fill)
     if not isinstance(source, np.ndarray) or source.ndim < 1:
-        raise InvalidTypeError(f"rows and pages index an array or a ScaledTensor, got {given(source)}")
+        raise InvalidTypeError(f"rows and pages need an array or a ScaledTensor as the source, got {given(source)}")
     if pages is not None:
         if source.ndim < 2:
             raise InvalidValueError("a paged cache must be an array (pages, page_size, ...)")

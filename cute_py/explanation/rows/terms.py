@@ -62,7 +62,7 @@ _QUESTION: Final = re.compile(
     r"(?:what(?:'s| is| are| does| do)|explain|define|meaning of)\s(?:an? |the )?(.*?)(?: mean| stand for)?\s?\??",
     re.IGNORECASE,
 )
-_CALLED: Final = re.compile(r"(?:cute(?:_py)?\.)?explain\(\s*['\"]?([\w. -]+)['\"]?\s*\)")
+_CALLED: Final = re.compile(r"(?:cute(?:_py)?\.)?explain\(\s*+['\"]?([\w. -]++)['\"]?\s*+\)")
 """Python's call of `explain` for one name or term."""
 LONGEST_QUESTION: Final = 120
 
@@ -76,7 +76,7 @@ def asked(text: str) -> str:
     if len(text) > LONGEST_QUESTION:
         return text
     found = _CALLED.fullmatch(text.strip()) or _QUESTION.fullmatch(" ".join(text.split()))
-    return text if found is None or not found[1] else found[1]
+    return text if found is None or not found[1] else found[1].rstrip()
 
 
 def key(text: str) -> str:

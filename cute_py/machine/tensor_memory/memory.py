@@ -525,7 +525,7 @@ def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy
     """Shared-memory address of every byte of every row: int64 of shape (rows, units, 16).
 
     Raises:
-        TmemError: the descriptor is one of wgmma, or its fixed bits have wrong values.
+        TmemError: it is a wgmma descriptor, or its fixed bits have wrong values.
         UnknownFactError: the descriptor has a base offset, or its leading offset is an address.
 
     >>> from cute_py.atom.smem_descriptor import SmemDescriptor

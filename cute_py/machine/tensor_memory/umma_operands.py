@@ -67,7 +67,8 @@ class UmmaOperands:
             number that the kind has without a modifier, and 4 for mxf4nvf4.
         weights: whether the instruction has .ws.
     Raises:
-        TmemError: the instruction does not support the instruction descriptor, a place or the number of factors.
+        TmemError: the instruction does not support the instruction descriptor, the location of an operand, or the
+            number of factors.
         InvalidTypeError, InvalidValueError: another argument has a wrong type or value.
 
     `explain` returns the same as text, and `cute_py.draw.draw` makes a picture. The tensors are those of one CTA; the
@@ -150,12 +151,12 @@ class UmmaOperands:
 
     @property
     def SFA(self) -> Tensor | None:
-        """((row, copy), (k, factor)) of the scale factors of A, in tensor memory; None for kinds without factors."""
+        """The scale factors of A in tensor memory: ((row, copy), (k, factor)); None for kinds without factors."""
         return self._factors("A")
 
     @property
     def SFB(self) -> Tensor | None:
-        """((row, copy), (k, factor)) of the scale factors of B."""
+        """The scale factors of B in tensor memory: ((row, copy), (k, factor)); None for kinds without factors."""
         return self._factors("B")
 
     @property

@@ -465,7 +465,7 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     """Cut the boxes that one instruction can't move.
 
     The first box mode above 256 is cut to its largest divisor of at most 256. A box over collapsed modes is cut to the
-    part that a walk in steps of one stride can cover. The modes after the cut become 1, because the box must stay
+    part whose elements are one constant stride apart. The modes after the cut become 1, because the box must stay
     contiguous in shared memory.
 
     Args:

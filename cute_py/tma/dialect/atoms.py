@@ -218,8 +218,8 @@ class NonExecTmaAtom:
     def transaction_bytes(self) -> int:
         """Bytes that a receiving CTA's barrier must expect for one tile.
 
-        This is the full slot of each instruction, whichever CTA issues its part. For a load without multicast that is
-        divided among CTAs, it is the CTA's own slice.
+        This is the full slot of each instruction, whichever CTA issues its part. If several CTAs
+        divide a load without multicast, it is the CTA's own slice.
         """
         alone = self.kind == "load" and self.load_mode is TmaLoadMode.NO_MULTICAST
         return self.instructions * self.slot_elements * self.element_bits // 8 // (self.num_multicast if alone else 1)

@@ -89,7 +89,7 @@ class TmaStoreMode(NamedEnum, IntEnum):
 
 
 class TmaReduceKind(NamedEnum, IntEnum):
-    """Operation of a reduction on the element in global memory. The instruction family has no others.
+    """The operation that a reduction applies to the elements in global memory. TMA has no other reductions.
 
     >>> TmaReduceKind.XOR.ptx
     'xor'

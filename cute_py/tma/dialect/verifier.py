@@ -415,9 +415,9 @@ def verify_partition(
     dialect: Dialect | str = "seed",
     descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None = None,
 ) -> PartitionWalk:
-    """Verify a partition like `partition`, but return a failure with the flags of the steps before it.
+    """Verify a partition as `partition` does, but return a failure, with the flags of the steps before it.
 
-    The walk does not check the architecture and the size of a cluster.
+    The walk checks neither the architecture nor the size of a cluster.
 
     Args:
         descriptor: the descriptor of the operation; it must match the tile, the tensor and the operation. The other

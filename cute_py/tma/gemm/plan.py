@@ -423,7 +423,7 @@ def _walk(atom: TmaAtom) -> TileBoxes:
             second = TileBox(coords[per_cta + i], places[per_cta + i])
             moved = TileBox(tuple(a + s for a, s in zip(coords[i], shift.coords, strict=True)), places[i] + shift.place)
             if second != moved:
-                raise InvalidValueError("the second CTA's boxes do not follow from the first one's")
+                raise InvalidValueError("the second CTA's boxes are not the first CTA's boxes moved by one offset")
     steps = []
     for extent, basis in zip(_tile(atom), leaves(atom.g_stride), strict=True):
         if not isinstance(basis, ScaledBasis):
