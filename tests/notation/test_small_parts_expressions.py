@@ -141,6 +141,7 @@ def test_expressions(text: str, value: object) -> None:
         ("M/2**128/2", f"the number is {1 << 129}{BEYOND}"),
         ("M**65", "the exponent is 65; must be at most 64"),
         ("M**-65", "the exponent is -65; must be at most 64"),
+        ("(3*M)**200", "the exponent is 200; must be at most 64"),
         ("M**32*M**33", "the exponent is 65; must be at most 64"),
         ("N*M**32*M**33", "the exponent is 65; must be at most 64"),
         ("M**N", "the exponent is not an integer"),

@@ -234,6 +234,11 @@ def test_numbers() -> None:
             "the offset between two functions must be an integer, got Swizzle(1, 4, 3)",
         ),
         (
+            "(1,2) o 0 o (4):(1)",
+            0,
+            "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
+        ),
+        (
             "Sw<3,4,3> o (1,2) o 5",
             0,
             "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
