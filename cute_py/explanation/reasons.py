@@ -228,8 +228,7 @@ def term_text(text: str) -> str | None:
     """
     if (row := word_of(text, TERMS)) is not None:
         name, term = row
-        parts = [name, "", filled("", term.why), "", filled("  see    : ", term.fix)]
-        return "\n".join([*parts, *([filled("  source : ", term.source)] if term.source else [])])
+        return _entry(name, term.why, "  see    : ", term.fix, term.source)
     owner, _, name = (
         text.strip().upper().rpartition(".") if _OF_ENUM.match(text.strip()) else ("", "", text.strip().upper())
     )
@@ -254,12 +253,17 @@ def finding_text(text: str) -> str | None:
     """
     from cute_py.machine.rules import REASONS
 
-    if (row := word_of(text, dict(REASONS))) is None or row[0] not in REASONS:
+    if (row := word_of(text, REASONS)) is None or row[0] not in REASONS:
         return None
-    rule, _, cause = row[0].partition(", ")
-    parts = [f"{rule}: {cause}" if cause else rule, ", a finding of run_ptx"]
-    told = ["".join(parts), "", filled("", row[1].why), "", filled("  to do  : ", f"{row[1].fix}.")]
-    return "\n".join([*told, *([filled("  source : ", f"PTX ISA, {row[1].source}")] if row[1].source else [])])
+    name, reason = row
+    title = f"{name.replace(', ', ': ', 1)}, a finding of run_ptx"
+    return _entry(title, reason.why, "  to do  : ", f"{reason.fix}.", reason.source and f"PTX ISA, {reason.source}")
+
+
+def _entry(title: str, why: str, label: str, fix: str, source: str) -> str:
+    """The text of a term or a finding: its title, its meaning, what to do or where to read on, and its source, if any."""
+    parts = [title, "", filled("", why), "", filled(label, fix)]
+    return "\n".join([*parts, *([filled("  source : ", source)] if source else [])])
 
 
 def nearest(text: str) -> list[str]:

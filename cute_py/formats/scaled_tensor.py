@@ -169,7 +169,7 @@ def _wrong_type(what: str, array: NDArray[np.generic], wanted: DType, widths: tu
         kind = as_dtype(array.dtype)
     except CuteError:  # a packed type of another library, such as torch.float4_e2m1fn_x2
         return "" if size == 1 else f"{what} has elements of type {array.dtype}; must be {wanted}"
-    if kind.name == wanted.name or (kind.name.startswith(("int", "uint")) and size in widths):
+    if kind.name == wanted.name or (kind.kind in ("int", "uint") and size in widths):
         return ""
     whole = " or ".join(f"int{8 * width}" for width in widths)
     return f"{what} has elements of type {kind}; must be {wanted}, or its bits as {whole}"

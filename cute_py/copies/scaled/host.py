@@ -319,9 +319,10 @@ def fill_value(fill: float | None, dtype: np.dtype[np.generic]) -> NDArray[np.ge
     if fill is None or fill == 0:
         return np.zeros((), dtype)
     kind = as_dtype(dtype)
-    if kind.name.startswith(("int", "uint")):
-        signed = kind.name.startswith("int")
-        low, high = (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if signed else (0, (1 << kind.bits) - 1)
+    if kind.kind in ("int", "uint"):
+        low, high = (
+            (-(1 << kind.bits - 1), (1 << kind.bits - 1) - 1) if kind.kind == "int" else (0, (1 << kind.bits) - 1)
+        )
         if not (math.isfinite(fill) and low <= fill <= high and fill == int(fill)):
             raise InvalidValueError(f"fill = {fill} for elements of {kind}; must be a whole number, {low} to {high}")
         return np.asarray(int(fill)).astype(dtype)

@@ -6,6 +6,7 @@ The lookup uses the whole text, which may be a question: "bank conflicts", "TV-l
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from cute_py.diagnostics import Reason
@@ -95,7 +96,7 @@ def spellings(text: str) -> list[str]:
     return [*found, *(key(_ALSO[one]) for one in found if one in _ALSO)]
 
 
-def word_of(text: str, *tables: dict[str, Reason]) -> tuple[str, Reason] | None:
+def word_of(text: str, *tables: Mapping[str, Reason]) -> tuple[str, Reason] | None:
     """Find the row of a word, in this table or in the others."""
     if len(text) > LONGEST_QUESTION or text.endswith("."):  # `tma.` is the start of a name
         return None

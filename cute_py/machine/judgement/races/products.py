@@ -215,21 +215,27 @@ def _of_operands(function: str, operands: Iterable[WrittenOperand]) -> Registers
     return frozenset(found)
 
 
-def _moves(code: Code, number: int, among: Registers) -> tuple[tuple[Register, Register], ...]:
-    """(target, source) of a move from one of these registers, or to one of them; packing and unpacking included."""
+def _moves(code: Code, number: int) -> tuple[tuple[Register, Register], ...]:
+    """(target, source) of each register that a move writes, also by packing or unpacking; a source without a name is
+    not a register."""
     one, function = code.instructions[number], code.function_of[number]
     targets, sources = (_of_operands(function, held) for held in (one.operands[:1], one.operands[1:]))
-    return tuple((a, b) for a in targets for b in sources or (("", ""),) if a in among or b in among)
+    return tuple((a, b) for a in targets for b in sources or (("", ""),))
 
 
 def _copies(code: Code, every: Registers) -> Registers:
     """The registers that moves may copy registers of products to, directly or through others."""
-    moves = [i for i, one in enumerate(code.instructions) if one.opcode.startswith("mov.")]
-    found, new = every, every
-    while new:
-        new = frozenset(a for i in moves for a, b in _moves(code, i, found) if b in found) - found
+    targets: dict[Register, list[Register]] = {}
+    for number, one in enumerate(code.instructions):
+        if one.opcode.startswith("mov."):
+            for target, source in _moves(code, number):
+                targets.setdefault(source, []).append(target)
+    found, todo = set(every), list(every)
+    while todo:
+        new = set(targets.get(todo.pop(), ())) - found
         found |= new
-    return found - every
+        todo += new
+    return frozenset(found) - every
 
 
 def _touches(code: Code, block: Stretch, every: Registers, copies: Registers, row: int) -> _Touches | None:
@@ -245,7 +251,7 @@ def _touches(code: Code, block: Stretch, every: Registers, copies: Registers, ro
         if name == "wgmma" or not _names(one.operands, names):
             continue
         if name == "mov":
-            steps.append(_Step(number, _moves(code, number, known), frozenset(), frozenset()))
+            steps.append(_Step(number, _moves(code, number), frozenset(), frozenset()))
             continue
         function = code.function_of[number]
         used = _of_operands(function, one.operands) & known
