@@ -261,7 +261,7 @@ def finding_text(text: str) -> str | None:
 
 
 def _entry(title: str, why: str, label: str, fix: str, source: str) -> str:
-    """The text of a term or a finding: title, meaning, what to do or where to read on, and the source, if there is one."""
+    """The text of a term or a finding: title, meaning, what to do or where to read on, and the source."""
     parts = [title, "", filled("", why), "", filled(label, fix)]
     return "\n".join([*parts, *([filled("  source : ", source)] if source else [])])
 
