@@ -108,3 +108,23 @@ def test_a_start_in_another_row_and_a_start_in_another_tile(more: int, rule: str
     found, right = run(True, a_more=more)
     assert not right
     assert rule in [one.rule for one in found.diagnostics], found.explain()
+
+
+READS_THE_FIRST_ROWS = "shl.b32 %r30, %r1, 3; add.u32 %r30, %r10, %r30; ld.shared.b64 %rd12, [%r30];\n"
+"""1024 bytes: eight rows of A."""
+
+
+def test_rows_that_cp_async_copied_and_nothing_reads() -> None:
+    """1024 bytes on, the products leave the first eight rows of A unread, half of what one cp.async copied."""
+    found, right = run(False, a_more=64)
+    one, *others = [one for one in found.diagnostics if one.rule == "tile read in part"]
+    assert not right
+    assert not others
+    assert one.severity == "warning"
+    assert one.facts["bytes"] == 1024
+    assert "products read 1024 of the 2048 bytes that cp.async copied" in one.message
+
+
+def test_rows_that_threads_read_are_read() -> None:
+    found, _ = run(False, a_more=64, edit=lambda text: text.replace(FINISH, READS_THE_FIRST_ROWS + FINISH))
+    assert "tile read in part" not in [one.rule for one in found.diagnostics], found.explain()

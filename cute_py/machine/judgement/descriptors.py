@@ -7,7 +7,8 @@ with another swizzle does.
 
 With a swizzle of W bytes the pattern repeats every 8 W bytes, counted from the start of the tile. A start address in
 any row of the pattern except the first needs a base offset. If products never read some units of a tile, the start
-address is too high or too low.
+address is too high or too low. The units that one cp.async of the threads of a CTA copies count as a tile; if threads
+read a unit themselves, it counts as read.
 
 Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 """
@@ -75,6 +76,7 @@ class OperandTiles(OncePerInstruction):
         self.owner = np.zeros(count, np.int32)
         self.origin = np.full(count, NO_ORIGIN, np.int64)
         self.seen = np.zeros(count, np.bool_)
+        self.copied = _CopiedUnits(count, m.shared_stride // UNIT_BYTES, m.ctas)
         self.scales.began(m)
 
     def ended(self, m: Host, failed: bool) -> None:
@@ -82,6 +84,8 @@ class OperandTiles(OncePerInstruction):
         if not failed:
             for number in distinct(self.owner).tolist():
                 self._covered(number)
+            for at, read, total in self.copied.in_part():
+                self._read_in_part(at, f"{read} of the {total} bytes that cp.async copied", total - read)
 
     # ---- who wrote ---------------------------------------------------------------------------------------------------
 
@@ -91,8 +95,14 @@ class OperandTiles(OncePerInstruction):
         """Threads write."""
         if array is self.m.shared:
             units = offsets // UNIT_BYTES
+            self.copied.end(units)
             self.owner[units] = 0
             self.origin[units] = NO_ORIGIN
+
+    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
+        """Threads read."""
+        if array is self.m.shared:
+            self.copied.use(offsets // UNIT_BYTES)
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy writes a tile, or a product reads its operands."""
@@ -110,7 +120,11 @@ class OperandTiles(OncePerInstruction):
                 if span.array is self.m.shared:
                     self.owner[span.start // UNIT_BYTES : -(-(span.start + span.nbytes) // UNIT_BYTES)] = 0
         elif work.kind == "cp.async":
-            self._copied(work)
+            self._copied(site, work)
+        for span in work.reads if self.copied.sites else ():
+            if span.array is self.m.shared and work.kind not in ("wgmma", "tcgen05.mma"):
+                whole = np.arange(span.start // UNIT_BYTES, -(-(span.start + span.nbytes) // UNIT_BYTES))
+                self.copied.use(whole if span.offsets is None else span.offsets // UNIT_BYTES)
 
     def tensor_used(
         self, f: Frame, site: Site, cta: int, region: tuple[int, int, int], writes: bool, committed: bool
@@ -128,6 +142,7 @@ class OperandTiles(OncePerInstruction):
         units = slice(place // UNIT_BYTES, (place + nbytes) // UNIT_BYTES)
         for number in distinct(self.owner[units]).tolist():
             self._covered(number)
+        self.copied.end(np.arange(units.start, units.stop))
         self.owner[units] = len(self.tiles)
         self.origin[units] = NO_ORIGIN
         self.seen[units] = False
@@ -137,12 +152,13 @@ class OperandTiles(OncePerInstruction):
             )
         )
 
-    def _copied(self, work: AsyncWork) -> None:
+    def _copied(self, site: Site, work: AsyncWork) -> None:
         """cp.async: record the source of each unit."""
         target = work.writes[0]
         if target.offsets is None or target.array is not self.m.shared:
             return
         units = target.offsets // UNIT_BYTES
+        self.copied.begin(units, site.number)
         self.owner[units] = 0
         self.origin[units] = NO_ORIGIN
         source = work.reads[0] if len(work.reads) == 1 else None
@@ -211,6 +227,7 @@ class OperandTiles(OncePerInstruction):
         if owners == [0] and operand.kind is DescriptorKind.WGMMA:
             self._rows(f, site, operand, fields)
         self.seen[units] = True
+        self.copied.use(units, by_product=True)
         return tiles
 
     def _types(self, f: Frame, site: Site, operand: OperandRead, tiles: list[WrittenTile]) -> None:
@@ -278,19 +295,78 @@ class OperandTiles(OncePerInstruction):
         if not left or not mine.all():
             return
         first = int(np.flatnonzero(~self.seen[units])[0]) * UNIT_BYTES
-        text = (
-            f"products read {tile.nbytes - UNIT_BYTES * left} of the {tile.nbytes} bytes that the copy wrote to "
-            f"{self.m.shared_base + tile.place % self.m.shared_stride:#x}; {counted(UNIT_BYTES * left, 'byte')} from "
-            f"byte {first} on are never read, so a descriptor does not start where the tile starts"
+        part = (
+            f"{tile.nbytes - UNIT_BYTES * left} of the {tile.nbytes} bytes that the copy wrote to "
+            f"{self.m.shared_base + tile.place % self.m.shared_stride:#x}"
         )
-        facts = {"cause": "descriptor address", "bytes": UNIT_BYTES * left}
-        self._say(tile.at, "tile read in part", text, facts, "warning")
+        self._read_in_part(tile.at, part, UNIT_BYTES * left, f" from byte {first} on")
+
+    def _read_in_part(self, at: int, part: str, left: int, where: str = "") -> None:
+        text = (
+            f"products read {part}; {counted(left, 'byte')}{where} are never read, "
+            "so a descriptor does not start where the tile starts"
+        )
+        self._say(at, "tile read in part", text, {"cause": "descriptor address", "bytes": left}, "warning")
 
     # ---- texts -------------------------------------------------------------------------------------------------------
 
     def _line(self, at: int) -> int:
         found: int = self.code.instructions[at].line
         return found
+
+
+_BY_THREADS: Final = 1
+_BY_PRODUCT: Final = 2
+
+
+class _CopiedUnits:
+    """The units that cp.async copied, and which of them are read.
+
+    A tile is what one execution of an instruction copies in one CTA. A unit counts when it is overwritten, or when the
+    run ends.
+    """
+
+    def __init__(self, count: int, per_cta: int, ctas: int) -> None:
+        self.per_cta, self.ctas = per_cta, ctas
+        self.tile = np.zeros(count, np.int32)
+        """Number of the tile of each unit; 0: none."""
+        self.used = np.zeros(count, np.int8)
+        """Who reads each unit."""
+        self.sites: list[int] = []
+        self.ended: list[tuple[Array, Array]] = []
+
+    def begin(self, units: Array, at: int) -> None:
+        """Instruction number `at` copies these units."""
+        self.end(units)
+        self.tile[units] = 1 + len(self.sites) * self.ctas + units // self.per_cta
+        self.used[units] = 0
+        self.sites.append(at)
+
+    def use(self, units: Array, *, by_product: bool = False) -> None:
+        """Threads or a product read these units."""
+        if self.sites:
+            self.used[units] = _BY_PRODUCT if by_product else self.used[units] | _BY_THREADS
+
+    def end(self, units: Array) -> None:
+        """These units are overwritten."""
+        if self.sites and (tiles := self.tile[units]).any():
+            self.ended.append((tiles, self.used[units]))
+            self.tile[units] = 0
+
+    def in_part(self) -> list[tuple[int, int, int]]:
+        """The instruction, the bytes read and all bytes of each tile of which products read a part, and nothing reads
+        the rest."""
+        self.end(np.arange(len(self.tile)))
+        if not self.ended:
+            return []
+        tiles, used = (np.concatenate([pair[part] for pair in self.ended]) for part in (0, 1))
+        total, read, products = (np.bincount(tiles, weight) for weight in (None, used > 0, used & _BY_PRODUCT > 0))
+        total[0] = 0
+        found = np.flatnonzero((products > 0) & (read < total))
+        return [
+            (self.sites[(one - 1) // self.ctas], int(read[one]) * UNIT_BYTES, int(total[one]) * UNIT_BYTES)
+            for one in found.tolist()
+        ]
 
 
 @functools.lru_cache(maxsize=4096)
