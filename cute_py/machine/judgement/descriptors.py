@@ -7,8 +7,8 @@ with another swizzle does.
 
 With a swizzle of W bytes the pattern repeats every 8 W bytes, counted from the start of the tile. A start address in
 any row of the pattern except the first needs a base offset. If products never read some units of a tile, the start
-address is too high or too low. The units that one cp.async of the threads of a CTA copies count as a tile; if threads
-read a unit themselves, it counts as read.
+address is too high or too low. The units that one cp.async of 16 bytes copies in a CTA count as a tile; a unit that
+threads or other copies read counts as read.
 
 Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 """
@@ -158,9 +158,11 @@ class OperandTiles(OncePerInstruction):
         if target.offsets is None or target.array is not self.m.shared:
             return
         units = target.offsets // UNIT_BYTES
-        self.copied.begin(units, site.number)
+        self.copied.end(units)
         self.owner[units] = 0
         self.origin[units] = NO_ORIGIN
+        if target.nbytes == UNIT_BYTES:
+            self.copied.begin(units, site.number)
         source = work.reads[0] if len(work.reads) == 1 else None
         if source is None or source.offsets is None or target.nbytes != UNIT_BYTES or len(source.offsets) != len(units):
             return
@@ -337,7 +339,6 @@ class _CopiedUnits:
 
     def begin(self, units: Array, at: int) -> None:
         """Instruction number `at` copies these units."""
-        self.end(units)
         self.tile[units] = 1 + len(self.sites) * self.ctas + units // self.per_cta
         self.used[units] = 0
         self.sites.append(at)
