@@ -1,4 +1,4 @@
-"""Find argument lists in a text: the closing bracket, and the parts between commas."""
+"""Find the closing bracket of an argument list in a text, and split the list at its commas."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def split_operands(text: str) -> list[str]:
 
 
 def matching_bracket(text: str, begin: int, most: int = 4000) -> int:
-    """The index at which the bracket that opens at `begin` closes, or the end of the text. A quoted string counts as
-    one character.
+    """Return the index of the bracket that closes an argument list starting at `begin`, or the end of the text.
+    Brackets in a quoted string are ignored.
 
     >>> matching_bracket("f(a[1], (2)) + 1", 2)
     11
