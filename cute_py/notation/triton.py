@@ -148,8 +148,7 @@ class TritonLayout:
         return tuple([sum(c << s for c, s in zip(basis, shifts, strict=True)) for basis in chosen])
 
     def to_layout(self) -> Layout | ComposedLayout:
-        """Return the CuTe layout (thread, value[, block]) -> index in the tile; for shared memory, coordinate ->
-        offset.
+        """Return CuTe's layout: (thread, value[, block]) -> index in the tile; in shared memory, coordinate -> offset.
 
         Raises:
             LayoutError: CuTe has no layout with these in dims, or no layout with one swizzle has these bases. For
