@@ -331,7 +331,7 @@ class ScaledBasis(Immutable):
         return ScaledBasis(value, *self.modes)
 
     def as_arith_tuple(self) -> ArithTuple:
-        """Return the equal arithmetic tuple, with static zeros before the position: (0,0,1) for E(2).
+        """Return the coordinate as an arithmetic tuple, with static zeros before its position: (0,0,1) for E(2).
 
         >>> print(E(2).as_arith_tuple(), (5 * E(1, 2)).as_arith_tuple())
         (_0,_0,_1) (_0,(_0,_0,5))
@@ -418,7 +418,7 @@ class ScaledBasis(Immutable):
         return hash(self._as_tuple())
 
     def _as_tuple(self) -> Tree:
-        """Return the equal plain tuple; without modes, the value."""
+        """Return the coordinate as a plain tuple; without modes, the value."""
         result: Tree = self.value
         for mode in reversed(self.modes):
             result = (0,) * mode + (result,)

@@ -36,8 +36,8 @@ Elements: TypeAlias = "Callable[..., Cell | str]"
 
 
 def c_float(value: Cell, spec: str) -> str:
-    """Format a float as printf does: Python's text, but with the sign of a negative nan. Halves and 8-bit floats have
-    lost that sign when C++ widened them.
+    """Format a float as printf does: Python's text, but with the sign of a negative nan. Halves and 8-bit floats lose
+    that sign when C++ widens them.
 
     >>> c_float(float("nan"), "8.2f"), c_float(-float("nan"), "8.2f"), c_float(1.5, ".1e")
     ('     nan', '    -nan', '1.5e+00')

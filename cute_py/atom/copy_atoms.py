@@ -1,7 +1,8 @@
 """Every copy atom of CuTe except those of TMA, by C++'s name.
 
-copy_atom("SM75_U32x4_LDSM_N", "half_t") one atom, for values of one type copy_atom("UniversalCopy<uint128_t>", "float")
-COPY_ATOMS["SM75_U32x4_LDSM_N"] the row, counted in bits
+copy_atom("SM75_U32x4_LDSM_N", "half_t")        one atom, for values of one type
+copy_atom("UniversalCopy<uint128_t>", "float")
+COPY_ATOMS["SM75_U32x4_LDSM_N"]                 the row, counted in bits
 
 The layouts of a row count bits:
 

@@ -208,7 +208,7 @@ def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | Tm
 
     Raises:
         InvalidTypeError: the argument is not a pointer.
-        InvalidValueError: the pointer lies inside a byte, but the new elements begin at whole bytes.
+        InvalidValueError: the pointer points inside a byte, but the new elements begin at whole bytes.
 
     >>> from cute_py.tensor import make_smem_ptr
     >>> print(recast_ptr(make_smem_ptr(1024, "half"), "uint128_t"))

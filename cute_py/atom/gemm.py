@@ -1,8 +1,8 @@
 """Compute D = A * B + C in numpy, through the registers of a tiled MMA.
 
 Each thread gets its parts of A and B from `partition_A` and `partition_B`. The thread-value layouts of an atom
-determine which matrix elements the registers of its threads are; the atom multiplies the matrices and distributes the
-sums by C's layout. Nothing else determines the position of an element, so a wrong layout gives wrong products.
+determine which matrix element each register of its threads contains. The atom multiplies the matrices, and distributes
+the sums by C's layout. Nothing else determines the position of an element, so a wrong layout gives wrong products.
 
     registers of A   A[m, k] at thrfrg_A                    (ThrV, ThrM, ThrK, FrgV, RestM, RestK)
     one atom's A     registers at ALayout(ThrV, FrgV)       (AtomM, AtomK)
@@ -105,7 +105,7 @@ def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array
     """Expand the stored elements of a sparse MMA to the matrix (M, K): the inverse of `compress`.
 
     Raises:
-        InvalidValueError: the metadata has another shape, or a position lies outside its group.
+        InvalidValueError: the metadata has another shape, or a position is outside its group.
 
     >>> expand("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[7, 5]], [[1, 3]]).tolist()
     [[0, 7, 0, 5]]
@@ -227,7 +227,7 @@ def gemm(
         a: (M, K); for a sparse MMA, the stored elements (M, K/2). b: (N, K). c: (M, N), default zeros; it is not
             changed.
         metadata: the metadata of a sparse A, as `compress` returns it.
-        scale_a, scale_b: scale factors (M, K/V) and (N, K/V) of a block-scaled MMA, V its `sf_vec_size`.
+        scale_a, scale_b: scale factors (M, K/V) and (N, K/V) of a block-scaled MMA, where V is its `sf_vec_size`.
     Returns:
         D of shape (M, N), with C's element type. Sums are rounded once, to that type.
     Raises:

@@ -167,8 +167,8 @@ def _matches_name(row: MmaOperation, arch: str | None, family: str | None) -> bo
 
 
 def _typical_with(row: MmaOperation, wanted: Mapping[str, ElementType]) -> MmaAtom | None:
-    """Make the atom with typical arguments, and with the wanted types where they are parameters. None if C++
-    refuses."""
+    """Make the atom with typical arguments, and with the wanted types where they are parameters. None if C++ refuses
+    them."""
     values = bind(row.name, row.parameters, row.typical)
     for operand, element in wanted.items():
         for name in (f"{operand.lower()}_type", operand):

@@ -8,7 +8,7 @@ One thread issues the instruction for its CTA, so an operand's thread-value layo
 (1,(M,K)):(0,(1,M)). With two CTAs, each holds half of M and half of N: (2,(M/2,K)):(M/2,(1,M)).
 
 The name of an operation encodes all its properties: the kind, 2x1SM, SS or TS (the memory of A), and SCALED, SPARSE or
-INTERLEAVED. The checks are C++'s static_asserts; their bounds and texts differ between operations. The 32-bit
+INTERLEAVED. The checks are C++'s static_asserts; their bounds and messages differ between operations. The 32-bit
 instruction descriptor contains types, sizes, majors and signs:
 
     bits    without block scaling       with block scaling

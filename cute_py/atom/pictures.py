@@ -1,4 +1,4 @@
-"""print_latex and print_svg: pictures of the elements that each thread holds, the same characters as in C++.
+"""print_latex and print_svg: pictures of the elements that each thread holds, with exactly C++'s text.
 
     latex    C at (0,0), A to its left, B above it; for a copy, the source, and the destination to its right
     svg      the same picture of an MMA, with cells of 20 units

@@ -1,7 +1,8 @@
 """Shared-memory layouts of operands that MMA instructions read through descriptors.
 
-A layout atom is the smallest tile on which a swizzle acts: 8 rows along K, or 8 columns along M|N, as long as the
-swizzle's width. These are the atoms, counted in bits; K-major on the left, MN-major on the right:
+A layout atom is the smallest tile on which a swizzle acts: 8 rows that extend along K, or 8 columns that extend along
+M|N, each as long as the swizzle is wide. These are the atoms, counted in bits; K-major on the left, MN-major on the
+right:
 
     INTER    Sw<0,4,3>  (8,128):(128,1)        (128,8):(1,128)
     SW32     Sw<1,4,3>  (8,256):(256,1)        (256,8):(1,256)
@@ -346,7 +347,7 @@ def _field(value: SupportsInt) -> int:
 
 
 def _is_one_of(extent: Leaf, allowed: tuple[int, ...]) -> bool:
-    """Return whether a static extent is one of the allowed ones; a run-time extent, as in C++, is not."""
+    """Return whether an extent is static and in `allowed`. As in C++, a run-time extent equals no static one."""
     return isinstance(extent, Int) and extent in allowed
 
 
@@ -532,7 +533,7 @@ def find_smem_operand(
     major: Major | str | None = None,
     swizzle: SmemSwizzle | int | str | None = None,
 ) -> SmemOperand:
-    """Find the major mode, swizzle and offsets of an operand's tile (MN, K) for descriptors of 32 bytes along K each.
+    """Find the major mode, swizzle and offsets of an operand's tile (MN, K), which has a descriptor per 32 bytes of K.
 
     The swizzle of a composed layout acts on elements, as in `Sw<3,3,3> o 0 o layout` for 16-bit elements, or on bytes
     if the offset is `smem_ptr_flag(bits)`, as in `gmma_layout` and `cute.tma.make_smem_layout`. Run-time numbers are

@@ -86,7 +86,7 @@ class TiledMma:
 
     Args:
         atom: the instruction.
-        atom_layout_mnk: the layout (m, n, k) of the atom -> number of the atom; of rank 3.
+        atom_layout_mnk: the layout of the atoms, (m, n, k) -> atom number; its rank is 3.
         permutation_mnk: for each of M, N and K: None (the extent that the threads cover), an extent, or a layout.
     Raises:
         StaticAssertError: the layout does not have rank 3, or a permutation is not static.

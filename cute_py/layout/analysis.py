@@ -158,7 +158,7 @@ def is_injective(layout: LayoutLike) -> bool:
     """Return whether each coordinate of the domain has a different offset.
 
     Args:
-        layout: Layout (integer or basis strides) or ComposedLayout, known numbers.
+        layout: a Layout (with integer or basis strides) or a ComposedLayout, with known numbers.
 
     >>> is_injective(Layout((4, 8), (8, 1))), is_injective(Layout((4, 8), (1, 3)))
     (True, False)
@@ -211,7 +211,7 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
     `a` equals an offset of `b` plus `shift`.
 
     Args:
-        a, b: layouts, known numbers. A layout overlaps itself exactly if it is not injective.
+        a, b: layouts with known numbers. A layout overlaps itself exactly if it is not injective.
         shift: the number that is added to the offsets of b, in elements.
 
     >>> overlaps(Layout((4, 2), (1, 3))), overlaps(Layout(4), Layout(4), shift=4)

@@ -1,4 +1,4 @@
-"""Coalesce a layout to the same function with fewest modes. Filter: coalesce, and drop the modes of stride 0.
+"""Coalesce: the same function with as few modes as possible. Filter: coalesce, and drop the modes of stride 0.
 
     (2,(1,6)):(1,(6,2))  ->  12:1          neighbours with  stride_1 == shape_0 * stride_0  become one mode
 

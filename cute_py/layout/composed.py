@@ -143,7 +143,7 @@ class ComposedLayout(Immutable):
     __iter__ = None
 
     def slice_and_offset(self, coord: Coordinate) -> Sliced:
-        """Return the sliced layout, and the offset of the fixed modes that it does not contain."""
+        """Return the sliced layout, and the part of the fixed modes' offset that the caller must add."""
         whole = has_underscore(coord) and all_underscore(coord)
         if whole and not has_domain(self.inner):
             return self, Int(0)

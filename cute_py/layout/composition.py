@@ -1,8 +1,8 @@
 """Composition of layouts: R = A o B, so that R(i) = A(B(i)).
 
-Each integer mode s:d of B is composed by itself. First, A is flattened. Then d is divided by the sizes of A from the
-left, which removes the elements of A that each step of B skips. From the remaining sizes, s is taken from the left: the
-elements of A at which B stops:
+Each integer mode s:d of B is composed separately. First, A is flattened. Then d is divided by the sizes of A from the
+left, which removes the elements of A that each step of B skips. Then s is taken from the left of the remaining sizes,
+which are the elements that B visits:
 
     (6,2):(8,2) o 4:3      step over 3 of the 6, take 2 of the remaining 2, then 2 of the next 2
                         -> (2,2):(24,2)

@@ -85,9 +85,9 @@ def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
 
 
 def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
-    """Divide as CuTe's ceil_div does: two tuples mode by mode, a tuple by an integer that each mode in turn uses up, or
-    two integers. With `exact`, divide as shape_div does: the ranks must be equal, and of two static integers, one must
-    divide the other."""
+    """Divide as CuTe's ceil_div does: two integers; two tuples mode by mode; or a tuple by an integer, which is itself
+    divided by each mode before it is passed to the next. With `exact`, divide as shape_div does: the ranks must be
+    equal, and of two static integers, one must divide the other."""
     if type(a) is tuple:
         if type(b) is tuple:
             if len(a) < len(b) or (exact and len(a) > len(b)):
@@ -489,7 +489,7 @@ _FALSE: Final = (True, False)
 
 
 def _verdict(test: Callable[[Tree, Tree], Verdict], a: Shaped, b: Shaped) -> Int | bool:
-    """Return the result of a test of two shapes: a static `_1` or `_0` if it is static, otherwise a bool."""
+    """Return the result of a test of two shapes: a static `_1` or `_0` if it is known at compile time, else a bool."""
     static, true = test(_shape_of(a), _shape_of(b))
     return Int(int(true)) if static else true
 

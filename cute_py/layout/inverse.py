@@ -213,8 +213,8 @@ def left_inverse(layout: Layout) -> Layout:
     the same steps give, as in C++: _2:_2 for (_2,_2):(_1,_1).
 
     Raises:
-        StaticAssertError: 'Left inverse divisibility condition', or 'Left inverse requires static strides.', which
-            `cute.static(layout)` makes static.
+        StaticAssertError: 'Left inverse divisibility condition', or 'Left inverse requires static strides.' The strides
+            of `cute.static(layout)` are static.
 
     >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
     (_5,_8):(_1,_4)

@@ -453,7 +453,7 @@ def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
 
 
 def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
-    """Convert integer strides to basis strides along the axis at `path`, in the module of the strides `like`."""
+    """Convert integer strides to basis strides along the axis at `path`, of the same kind as the strides `like`."""
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
     def basis(d: Leaf) -> Tree:

@@ -210,7 +210,7 @@ class IntegerModule(Protocol):
 
 
 class Int(int):
-    """A static integer: C++'s `Int<n>`, printed `_n`. The sum, product and so on of two `Int` is an `Int`.
+    """A static integer: C++'s `Int<n>`, printed `_n`. Arithmetic on two `Int` gives an `Int`.
 
     >>> print(Int(4), Int(4) * Int(2), Int(4) * 2)
     _4 _8 8

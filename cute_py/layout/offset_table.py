@@ -33,7 +33,7 @@ def offset_table(layout: LayoutLike, *, of: str = "memory") -> list[Any]:
     """Return all offsets of a small layout, in colexicographic order.
 
     Args:
-        layout: Layout, ComposedLayout or tensor, known numbers, at most 4,096 elements.
+        layout: a Layout, ComposedLayout or tensor with known numbers and at most 4,096 elements.
         of: selects the function of a swizzle on bytes, as in `offsets`.
     Returns:
         A list of ints. With basis strides, a list of tuples, the flattened coordinates; with any other kind of stride,

@@ -5,8 +5,8 @@ downcast(L, n)   units n times as small
 recast_layout    from one element type to another; from 8 to 6 bits, for example, upcast by 3, then downcast by 4
 
 The hardware swizzles bits of a byte address. CuTe prints such a swizzle with a placeholder for the shared-memory
-pointer, which is not set yet. If the tile starts where the swizzle's pattern starts, this swizzle is equal to one of
-element offsets:
+pointer, which is not set yet. If the tile starts where the swizzle's pattern starts, a swizzle of element offsets has
+the same effect:
 
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes, as the pointer swizzles
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on 16-bit elements: the base is one bit lower
@@ -59,7 +59,7 @@ OneLayout = TypeVar("OneLayout", bound=Layout | ComposedLayout)
 def _recast(
     rule: Callable[[Leaf, Leaf, Int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: Int
 ) -> tuple[Tree, Tree]:
-    """Apply a rule (size, integer stride, n) -> (size, stride) to every mode; to the value of a basis stride."""
+    """Apply a rule (size, integer stride, n) -> (size, stride) to every mode, with the value of a basis stride."""
     if type(shape) is tuple:
         pairs = [_recast(rule, s, d, n) for s, d in zip(shape, modes(stride), strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
@@ -294,8 +294,8 @@ def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, 
 
 
 def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
-    """Return a layout with an unset pointer as an equal layout on elements, for a tile that starts where the swizzle's
-    pattern starts. Any other layout is returned unchanged.
+    """Convert a layout with an unset pointer to one whose swizzle acts on elements, for a tile that starts where the
+    swizzle's pattern starts. Any other layout is returned unchanged.
 
     >>> tile = static(Layout((8, 64), (64, 1)))
     >>> print(as_position_independent_swizzle_layout(ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), tile)))

@@ -173,7 +173,7 @@ def _complement_by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
 
 
 def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
-    """Return the layout of the offsets at which copies of `layout` start that together fill 0 .. cotarget-1.
+    """Return the layout of the start offsets of copies of `layout` that together fill 0 .. cotarget-1.
 
     Args:
         cotarget: a size, a shape, or a layout, whose shape is used; default: the cosize of `layout`.
@@ -296,8 +296,8 @@ def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 def ceil_div(a: Shaped, b: Shaped) -> Tree:
     """Return the number of tiles of size b that cover a: (a + b - 1) / b for integers, mode by mode for tuples. If only
-    a is a tuple, its modes use up an integer b from the left. For a layout in b, the result is the shape of its
-    complement in a.
+    a is a tuple, an integer b is itself divided by each mode before it is passed to the next. For a layout in b, the
+    result is the shape of its complement in a.
 
     >>> print(ceil_div((Int(10), Int(7)), (Int(4), Int(7))), ceil_div(100, 8))
     (Int(3), Int(1)) 13

@@ -74,7 +74,7 @@ class _Types:
 
 
 def _shown(name: str, arguments: list[str]) -> str:
-    """Return the text of a type, given its name and the texts of its arguments."""
+    """Return the text of a type, given its name and its arguments, which were already converted."""
     if not name:
         return ",".join(arguments)
     if (shown := _of_layouts(name, arguments) or _of_memory(name, arguments) or _WORDS.get(name)) is not None:

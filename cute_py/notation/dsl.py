@@ -103,7 +103,7 @@ def _copy(thing: CopyAtom | TiledCopy) -> str:
 
 
 def type_name(element: ElementType | None) -> str:
-    """Return the name of an element type in CuTe DSL's texts.
+    """Return the name by which CuTe DSL prints an element type.
 
     Raises:
         LayoutError: the type has no name, or shares it with another type.
@@ -127,7 +127,7 @@ def type_name(element: ElementType | None) -> str:
 
 
 def from_dsl(text: str, *, dtype: DTypeLike | None = None) -> DslObject:
-    """Return the object for a text that CuTe DSL printed; its numbers are static.
+    """Return the object that CuTe DSL printed as `text`; its numbers are static.
 
     Args:
         dtype: the element type of A of an MMA. The text has no types; by default, the result is the first MMA of CuTe

@@ -73,7 +73,7 @@ def checked_symbols(symbols: Symbols) -> dict[str, sympy.Expr]:
 
 
 def read_expression(text: str, symbols: Symbols) -> Value:
-    """Read an integer or sympy expression from a text of at most `MAX_CHARACTERS` characters.
+    """Read an integer or sympy expression from a string of at most `MAX_CHARACTERS` characters.
 
     Raises:
         InvalidValueError: the text is not an expression, or exceeds a limit, which the message names.

@@ -1,4 +1,4 @@
-"""Restore a text as a program printed it: remove what terminals, logs, quotations and mail added."""
+"""Restore the output of a program: remove what terminals, logs, quotations and mail added to it."""
 
 from __future__ import annotations
 

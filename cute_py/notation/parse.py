@@ -1,4 +1,4 @@
-"""`parse(text)`: return the object whose str() is the text.
+"""Parse printed objects: `parse(text)` returns the object whose str() is the text.
 
     text    :=  part (' o ' part)*                     two parts: engine o layout; three: outer o offset o inner
     part    :=  tree | tree ':' tree | swizzle | engine
@@ -11,8 +11,8 @@ C++ source code is read too: Int<4>{}, Layout<Shape<_4,_8>,Stride<_1,_4>>, make_
 
     _4, Int<4>{}, C<4>{}, _4{}  Int        4  run-time int        _1/_2  ratio        M, 2*K + 1  symbolic
 
-with ASCII digits. Pointers of the CuTe DSL, `ptr<f16, smem, align<128>, S<3,4,3>>`, have no address in the text, and
-its integer types have no sign: int8 and uint8 are both `i8` (CuTe DSL 4.8).
+with ASCII digits. Pointers of the CuTe DSL, `ptr<f16, smem, align<128>, S<3,4,3>>`, have no address in the text. The
+DSL's integer types do not show signedness: int8 and uint8 are both `i8` (CuTe DSL 4.8).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _BLANKS = re.compile(r"\s+")
 
 
 def check_length(text: str) -> None:
-    """Refuse a text that is too long.
+    """Refuse a string that is too long.
 
     Raises:
         InvalidValueError: it has more than `MOST_TEXT` characters.
@@ -77,8 +77,8 @@ def check_length(text: str) -> None:
 
 
 def failure(text: str, position: int, expected: str, cause: CuteError | None = None) -> ParseError:
-    """Make the error for a position in a text. The error shows the expected form, a mark below the position, and the
-    facts of the error that caused it."""
+    """Make the error for a position in the text. It shows the expected form, a mark below the position, and the facts
+    of the error that caused it."""
     begin, end = max(0, position - 30), position + 30
     before, after = "..." if begin else "", "..." if end < len(text) else ""
     window = f"{before}{text[begin:end]}{after}".replace("\n", " ")
@@ -259,12 +259,12 @@ Parsed: TypeAlias = (
 
 
 def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None = None) -> Parsed:
-    """Parse a text: a layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation.
+    """Parse a printed layout, composed layout, swizzle, basis, tuple, pointer, tensor, atom or tiled operation.
 
     Args:
         text: the str() of such an object, its spelling in C++ or CuTe DSL, or a linear layout or encoding of Triton.
-        dtype: the element type of a pointer, of A of an MMA, or of a copy's values. A text has only the width of a
-            type; the default is the unsigned integer of this width, or the first MMA of CuTe with the printed layouts.
+        dtype: the element type of a pointer, of A of an MMA, or of a copy's values. Printed types show only their
+            width; the default is the unsigned integer of this width, or the first MMA of CuTe with the printed layouts.
         symbols: a mapping of names to sympy symbols or integers; other names become positive integer symbols.
     Raises:
         ParseError: the text has another form; `position` is the first character that was not read. A `?` is refused,
@@ -315,7 +315,7 @@ _SURPLUS: Final = "this ')' closes no '('"
 
 
 class _Reader:
-    """A reader of a text, and its current position."""
+    """A reader of the text, and its current position."""
 
     def __init__(self, text: str, dtype: DType | None, symbols: Symbols) -> None:
         self.text = text

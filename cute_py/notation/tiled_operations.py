@@ -1,4 +1,4 @@
-"""Read atoms and tiled operations from the texts that CuTe C++, CuTe DSL and cute_py print.
+"""Read atoms and tiled operations as CuTe C++, CuTe DSL and cute_py print them.
 
     TiledMMA                                   MMA_Atom
       ThrLayoutVMNK:  (_32,_2,_1,_1):...         ThrID:      _32:_1
@@ -218,8 +218,8 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
 
 
 def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
-    """Convert a text of CuTe DSL to C++'s text, line by line; return it and the type of the values. Numbers become
-    static, and the extent `32:1` of a tile becomes `_32`."""
+    """Convert text that CuTe DSL printed to C++'s form, line by line; return it and the type of the values. Numbers
+    become static, and the extent `32:1` of a tile becomes `_32`."""
     lines: list[str] = []
     for line in text.split("\n"):
         label, _, value = line.partition(":")
@@ -285,7 +285,7 @@ def _parsed_slice(text: str, head: str, whole: Read, read: Read) -> ThrMma | Thr
 def parse_operation(
     text: str, dtype: DType | None, read: Read, named: Callable[[str], DType], unsigned: Callable[[int], DType]
 ) -> MmaAtom | CopyAtom | TiledMma | TiledCopy | ThrMma | ThrCopy:
-    """Parse a text of C++ or CuTe DSL: an atom, a tiled operation, or one thread's part of a tiled operation.
+    """Parse what C++ or CuTe DSL prints for an atom, a tiled operation, or one thread's part of a tiled operation.
 
     Args:
         dtype: the type of A, or of a copy's values. By default, an MMA is the first operation with the layouts, and the

@@ -321,7 +321,7 @@ def _failure(text: str, expected: str, position: int = 0) -> ParseError:
 
 
 def is_linear(text: str) -> bool:
-    """Whether a text is the attribute of a linear layout."""
+    """Whether a string is the attribute of a linear layout."""
     return _ATTRIBUTE.match(text.strip()) is not None
 
 

@@ -1,4 +1,4 @@
-"""Parse the texts of Triton's encodings: attributes of several versions of its IR, and the repr of Gluon's classes.
+"""Parse Triton's encodings, from attributes of several versions of its IR and from the repr of Gluon's classes.
 
     #ttg.blocked<{sizePerThread = [1, 4], ...}>       #triton_gpu.blocked<{...}> in earlier versions
     BlockedLayout(size_per_thread=[1, 4], ...)        the keys may be omitted

@@ -9,7 +9,7 @@ This module does not call the driver. `gpu.arrays` handles arrays in the memory 
 
 This module reads the DLPack capsule itself, because other readers do not suffice. cuda-core's StridedMemoryView has no
 names for floats of 4, 6 or 8 bits, does not call the `__dlpack__` of torch's tensors, which would refuse tensors that
-require a gradient, and is missing if cuda-core is not installed. numpy.from_dlpack supports neither.
+require a gradient, and is missing if cuda-core is not installed. numpy.from_dlpack lacks these types, and bfloat16 too.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def _mode_lines(tensor: Tensor) -> list[tuple[str, str]]:
 
 
 def _grid(tensor: Tensor, rank: int, prefix: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """Return the lines of one slab, and texts that say which rows and columns are omitted."""
+    """Return the lines of one slab, and notes on which rows and columns are omitted."""
     rows = int(size(tensor, 0)) if rank else 1
     columns = int(size(tensor, 1)) if rank > 1 else 1
     show_rows, show_columns = _kept(rows, ROWS), _kept(columns, COLUMNS)
@@ -287,8 +287,8 @@ def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[.
     """Return a function from mode indices to the text of a coordinate tensor's cell; None if it can't be exact.
 
     Made one by one, a cell takes a call of the layout and 50 to 270 us. Made all at once, it takes one microsecond. For
-    this, the same leaves must be static, and so be printed with `_`, in every cell. The texts of the first and the last
-    cell are compared with those that `show` makes.
+    this, the same leaves must be static, and so be printed with `_`, in every cell. The first and the last cell are
+    compared with the strings that `show` returns.
     """
     sizes = [int(product(mode)) for mode in modes(domain_of(tensor.layout).shape)]
     if not isinstance(tensor.engine, ArithTupleIterator) or not isinstance(tensor.layout, Layout):

@@ -125,7 +125,7 @@ class Tensor(Immutable):
         store(self.layout(coord), value)
 
     def _vectorizes_with(self, other: Tensor) -> bool:
-        """Whether elements can be copied unchanged between two tensors in memory, because their types are equal."""
+        """Whether both tensors are in memory and have equal element types, so that a copy can be vectorized."""
         data = all(getattr(t.engine, "is_memory", False) for t in (self, other))
         return data and self.element_type == other.element_type
 

@@ -4,7 +4,7 @@ smem = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
 tmem = Buffer("tmem", (32, 16), "uint8", "tmem", demo_layout, allocated_addr=TmemAllocation(n_cols=32))
 copy_async(tmem[0:32, 0:16], smem[0:32, 0:16])
 
-Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predicates and their texts).
+Source: the reference page of copy_async -> tcgen05_cp (variant, priority, predicates and their messages).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Emit planned copies as text: a trace like TIRx's, and CUDA C++ with inline PTX and literal offsets.
 
 If a copy has several instructions, the trace of the older planner shows them as a loop `T.unroll`, as the tcgen05_cp
-page does; all other texts list them.
+page does; all other output lists them.
 
 A descriptor is encoded once and reused. The older planner (`compat="reference"`) encodes one descriptor per shared
 buffer and (ldo, sdo, swizzle), with the address of the buffer. The newer planner encodes one per (ldo, sdo, swizzle),
