@@ -14,9 +14,11 @@ of 64 bits are rounded once too: the same sum in float64.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import os
 import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -39,6 +41,7 @@ other programs. Threads do not help here: each takes the interpreter's lock betw
 longer than one (measured)."""
 LOOKED_UP: Final = 1 << 17
 """Elements per batch of a look-up. It is a single operation: two threads take 0.6 times as long as one (measured)."""
+LOWER_HALF: Final = 0xFFFF
 MOST_ELEMENTS: Final = 1 << 36
 """Largest number of elements of an input array. A view that repeats one element may have more than any memory holds."""
 
@@ -200,21 +203,53 @@ def _table(name: str) -> NDArray[np.float32]:
         return of_codes(bits, row).astype(np.float32)
 
 
-def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write the entry of each index; for a large array, each thread writes one stretch of it."""
+def _in_stretches(work: Callable[[slice], object], size: int) -> None:
+    """Call `work` with one stretch of a large array in each thread, or with the whole of a small one."""
+    threads = max(1, min(os.cpu_count() or 1, size // (2 * LOOKED_UP)))
+    ends = [size * i // threads for i in range(threads + 1)]
+    stretches = [slice(*pair) for pair in itertools.pairwise(ends)]
+    if threads == 1:
+        work(stretches[0])
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, stretches))
 
-    def stretch(begin: int, end: int) -> None:
-        for at in range(begin, end, LOOKED_UP):
-            part = slice(at, min(at + LOOKED_UP, end))
+
+def _pieces(stretch: slice, size: int) -> Iterator[slice]:
+    for begin in range(stretch.start, stretch.stop, size):
+        yield slice(begin, min(begin + size, stretch.stop))
+
+
+def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write the entry of each index."""
+
+    def work(stretch: slice) -> None:
+        for part in _pieces(stretch, LOOKED_UP):
             np.take(table, index[part], out=out[part], mode="clip")
 
-    threads = min(os.cpu_count() or 1, index.size // (2 * LOOKED_UP))
-    if threads < 2:
-        stretch(0, index.size)
-        return
-    ends = [index.size * i // threads for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(stretch, ends[:-1], ends[1:]))
+    _in_stretches(work, index.size)
+
+
+def _look_up_odd(table: NDArray[Any], values: NDArray[np.float32], out: NDArray[Any]) -> None:
+    """Write the entry of each float32, rounded to odd: the upper 16 bits, with the lowest one set if any bit below is.
+
+    `table` has an entry for each bfloat16. Rounding to odd keeps what a second rounding to at most 5 significant bits
+    needs, so the result is as if the float32 were rounded once.
+    """
+    bits = values.view(np.uint32)
+
+    def work(stretch: slice) -> None:
+        buffer, index = np.empty(PIECE, np.uint32), np.empty(PIECE, np.intp)
+        for part in _pieces(stretch, PIECE):
+            odd, whole = buffer[: part.stop - part.start], bits[part]
+            np.bitwise_and(whole, LOWER_HALF, out=odd)
+            np.add(odd, LOWER_HALF, out=odd)
+            np.bitwise_or(odd, whole, out=odd)
+            np.right_shift(odd, np.uint32(16), out=odd)
+            np.copyto(index[: odd.size], odd)
+            np.take(table, index[: odd.size], out=out[part], mode="clip")
+
+    _in_stretches(work, values.size)
 
 
 def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) -> NDArray[np.float32]:
@@ -300,10 +335,11 @@ def cast(
     made = np.empty(values.shape, f"u{row.dtype.numpy.itemsize}")
     flat, out = values.reshape(-1), made.reshape(-1)
     if values.dtype.itemsize <= 2:
-        table, source_codes = _conversions(origin.name, row.name, saturate), codes(flat)
-        _look_up(table, source_codes, out)
+        _look_up(_conversions(origin.name, row.name, saturate), codes(flat), out)
+    elif origin.name == "float32" and row.bits <= 8:
+        _look_up_odd(_conversions("bf16", row.name, saturate), flat, out)
     else:
-        Rounding(row, flat.dtype, saturate)(flat, out)
+        _in_stretches(lambda part: Rounding(row, flat.dtype, saturate)(flat[part], out[part]), flat.size)
     return of_codes(made, row)
 
 
