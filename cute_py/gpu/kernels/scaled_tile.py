@@ -16,8 +16,8 @@ from cute_py.gpu.kernels.scaled_output import TILE, OutputKind
 from cute_py.gpu.kernels.source import KernelSource
 
 RESIDENT: Final = 4
-"""Number of CTAs per SM that the compiler plans for, for elements of 16 bits. With 4, MXFP8 along rows and columns at once
-takes 98 to 99 % of the time without this bound. With 5, registers spill (NVIDIA H200)."""
+"""Number of CTAs per SM that the compiler plans for, for elements of 16 bits. With 4, MXFP8 along rows and columns at
+once takes 98 to 99 % of the time without this bound. With 5, registers spill (NVIDIA H200)."""
 
 BOUNDS: Final = {16: f"THREADS, {RESIDENT}"}
 """Launch bounds, by the bits of a source element: its 64 elements and the arithmetic fit in 64 registers."""
