@@ -76,6 +76,6 @@ def store_matrix(memory: Array, addresses: Array, words: Array, transposed: bool
 
 
 def transpose_matrix(words: Array) -> Array:
-    """Run movmatrix for one warp: transpose the 8 x 8 matrix in words (32,)."""
+    """Run movmatrix for one warp: transpose an 8 x 8 matrix, given as words (32,)."""
     elements = np.ascontiguousarray(words).view(np.uint16).reshape(1, 8, 8)
     return _fragments(elements, True)[:, 0]
