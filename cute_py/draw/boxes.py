@@ -75,7 +75,7 @@ def box_starts(work: FirstTile, mode: int) -> tuple[list[Start | None], int]:
 
 
 def _tile_coordinate(work: FirstTile, starts: Sequence[Start]) -> str:
-    """The coordinate of the tile to which these starts belong, in the tile modes of the divided tensor."""
+    """Text of the coordinate of the tile to which these starts belong, in the tile modes of the divided tensor."""
     at = dict(pair for start in starts for pair in start.tile)
     numbers = iter(range(len(leaves(tile_steps(work).shape))))
 
@@ -106,8 +106,8 @@ def draw_boxes(atom: TmaAtom) -> Picture:
     Args:
         atom: an atom of `make_tma_copy`.
     Raises:
-        InvalidTypeError: the argument is not such an atom. If a tile can't be cut into boxes, the error is that of
-            `first_tile`.
+        InvalidTypeError: the argument is not such an atom.
+        InvalidValueError: a tile can't be cut into boxes, for a reason that `first_tile` gives.
 
     The two colours alternate from tile to tile; a tile of several instructions has several boxes.
 

@@ -264,7 +264,7 @@ def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
         legal address. Data that can't be computed because of the problems is None. `not_covered` names questions that
         the form can't answer.
     Raises:
-        InvalidValueError: as `checked_query`.
+        InvalidValueError: `checked_query` refuses the form.
 
     >>> found = answer_query({"gmem": "(256,100):(100,_1)", "smem": "(_64,_32):(_32,_1)"})
     >>> [p["message"] for p in found["problems"]], found["fixes"][0]
@@ -299,7 +299,7 @@ def examined_query(query: Mapping[str, str]) -> ExaminedQuery:
     """Read a form, make its atom, and examine it.
 
     Raises:
-        InvalidValueError: as `checked_query`.
+        InvalidValueError: `checked_query` refuses the form.
     """
     fields = checked_query(query)
     problems: list[Problem] = []

@@ -122,7 +122,7 @@ class PlaneAxis:
         return map_leaves(lambda leaf: int(value_of(leaf)), self.shape)
 
     def __str__(self) -> str:
-        """Name, shape and stride."""
+        """Text of the axis: name, shape and stride."""
         return f"{self.name} = {tree_text(self.shape)}:{tree_text(self.stride)}" if self.name else ""
 
 
@@ -227,7 +227,7 @@ def table_of(
 
 
 def plain(value: Value | SmemPtrFlag) -> str:
-    """Text of a value without the underscore of static numbers."""
+    """Text of a value, without the underscore that marks static integers."""
     return str(int(value)) if isinstance(value, int) else str(value).replace("_", "")
 
 
@@ -423,7 +423,7 @@ def draw_layout(
             elements.
         color: 'value': by offset modulo 8; 'bank': by 16-byte unit of a 128-byte line of shared memory, and each cell
             names its bank; 'thread': by index in mode 0;
-            'tile': by the tile of `tile` elements in which a cell lies.
+            'tile': by the tile of shape `tile` that contains the cell.
         bits: width of an element in bits, or its type; required for 'bank', unless the layout defines it.
         tile: (rows, columns) of a tile.
     Raises:

@@ -177,7 +177,7 @@ def _place(table: Table) -> _Place:
 
 
 def clipped(line: str) -> str:
-    """A heading shortened to HEADING characters; the text form has the complete heading.
+    """Shorten a heading to HEADING characters; the text form of the picture has the complete heading.
 
     >>> clipped("x" * 1000)[-4:], len(clipped("x" * 1000))
     ('xxx…', 200)
@@ -186,7 +186,7 @@ def clipped(line: str) -> str:
 
 
 def heading(text: str) -> list[str]:
-    """The lines of a title or of the names of axes, clipped; none for an empty text.
+    """Split a title or the names of axes into clipped lines; an empty text has none.
 
     >>> heading(""), [len(line) for line in heading("x" * 1000)]
     ([], [110, 90])
@@ -231,7 +231,7 @@ def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: fl
 
 
 def _outside(parent: Element, cell: Cell, x: float, y: float, wide: float, high: float) -> None:
-    """Draw the part of a cell that lies outside the tensor, and the tensor's end if it is within the cell."""
+    """Draw the part of a cell that is outside the tensor, and the tensor's end if it is inside the cell."""
     right, low = (min(max(part, 0.0), 1.0) for part in cell.inside)
     if right < 1:
         _hatched(parent, x + wide * right, y, wide * (1 - right), high)

@@ -271,7 +271,9 @@ def _extent(trace: Trace) -> int:
 
 
 def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketRow, ...]:
-    """List the lines that each instruction writes, if there are several instructions and each writes whole lines."""
+    """Brackets that show which instruction writes each line, if there are several instructions and each writes whole
+    lines.
+    """
     starts = sorted((start, i) for i, start in enumerate(trace.starts))
     if len(starts) < 2 or any(start % LINE_BYTES for start, _ in starts):
         return ()
@@ -296,7 +298,7 @@ def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:
 
 
 def _row_notes(trace: Trace) -> tuple[str, ...]:
-    """The note on an im2col load, in which a row is a pixel."""
+    """The notes on an im2col load, in which a row is a pixel."""
     shape = trace.geometry
     swizzle = "none" if not shape.swizzle else f"{16 << shape.swizzle}B"
     return (

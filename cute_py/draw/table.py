@@ -138,7 +138,7 @@ class Table:
 
 
 def tone_legend(text: str, names: Sequence[str] = tuple(map(str, range(TONES)))) -> Legend:
-    """A legend that names the tones in order.
+    """Build a legend with the names of the tones in order.
 
     >>> tone_legend("offset modulo 8").swatches[:2]
     ((0, '0'), (1, '1'))

@@ -31,7 +31,7 @@ def _cell_text(cell: Cell | None) -> str:
 
 
 def table_text(table: Table) -> str:
-    """A table as text, without a newline at the end."""
+    """Render a table as text, without a newline at the end."""
     lines = wrapped([table.title], WIDTH) if table.title else []
     if table.plain_text is not None:
         return "\n".join([*lines, table.plain_text])

@@ -6,11 +6,11 @@
 The principle: *each instruction runs as one numpy operation over all threads that have reached it*.
 
     text        ptx/source      a module: variables, functions, instructions with their lines
-    code        code, sites     decoded once: an instruction is a Python function of a frame; a block runs without stops
-    threads     threads         registers are rows, one number per thread, of all resident CTAs; a frame is a set
+    code        code, sites     decoded once: an instruction is a Python function of a frame; a block runs as a whole
+    threads     threads         registers are rows, one value per thread, of all resident CTAs; a frame is a set
                                 of threads that run in step
-    schedule    schedule        the frame with the least program counter runs; frames that meet become one; waiting
-                                threads, and completion of asynchronous work when nothing else can run
+    schedule    schedule        the frame with the lowest program counter runs; frames that meet become one; waiting
+                                threads; completion of asynchronous work when no frame can run
     memory      memory          global ranges with bounds and names, shared memory by CTA, local memory by thread
     families    instructions/   integers, floats, conversions, predicates, accesses, lanes, control, mbarriers,
                                 transfers, matrices, tensor memory: each is a table, name -> builder

@@ -79,7 +79,7 @@ class HasLaunches(Protocol):
     """Protocol of an object that defines its own kernel launches."""
 
     def machine_launches(self, args: Sequence[Any]) -> Sequence[MachineLaunch]:
-        """Return the launches for these arguments."""
+        """Return the kernel launches for these arguments."""
 
 
 def triple(value: object, what: str) -> Triple:
@@ -269,7 +269,7 @@ def _plain(value: Any, one: Variable, what: str) -> bytes:
 
 
 def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, int]]]:
-    """Group arrays that share host memory: (name, bytes, offset of each array)."""
+    """Group arrays that share host memory; return (name, bytes, offset of each array) for each group."""
     spans = []
     for name, array in arrays.items():
         start = int(array.__array_interface__["data"][0])

@@ -94,10 +94,10 @@ def operand_layout(
 
 
 def expect_fixed_bits(descriptor: SmemDescriptor) -> None:
-    """Refuse a descriptor whose version or reserved bits differ from the values of the PTX ISA.
+    """Check that the version and the reserved bits of a descriptor have the values that the PTX ISA defines.
 
     Raises:
-        TmemError: a field differs.
+        TmemError: a field has another value.
     """
     broken = [found.text for found in descriptor.check() if found.rule != "leading"]
     if broken:

@@ -1,4 +1,4 @@
-"""Run a kernel on numpy arrays as a GPU would, and return the findings: `run_ptx`."""
+"""Function `run_ptx`: runs a kernel on numpy arrays as a GPU would, and returns the findings."""
 
 from __future__ import annotations
 

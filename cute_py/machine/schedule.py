@@ -261,7 +261,7 @@ class Machine:
     # ---- texts -------------------------------------------------------------------------------------------------------
 
     def thread_text(self, thread: int) -> str:
-        """Text of a thread: `CTA (1, 0, 0), thread (5, 0, 0)`."""
+        """Text of a thread, such as `CTA (1, 0, 0), thread (5, 0, 0)`."""
         cta, number = divmod(int(thread), self.cta_threads)
         x, y, _ = self.shape.block
         inside = (number % x, number // x % y, number // (x * y))
@@ -291,7 +291,7 @@ class Machine:
     # ---- waiting -----------------------------------------------------------------------------------------------------
 
     def wait(self, waiting: Waiting) -> None:
-        """Add waiting threads."""
+        """Add a frame of waiting threads."""
         self.waiting.append(waiting)
 
     def changed(self) -> None:

@@ -9,10 +9,10 @@ of values, one per thread. The registers of one width form one array, called a b
     32       uint32     u32 s32 f32
     64       uint64     u64 s64 f64        (a register of 128 bits is two of these)
 
-A key, `16 * place + code`, names a row and the type for reading it. A `Frame` is a set of threads: `get` returns their
-values of a row, and `put` writes them. A frame of consecutive threads (`lo` to `hi`) reads and writes views of the
-rows, without copies. A scattered frame gathers and scatters by index. Instructions work with both: one numpy operation
-runs all threads at one instruction, across warps and CTAs.
+A key, `16 * place + code`, names the row at index `place` of a bank and the type with which it is read. A `Frame` is a
+set of threads: `get` returns their values of a row, and `put` writes them. A frame of consecutive threads (`lo` to
+`hi`) reads and writes views of the rows, without copies. A scattered frame gathers and scatters by index. Instructions
+work with both: one numpy operation runs all threads at one instruction, across warps and CTAs.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ class Frame:
         raise NotImplementedError
 
     def text(self) -> str:
-        """Text that names the threads: `CTA 0, threads 0 to 31`."""
+        """Text that names the threads, such as `CTA (0, 0, 0), threads 0 to 31`."""
         return self.m.threads_text(self.threads)
 
 

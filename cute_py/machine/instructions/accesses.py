@@ -366,7 +366,7 @@ def _in_turn(
 
 
 def build_move(site: Site) -> Run:
-    """mov: a register, a constant, an address, or packing and unpacking of registers."""
+    """mov: copy a register, constant or address, or pack or unpack registers."""
     kind = site.kind()
     site.finish(2)
     target, source = site.operand(0), site.operand(1)

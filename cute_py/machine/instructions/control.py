@@ -319,7 +319,7 @@ def _build_map_acquire(site: Site) -> Run:
 
 
 def build_register_count(site: Site) -> Turn:
-    """setmaxnreg of whole warpgroups: no effect, because registers have no limit here; the observer gets the event."""
+    """setmaxnreg, by whole warpgroups: no effect, because registers have no limit here; the observer gets the event."""
     increases = site.choice("inc", "dec") == "inc"
     site.flag("sync")
     site.flag("aligned")

@@ -250,7 +250,7 @@ def _element(kind: Kind) -> tuple[str, int]:
 
 
 def _unpack(raw: Any, f: Frame, element: str, count: int) -> Array:
-    """Unpack elements to float64 (n, count), the lowest first."""
+    """Unpack elements to float64 (n, count), the element in the lowest bits first."""
     words = np.ascontiguousarray(broadcast(raw, f))
     if element in ("f16", "bf16"):
         halves = words.view(np.uint16).reshape(f.n, -1)[:, :count]
@@ -342,7 +342,7 @@ def _build_tf32(site: Site, mode: str, flags: Mapping[str, bool]) -> Run:
 
 
 def _build_scales(site: Site, source: Kind, target: Kind, mode: str, flags: Mapping[str, bool]) -> Run:
-    """Convert between ue8m0 pairs and bf16 or float32."""
+    """Build conversions between ue8m0 pairs and bf16 or float32."""
     d = site.writer(0, target)
     if source.name == "ue8m0x2":
         a = site.reader(1, "u16")

@@ -148,7 +148,7 @@ def _part(site: Site) -> str:
 
 
 def build_mul(site: Site) -> Run:
-    """mul: lo, hi, wide."""
+    """mul: compute the lower half (lo), the upper half (hi) or all bits (wide) of a product."""
     part, kind = _part(site), site.kind(*TYPES)
     a, b = site.reader(1, kind), site.reader(2, kind)
     site.finish(3)
@@ -163,7 +163,9 @@ def build_mul(site: Site) -> Run:
 
 
 def build_mad(site: Site) -> Run:
-    """mad: lo, hi, wide, with saturation or a carry."""
+    """mad: add c to the lower half (lo), the upper half (hi) or all bits (wide) of a product, with saturation or a
+    carry.
+    """
     saturates, carries = site.flag("sat"), site.flag("cc")
     part, kind = _part(site), site.kind(*TYPES)
     a, b = site.reader(1, kind), site.reader(2, kind)
@@ -204,7 +206,7 @@ def _mad_with_carry(
 
 
 def build_mul24(site: Site) -> Run:
-    """mul24 and mad24: products of the lower 24 bits."""
+    """mul24 and mad24: multiply the lower 24 bits of two operands; mad24 adds c."""
     part, kind = site.choice("lo", "hi"), site.kind("u32", "s32")
     saturates = site.flag("sat")
     adds = site.name == "mad24"
@@ -232,7 +234,7 @@ def build_mul24(site: Site) -> Run:
 
 
 def build_sad(site: Site) -> Run:
-    """sad: c + |a - b|."""
+    """sad: compute c + |a - b|."""
     kind = site.kind(*TYPES)
     d, a, b, c = site.writer(0, kind), site.reader(1, kind), site.reader(2, kind), site.reader(3, kind)
     site.finish(4)
@@ -251,7 +253,7 @@ def build_div(site: Site) -> Run:
 
 
 def build_rem(site: Site) -> Run:
-    """rem: the result has the sign of the dividend; a division by zero gives all ones."""
+    """rem: compute the remainder, with the sign of the dividend; a division by zero gives all ones."""
     kind = site.kind(*TYPES)
     return binary(site, lambda a, b: quotient_and_rest(a, b, kind)[1], kind)
 
@@ -341,7 +343,7 @@ def build_not(site: Site) -> Run:
 
 
 def build_cnot(site: Site) -> Run:
-    """cnot: 1 for 0, else 0."""
+    """cnot: logical negation, 1 for 0 and 0 for other values."""
     kind = site.kind("b16", "b32", "b64")
     return unary(site, lambda a: (a == 0).astype(kind.dtype), kind)
 

@@ -350,7 +350,7 @@ def _build_product(site: Site) -> Turn:
 
 
 def _report(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int) -> None:
-    """Report the bytes of shared memory that a product reads to the observer."""
+    """Report to the observer which bytes of shared memory a product reads."""
     m, found = f.m, product.found
     rows, columns, depth = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)

@@ -248,7 +248,7 @@ def _expect_read(f: Frame, site: Site, state: TensorState, product: Product, cta
 
 
 def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
-    """Report the bytes of shared memory that a product reads to the observer."""
+    """Report to the observer which bytes of shared memory a product reads."""
     m = f.m
     reads, operands = [], []
     for cta in ctas:

@@ -70,7 +70,7 @@ class Groups:
         return groups
 
     def add(self, threads: Array, agent: Pending) -> None:
-        """Add an issued transfer."""
+        """Add an issued transfer to the current group of its threads."""
         if not agent.done:
             self.issued.append(_Issued(threads, self.committed[threads].copy(), agent))
 

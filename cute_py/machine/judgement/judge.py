@@ -1,4 +1,4 @@
-"""The judges of a run."""
+"""Combine the judges of a run into one observer."""
 
 from __future__ import annotations
 

@@ -299,7 +299,7 @@ class Ledger(Observer):
             self._too_many_bytes(life, barrier, at, nbytes)
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
-        """Record that threads saw a phase complete."""
+        """Record that threads saw a phase complete, and report a wait for a phase that they had seen before."""
         parities = broadcast(phases, f)
         held = broadcast(places, f)
         for place in np.unique(held).tolist():
@@ -396,7 +396,7 @@ class Ledger(Observer):
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", hit, **facts)
 
     def ended(self, m: Host, failed: bool) -> None:
-        """Judge the rules that need the end of a run."""
+        """Judge the rules that depend on the end of the run."""
         for life in [*self.lives.values(), *self.ended_lives.values()]:
             self._empty(life)
             self._vain(life)
@@ -425,7 +425,7 @@ class Ledger(Observer):
                 return
 
     def _empty(self, life: Life) -> None:
-        """Report waits that passed before the first phase was over, if that phase has bytes."""
+        """Report waits that passed before the first phase had completed, if that phase counts bytes."""
         first = life.phase(0)
         if not life.empty_waits or not life.bringing or (first is not None and not first.brought):
             return

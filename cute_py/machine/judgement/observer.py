@@ -342,5 +342,5 @@ def _each(listeners: Sequence[Callable[..., None]]) -> Callable[..., None]:
 
 
 def together(observers: Sequence[Observer]) -> Observer:
-    """Return one observer that forwards each event to the observers that override its method."""
+    """Return one observer that forwards each event to those observers that override the event's method."""
     return _Together(observers)

@@ -202,5 +202,5 @@ def factors_of(dims: Sequence[int], major: Major, block: int) -> int:
 
 
 def _numbers(tile: WrittenTile) -> int:
-    """Number of scale factors of the tensor that a map describes; each is one byte."""
+    """Number of scale factors in the tensor that a tile's map describes; each factor is one byte."""
     return math.prod(tile.dims) * tile.bits // 8

@@ -319,7 +319,7 @@ def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
 
 
 def scale_halves(product: Product, operand: str) -> int:
-    """2 if each half of the lanes has the scale factors of its half of B, else 1."""
+    """Return 2 if each half of the lanes has the scale factors of a different half of B, else 1."""
     return 2 if operand == "B" and lane_parts(product) == 2 else 1
 
 

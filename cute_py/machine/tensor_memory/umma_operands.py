@@ -1,7 +1,7 @@
 """The operands of one tcgen05.mma as CuTe tensors: A and B in shared memory, scale factors and D in tensor memory.
 
-    UmmaOperands(idesc, a, b)      .A, .B, .D, .SFA, .SFB     CuTe tensors of one CTA: the place of each element
-                                   explain()                  the same as text
+    UmmaOperands(idesc, a, b)      .A, .B, .D, .SFA, .SFB     CuTe tensors of one CTA: the address of each element
+                                   explain()                  a description of the operands as text
 
 The machine computes with these layouts: `machine/operands` has the layouts of shared memory, and `operand_layouts`
 those of tensor memory.
@@ -132,17 +132,17 @@ class UmmaOperands:
 
     @property
     def A(self) -> Tensor:
-        """(rows of one CTA, K) of A, in shared or tensor memory."""
+        """The tensor of A, (rows of one CTA, K), in shared or tensor memory."""
         return self._operand("A")
 
     @property
     def B(self) -> Tensor:
-        """(rows of one CTA, K) of B, in shared memory."""
+        """The tensor of B, (rows of one CTA, K), in shared memory."""
         return self._operand("B")
 
     @property
     def D(self) -> Tensor:
-        """(rows of one CTA, N) of D, in tensor memory."""
+        """The tensor of D, (rows of one CTA, N), in tensor memory."""
         product = self._product
         element = as_dtype(product.descriptor.d_type)
         layout = lane_layout(

@@ -389,7 +389,7 @@ class MemoryJudge(Observer):
         self.reports.race(f, site, self.clocks, place, (other, own), what, reader, severity)
 
     def _place(self, shadow: Shadow, granule: int) -> tuple[Array, int]:
-        """The array and the offset of a granule."""
+        """Return the array and the offset of a granule."""
         return self.m.shared if shadow is self.shared else self._array_of(shadow), granule << shadow.shift
 
     def _array_of(self, shadow: Shadow) -> Any:
@@ -643,7 +643,7 @@ class MemoryJudge(Observer):
     # ---- exits -------------------------------------------------------------------------------------------------------
 
     def exited(self, f: Frame) -> None:
-        """Find accesses to the memory of an exiting CTA that may still happen."""
+        """Report accesses to the memory of an exiting CTA that may happen after its exit."""
         m, clocks = self.m, self.clocks
         for cta, part in f.parts:
             start = cta * m.cta_threads
@@ -660,7 +660,7 @@ class MemoryJudge(Observer):
             clocks.set_floor(cta, MAX_TIME)
 
     def _under_way(self, cta: int, known: Array) -> None:
-        """Report copies that an exiting CTA has not waited for. known: (warps, agents) of its clocks."""
+        """Report copies that an exiting CTA has not waited for. known: clocks of the CTA, (warps, agents)."""
         clocks = self.clocks
         for warp in range(cta * clocks.per_cta, (cta + 1) * clocks.per_cta):
             time, site, f = self.stores.pop(warp, (0, None, None))

@@ -75,7 +75,7 @@ class _Product:
 
 
 class ProductJudge(Observer):
-    """Judges the registers of wgmma in one run."""
+    """Judges how the threads of one run use the registers of wgmma."""
 
     active = True
 
@@ -204,7 +204,7 @@ def _groups(f: Frame) -> Array:
 
 
 def _names(operands: Iterable[WrittenOperand], names: set[str]) -> bool:
-    """Whether operands may name one of these registers."""
+    """Whether any operand may name one of these registers."""
     for one in operands:
         if one.base in names or (one.elements and not names.isdisjoint(text.strip() for text in one.elements)):
             return True

@@ -85,12 +85,12 @@ class Reports:
     # ---- texts -------------------------------------------------------------------------------------------------------
 
     def instruction(self, key: int) -> SourceInstruction | None:
-        """The instruction of a key."""
+        """Return the instruction of a key; None if the key does not identify it."""
         number = key >> SITE & SITE_BITS
         return self.code.instructions[number] if number < min(len(self.code.instructions), SITE_BITS) else None
 
     def agent(self, clocks: Clocks, key: int) -> str:
-        """Text of the agent of a key."""
+        """Text that names the agent of a key."""
         cluster, column = key >> CLUSTER & CLUSTER_BITS, key >> COLUMN & COLUMN_BITS
         warps = clocks.warps
         if column >= clocks.fixed:
@@ -196,7 +196,7 @@ class Reports:
         self.add(("never written", site.number), text, site.one, "warning", threads=f.text(), address=where)
 
     def barrier_overwritten(self, f: Frame, site: Site, place: int) -> None:
-        """Report data written over an mbarrier."""
+        """Report a write that overwrites an mbarrier."""
         where = self.where(self.m.shared, place)
         text = f"{f.text()} {_verb(f, 'writes')} over the mbarrier at {where}"
         key = ("barrier overlapped by data", site.number)

@@ -3,11 +3,11 @@
 Memory is divided into granules, which are not larger than the smallest access so far. A granule keeps the key of its
 last write, and the keys of its last reads in a few slots. A key has 63 bits:
 
-    62       careful: an asynchronous agent, a warp of another CTA than the granule's, or an mbarrier at this place
+    62       careful: an asynchronous agent, a warp of another CTA than the granule's, or an mbarrier in this granule
     38..61   time of the agent
     25..37   cluster, counted over all waves of the launch
     14..24   column of the agent in its cluster (see `clocks`)
-    1..13    number of the instruction among those that touch memory
+    1..13    index of the instruction; 8191 stands for all higher indices
     0        strong: an atomic operation, or an access that can synchronise threads
 
 Key 0 marks a granule without any access. Keys sort by time, so one comparison with the lowest time of a CTA's clocks

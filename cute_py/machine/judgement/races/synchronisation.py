@@ -147,7 +147,7 @@ class ClockKeeper(Observer):
     # ---- fences ------------------------------------------------------------------------------------------------------
 
     def fenced(self, f: Frame, site: Site) -> None:
-        """Apply a fence of any kind."""
+        """Apply a fence of any kind to the clocks."""
         parts = site.one.opcode.split(".")
         if "proxy" in parts:
             if "async" in parts and "global" not in parts:
