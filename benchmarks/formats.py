@@ -64,6 +64,8 @@ OTHERS: Final = (
     formats.fp8((1, 128), like="deepgemm", scales="mn_major"),
     formats.fp8((1, 128), rule="rceil", scales="deepgemm_sm100"),
     formats.mxfp4(axis=0, transposed=True),
+    formats.mxfp6(),
+    formats.mxfp6(element="e3m2", rule="floor", axis=0, transposed=True),
     formats.nvfp4(block=(16, 16), scales="linear"),
 )
 """More formats of the random jobs."""
