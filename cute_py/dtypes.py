@@ -1,7 +1,7 @@
 """Element types: name, width in bits, kind, and the numpy or ml_dtypes type that stores one element.
 
-All other modules look up element types in this table. It does not depend on GPUs: the descriptor package defines which
-types TMA can move, and their format numbers.
+All other modules look up element types in this table. The table does not depend on GPUs: the descriptor package defines
+which types TMA can move, and their format numbers.
 
 In numpy, as in ml_dtypes, each element of a type narrower than a byte takes a whole byte; `bits` is its width in GPU
 memory. numpy has no 128-bit integers, so the 16 bytes of one are stored as a complex number of two doubles.

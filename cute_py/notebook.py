@@ -1,4 +1,4 @@
-"""Register the objects that a Jupyter notebook displays as pictures with IPython.
+"""Register with IPython the objects that a Jupyter notebook displays as pictures.
 
 `import cute_py` in a running IPython registers them. If cute_py was imported before IPython started, `%load_ext
 cute_py` registers them; `%unload_ext cute_py` undoes the registration. The classes themselves do not depend on

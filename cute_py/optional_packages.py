@@ -5,7 +5,7 @@ work without numpy.
     np.zeros(3)                                              imports numpy, or raises an error that says how to install
                                                              it
 
-Beside this import, modules have an ordinary `import numpy as np` for type checkers.
+Modules also contain an ordinary `import numpy as np` for type checkers.
 """
 
 from __future__ import annotations

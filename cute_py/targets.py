@@ -197,7 +197,7 @@ def expect_version(value: object) -> Version:
 
 
 def version_text(version: Version) -> str:
-    """Format a PTX version, such as `8.6` for (8, 6).
+    """Format a PTX version: (8, 6) becomes `8.6`.
 
     >>> version_text((8, 6))
     '8.6'
@@ -206,7 +206,7 @@ def version_text(version: Version) -> str:
 
 
 def version_of(text: str) -> Version:
-    """Parse a PTX version, such as `8.6` to (8, 6).
+    """Parse a PTX version: `8.6` becomes (8, 6).
 
     Raises:
         InvalidValueError: the string is not two numbers with a point between them.

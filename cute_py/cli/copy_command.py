@@ -163,7 +163,7 @@ def _atom(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order:
 
 
 def _strides(bits: Array, order: str) -> tuple[int | Int, ...]:
-    """The strides of a compact array, in elements. Only the stride of the contiguous dimension is static, a 1.
+    """The strides of a compact array, in elements. Only the stride of the contiguous dimension is static; it is 1.
 
     The stride of a dimension of size 1 is never used. It is rounded up to a multiple of 16 bytes, because TMA requires
     that of all strides but the first.

@@ -187,7 +187,7 @@ def finding_record(one: Diagnostic) -> dict[str, object]:
 
 
 def run_record(found: PtxRun) -> dict[str, object]:
-    """A run as --json prints it. The `fixes` of a finding were tried; its `try` is advice that was not."""
+    """A run as --json prints it. The `fixes` of a finding were tried; its `try` is advice that was not tried."""
     from cute_py.machine.judgement.story import advice
     from cute_py.machine.rules import REASONS
 

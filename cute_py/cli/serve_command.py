@@ -5,9 +5,9 @@ them.
 
 The server is meant for one person at one machine, but any web page in that person's browser can send requests to it. So
 a request must name this server in `Host` (a foreign name that resolves to this machine is refused). If the browser
-names the origin (`Origin`, `Sec-Fetch-Site`), it must be the server's own page. A request must also be small enough
-that a person could have typed it. The number of threads, the idle time of a connection, and the time for an answer are
-bounded.
+names the origin (`Origin`, `Sec-Fetch-Site`), the origin must be the server's own page. A request must also be small
+enough that a person could have typed it. The number of threads, the idle time of a connection, and the time for an
+answer are bounded.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class ExplorerHandler(BaseHTTPRequestHandler):
     timeout = REQUEST_SECONDS
 
     def parse_request(self) -> bool:
-        """Parse the request line and the headers, and note that they have arrived: the limit on their arrival then
-        ends."""
+        """Parse the request line and the headers, and note that they have arrived, which ends the time limit for their
+        arrival."""
         try:
             return super().parse_request()
         finally:

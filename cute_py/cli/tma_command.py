@@ -140,7 +140,7 @@ _OF_WIDTH: Final = {8: "uint8", 16: "float16", 32: "float32", 64: "float64"}
 
 def _width(thing: Parsed) -> int | None:
     """Bits per element, from the pointer of a parsed tensor or of a composed layout such as `Sw<...> o
-    smem_ptr[16b](unset) o ...`; None if there is no pointer."""
+    smem_ptr[16b](unset) o ...`; None without a pointer."""
     if isinstance(thing, cute.Tensor) and isinstance(thing.engine, Pointer):
         return thing.engine.dtype.bits
     if isinstance(thing, cute.ComposedLayout) and isinstance(thing.offset, cute.SmemPtrFlag):

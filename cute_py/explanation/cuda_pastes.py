@@ -25,11 +25,11 @@ class CudaError:
     """One CUDA error: its number, its names, and its causes in a program that uses TMA.
 
     Attributes:
-        rule: the driver's name of the error; runtime: the runtime's name; message: the message of both, in upper or
+        rule: the driver's name for the error; runtime: the runtime's name; message: the message of both, in upper or
             lower case.
         logged: a pattern of the kernel module's line in the system log.
         exceptions: number and title of the cuda-gdb exceptions that stop a kernel with this error.
-        causes: mistakes in a kernel that uses TMA that CUDA reports as this error, the most common first.
+        causes: mistakes in TMA kernels that CUDA reports as this error, the most common first.
         refused: the meaning of this error as the result of cuTensorMapEncode*.
     """
 

@@ -151,8 +151,8 @@ def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
 
 @functools.cache
 def public_names() -> dict[int, str]:
-    """The id of each public object -> `cute_py.` and its public name. The ids stay valid, because the objects of
-    modules are never freed."""
+    """The id of each public object -> its public name, with the prefix `cute_py.`. The ids stay valid, because the
+    objects of modules are never freed."""
     found: dict[int, str] = {}
     for name, value in public_objects():
         if not isinstance(value, (int, str)) or is_ours(type(value)):
@@ -161,7 +161,8 @@ def public_names() -> dict[int, str]:
 
 
 def public_name(thing: Thing) -> str | None:
-    """The public name of an object, after `cute_py.`. An object with a `__name__` is looked up by that name."""
+    """The public name of an object, with the prefix `cute_py.`. An object with a `__name__` is looked up by that
+    name."""
     named = getattr(thing, "__name__", None)
     for name, value in public_objects(named) if isinstance(named, str) and "." not in named else ():
         if value is thing:

@@ -114,7 +114,7 @@ def assertion_reason(message: str) -> Reason | None:
 
 
 def _is_message(said: str, pattern: str) -> bool:
-    """Whether a string is a message whose `*` stand for any text.
+    """Whether a string matches a message in which each `*` stands for any text.
 
     >>> _is_message("a of b", "a * b"), _is_message("a b", "a * b"), _is_message("a of b.", "a * b")
     (True, False, False)
@@ -171,7 +171,7 @@ def _step_names() -> dict[int, str]:
 
 
 def _in_general(kind: type) -> list[str]:
-    """The general reason of an error class, or of its nearest base class that has one."""
+    """The general reason for an error class, or for its nearest base class that has one."""
     return [_rule("", CLASS_REASONS[c.__name__], "") for c in kind.__mro__ if c.__name__ in CLASS_REASONS][:1]
 
 

@@ -464,8 +464,8 @@ def fp8(
     transposed: bool = False,
     padding: tuple[int, int] | None = None,
 ) -> Format:
-    """fp8 with one scale per block: in float32, the largest magnitude of the block divided by that of the element type;
-    or a power of two.
+    """fp8 elements with one scale per block: a float32, the block's largest magnitude divided by the largest number of
+    the element type; or a power of two.
 
     Args:
         block: 'row', 'column', 'tensor', or (rows, columns): (1, 128), (128, 128), (128, 1).

@@ -205,8 +205,8 @@ def scale_places(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def scale_indices(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """The index of every scale that is in use. If each row has its own scales, the index of a block of several rows is
-    repeated for each of its rows; with `axis` 0, for each of its columns."""
+    """The index of every scale that is in use. If each row has its own scales, a block of several rows has one index
+    per row; with `axis` 0, a block of several columns has one per column."""
     M, K, L = extents(shape)
     if not form.order.each_row:
         return scale_places(form, shape)

@@ -172,7 +172,7 @@ def phases_of(access: BankAccess, layout: Any, bits_at_once: int) -> list[dict[i
 
 
 def _phase_picture(access: BankAccess, layout: Any, cost: BankConflicts) -> Picture:
-    """A picture with one row per phase and one column per bank. A cell has the number of words that the bank serves one
+    """A picture with one row per phase and one column per bank. A cell counts the words, which the bank serves one
     after the other."""
     phases = phases_of(access, layout, cost.vector_bits)
 

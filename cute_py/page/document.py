@@ -1,8 +1,8 @@
 """The playground: one page on which users type layouts, atoms, copies, formats and errors, and this library answers.
 
-The page itself implements no layout algebra. `cute_py.page.answer` computes the answers, either in the process of
-`cute-py serve`, or in the browser with Python for WebAssembly, which is packed into the file (`interpreter`). The file
-also contains the first answer of each tab as HTML, so that it is visible before Python has started, or without an
+The page itself implements no layout algebra. `cute_py.page.answer` computes the answers, either in a worker of `cute-py
+serve`, or in the browser with Python for WebAssembly, which is packed into the file (`interpreter`). The file also
+contains the first answer of each tab as HTML, so that it is visible before Python has started, or without an
 interpreter.
 """
 

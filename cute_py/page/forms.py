@@ -18,8 +18,8 @@ class Field:
     Attributes:
         kind: text, area (several lines), choice, check, or list (a text with suggestions).
         half: whether the field shares a row of the form with the next field.
-        choices: pairs of a value and its label; for the kind list, the suggestions.
-        only: the values of the form's field named kind for which this field is shown, separated by blanks; empty: all.
+        choices: pairs of a value and its label; for the kind 'list', the suggestions.
+        only: the values of the form's field 'kind' for which this field is shown, separated by blanks; empty: all.
     """
 
     name: str

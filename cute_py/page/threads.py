@@ -1,4 +1,5 @@
-"""The tab Threads: the thread that holds each element, and as which of its values, for atoms and tiled operations."""
+"""The tab Threads: for each element of an atom or tiled operation, the thread that holds it and the index of its
+value."""
 
 from __future__ import annotations
 

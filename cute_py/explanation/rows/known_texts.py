@@ -1,8 +1,8 @@
 """The rows of known messages, and the functions that find them in text.
 
-The TOML files beside this module hold the rows. A row has the pattern of a message (`pattern`), the program that prints
-it, its rule, its meaning (`text`) and a change that works (`change`). If the change needs arithmetic, `calculator`
-names the function of `calculators.py` that computes it. `note` names a function that compares the numbers.
+The TOML files beside this module contain the rows. A row has the pattern of a message (`pattern`), the program that
+prints it, its rule, its meaning (`text`) and a change that works (`change`). If the change needs arithmetic,
+`calculator` names the function of `calculators.py` that computes it. `note` names a function that compares the numbers.
 """
 
 from __future__ import annotations
