@@ -95,7 +95,8 @@ _HANG: Final = re.compile(r"\s*(?:[-*] +|[A-Za-z][\w -]{0,24}? +: +)?")
 
 
 def folded(text: str, width: int) -> str:
-    """Wrap a text to lines of at most `width` characters; a continuation line is aligned with the text after the label.
+    """Wrap a string to lines of at most `width` characters; a continuation line is aligned with the text after the
+    label.
 
     >>> print(folded("  hint : take a tile of 64 x 64 elements, or of 128 x 32", 40))
       hint : take a tile of 64 x 64

@@ -62,7 +62,8 @@ class TensorCopy:
 
 
 def parse_tile(text: str) -> tuple[int, ...]:
-    """`128x64`, `(128, 64)` or `(_128,_64)` -> (128, 64); the sizes are in the order of the array's shape.
+    """Parse a tile: `128x64`, `(128, 64)` or `(_128,_64)` -> (128, 64). The sizes are in the order of the array's
+    shape.
 
     Raises:
         InvalidValueError: the string is not one to five positive integers.

@@ -101,7 +101,8 @@ def listed(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 def filled(label: str, text: str) -> str:
-    """A label followed by a text, in lines of at most WIDTH characters; later lines are aligned with the text.
+    """A label followed by `text`, in lines of at most WIDTH characters; later lines are aligned with the first word of
+    `text`.
 
     >>> print(filled("  why : ", "word " * 24))
       why : word word word word word word word word word word word word word word word word word word word word
