@@ -55,8 +55,8 @@ DEQUANTISED_BITS: Final = 8
 more than they read lose speed with each further vector (half a byte to two bytes without arithmetic: 94.8, 92.6 and
 87.2 % of a memcpy with 2, 4 and 8 vectors, NVIDIA H200)."""
 KEPT_BITS: Final = 2 * DEQUANTISED_BITS
-"""The same for copies that change only the order of scales. With 1 or 4 vectors, MXFP8 takes 1 to 2 % more time than
-with 2."""
+"""`DEQUANTISED_BITS` of copies that change only the order of scales. With 1 or 4 vectors, MXFP8 takes 1 to 2 % more
+time than with 2."""
 FEW_TILES: Final = 4 * MULTIPROCESSORS
 """Below this number of blocks, a lane has only one vector, so that more multiprocessors have work."""
 
