@@ -296,7 +296,7 @@ def construct_tma_gbasis(
     dtype: DTypeLike | None = None,
     split_oversize: bool = False,
 ) -> GBasis:
-    """Construct the G-basis of a tile.
+    """Construct the G-basis of a tile: the box of one instruction, with the global mode of each box mode.
 
     Args:
         gmem_layout: the global tensor, or its layout in elements.

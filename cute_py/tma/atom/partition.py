@@ -90,7 +90,7 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
         modes: further modes of `coord` to replace by `_`.
     Raises:
         InvalidTypeError: the layout is not a layout, or a mode is not an integer.
-        InvalidValueError: a coordinate lies outside the cluster, a mode does not exist, or a CTA number is below 0 or
+        InvalidValueError: a coordinate is outside the cluster, a mode does not exist, or a CTA number is below 0 or
             above 15.
 
     >>> layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
@@ -153,7 +153,7 @@ def tma_partition(
     Raises:
         StaticAssertError: the tiles differ in size, or a size is known only at run time.
         InvalidTypeError: an argument is not a tensor or layout.
-        InvalidValueError: the coordinate lies outside the layout of the CTAs.
+        InvalidValueError: the coordinate is out of bounds of the layout of the CTAs.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))

@@ -1,7 +1,7 @@
 """Make the canonical shared-memory layouts that wgmma and tcgen05 read, and choose one for a consumer.
 
 A canonical layout repeats an atom of 8 rows (K-major) or 8 columns (MN-major) of one swizzle span. K-major rows are
-contiguous along K, MN-major ones along M or N.
+contiguous along K; MN-major columns are contiguous along M or N.
 
     make_smem_layout("K", "128B", "float16", (128, 64))
         ->  Sw<3,4,3> o smem_ptr[16b](unset) o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))

@@ -4,8 +4,8 @@ Tiles are in colexicographic order of the tile modes, and the slots of a tile ar
 multicast, the slots of the CTAs that share a tile follow one another.
 
 The tiles differ only in their start. `first_tile` lists the instructions of the tile at the origin, and `tile_steps`
-gives the distance of each other tile from it. An atom computes both once, in time that does not depend on the size of
-the tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
+maps each tile to its offset from that tile. An atom computes both once, in time that does not depend on the size of the
+tensor. `instructions` computes the instructions of all tiles at once, as numpy arrays.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Instructions:
     """All instructions of a copy.
 
     Attributes:
-        coords: (tiles * per_tile, R) int64, TMA order.
+        coords: (tiles * per_tile, R) int64, in TMA order; R is the rank of the tensor map.
         smem_offsets: (per_tile,) int64, bytes from the start of the tile's buffer.
-        tiles: number of tiles; per_tile: instructions for each.
-        tile_shape: tiles along each tile mode.
+        tiles: number of tiles; per_tile: number of instructions per tile.
+        tile_shape: number of tiles along each tile mode.
         smem_bytes: bytes of one tile's buffer, rounded up to its alignment.
         gmem_partition, smem_partition: the partition of CTA 0, as tensors.
 
@@ -212,7 +212,7 @@ def _whole(value: Any) -> int:
 
 
 def _modes(layout: Layout) -> Iterator[tuple[int, int, int]]:
-    """(size, axis, step) of every mode of a layout of coordinates; integer strides run along axis 0."""
+    """Yield (size, axis, step) for every mode of a layout of coordinates; integer strides run along axis 0."""
     for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
         n, path = int(value_of(s)), getattr(d, "modes", ())
         step = _whole(d.value if path else d)
@@ -229,7 +229,7 @@ def _listed(layout: Layout, start: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def _steps(layout: Layout, rank: int) -> NDArray[numpy.int64]:
-    """(size, rank) array of the coordinates that a layout visits, in colexicographic order."""
+    """Return the coordinates that a layout visits, in colexicographic order, as a (size, rank) array."""
     out = np.zeros((1, rank), np.int64)
     for n, axis, step in _modes(layout):
         steps = np.zeros((n, rank), np.int64)

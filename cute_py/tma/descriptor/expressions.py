@@ -1,10 +1,10 @@
 """Compile the expressions in the tables of rules and of bit fields to Python functions of a request.
 
-`violations.CHECKS` states that `box_dim[i]` must keep the rule 'box', and `fields.FIELDS` that bits 24-31 hold
-`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuple fields. It determines the values of `i`,
-and `RequestForm.function` compiles an expression to a Python function of a request. The same function accepts columns:
-an object whose fields are integers, or arrays with one integer per map. One row of a table therefore applies to a
-single map and to many.
+For example, `violations.CHECKS` states that `box_dim[i]` must satisfy the rule 'box', and `fields.FIELDS` states that
+bits 24-31 contain `box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuple fields. It determines
+the values of `i`, and `RequestForm.function` compiles an expression to a Python function of a request. The same
+function accepts columns: an object whose fields are integers, or arrays with one integer per map. One row of a table
+therefore applies to a single map and to many.
 
 Names in an expression, besides the fields of the request:
 
@@ -12,9 +12,9 @@ Names in an expression, besides the fields of the request:
     bits            bits of one element
     strided         False if all element strides are 1, as in nearly every map; a function for columns does not test it
     row             elements of one row of the box
-    row_bits        its bits
+    row_bits        bits of such a row
     box_size        elements of the box, as the driver counts them: element strides divide each edge, rounded down
-    box_bits        their bits
+    box_bits        bits of these elements
     lower, upper    corners of an im2col map, W first; an im2col-wide map has one of each
     first           the innermost spatial mode of an im2col map: 0 with interleave, 1 without
     spatial         sizes of the spatial modes

@@ -226,7 +226,7 @@ def lower_tma_load(
 
     Args:
         dst: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
-        coord: the coordinate of the tile's first element, innermost first, one number per mode of the descriptor.
+        coord: the coordinate of the tile's first element, innermost first, one integer per mode of the descriptor.
         prefetch: prefetch the descriptor first.
         cta: the CTA of a multicast that issues the copy.
         im2col_offsets: offsets of an im2col load, W first; zeros by default.
@@ -262,7 +262,7 @@ def lower_tma_store(
 
     Args:
         src: the tile in shared memory: a tensor, a pointer, or an object that names its memory space.
-        coord: the coordinate of the tile's first element, innermost first, one number per mode of the descriptor.
+        coord: the coordinate of the tile's first element, innermost first, one integer per mode of the descriptor.
         prefetch: prefetch the descriptor first.
     Raises:
         TmaBuildError: the atom is a load, the tile is not in shared memory, the coordinate has the wrong rank, or the
@@ -296,7 +296,7 @@ class TmaOperation:
         coord: the coordinate of the tile's first element, innermost first.
         operations: the operations that the copy lowers to, in order.
         allow_tma: whether the copy may be lowered to TMA.
-        inBounds: whether the producer promises that the tile lies inside the tensor.
+        inBounds: whether the producer promises that the tile is inside the tensor.
         cta: the CTA of a multicast that issues the copy.
 
     >>> import cute_py as cute

@@ -161,7 +161,7 @@ _Mode = TypeVar("_Mode", bound=Enum)
 
 
 def _as_member(kind: type[_Mode], value: _Mode | int | str, what: str, attribute: str) -> _Mode:
-    """Return the enum member of a member, value, name in any case, or MLIR attribute that contains a name."""
+    """Return an enum member from a member, its value, its name in any case, or an MLIR attribute with the name."""
     if isinstance(value, kind):
         return value
     numbered = issubclass(kind, int)

@@ -90,9 +90,9 @@ def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
 def operand_types(op: PartitionOperands) -> bool:
     """Step 1: the kinds of the operands are valid.
 
-    The global operand is a tensor in global memory. The shared operand has a type of the dialect and the same element
-    type, and is not in a memory other than shared memory. There is a CTA value map and a tile of integers, each of rank
-    1 to 5. A descriptor, if there is one, is for this transfer.
+    The global operand is a tensor in global memory. The shared operand has a type of the dialect. If it is a tensor, it
+    is in shared memory, and its elements are as wide as the global elements. There is a CTA value map and a tile of
+    integers, each of rank 1 to 5. A descriptor, if there is one, is for this transfer.
     """
     if op.gmem is None or op.cta_v_map is None or any(d.rule == "mode" for d in op.other_transfer):
         return False

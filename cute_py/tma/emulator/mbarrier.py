@@ -78,7 +78,7 @@ class Mbarrier:
 
     Args:
         arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
-        name: its name in messages.
+        name: the name of the barrier in messages.
     Raises:
         InvalidValueError: the count is out of range.
 
@@ -181,7 +181,7 @@ class Mbarrier:
         return self.arrive()
 
     def arrive_drop(self, count: int = 1) -> int:
-        """Arrive, and lower the arrival count of all later phases by the same number."""
+        """Arrive, and lower the number of arrivals that later phases need by the same count."""
         count = self._arrivals(count)
         self._next_count -= count
         return self.arrive(count)
@@ -219,7 +219,7 @@ def init_barrier(smem: SharedMemory, offset: int, arrive_count: int, *, name: st
         offset: bytes, a multiple of 8. arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
         name: the name in messages; default: the CTA and the offset.
     Raises:
-        InvalidValueError: the offset is not a multiple of 8, or it lies outside shared memory.
+        InvalidValueError: the offset is not a multiple of 8, or it is outside shared memory.
 
     >>> from cute_py.tma.emulator import SharedMemory
     >>> print(init_barrier(SharedMemory(1024), 8, 1))

@@ -159,7 +159,7 @@ def expect_coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
 
     Raises:
         InvalidValueError: the number of coordinates is wrong, or one does not fit in a signed 32-bit integer.
-        InvalidTypeError: they are not integers.
+        InvalidTypeError: the coordinates are not integers.
     """
     array = _matrix(coords, 5 if geometry.four_rows else geometry.rank, "coordinates")
     if array.size and (array.min() < -(2**31) or array.max() >= 2**31):

@@ -147,7 +147,7 @@ class Run:
 
     Args:
         engine: the TMA engine.
-        gmem, smem: the memories.
+        gmem, smem: global and shared memory.
         maps: tensor maps in memory. If given, loads and stores accept the address of a map instead of its bytes.
         agent: the position of the thread that issues the copies.
         strict: raise `RaceError` at the first race, instead of recording it.
