@@ -6,7 +6,7 @@ the greatest common divisor of their strides as its stride, and a size that reac
 stride. A multicast count divides the box, last mode first; every CTA issues its part.
 Source: cute/atom/copy_traits_sm90_tma.hpp, fill_tma_gmem_shape_stride and make_tma_copy_desc.
 
-Some legal atoms can't copy, or do not copy as their layouts describe. The driver checks only the box, but a tile may
+Some legal atoms can't copy, or do not copy as their layouts describe. A tensor map describes one box, but a tile may
 have several boxes, so the tile and its barrier may exceed the shared memory of one block. A swizzle with a plain offset
 permutes elements, but the engine permutes bytes: unless an element has one byte, the same Sw<B,M,S> is a different
 function on elements and on bytes.

@@ -411,7 +411,7 @@ def _start(
     """Return the coordinates of a tile's first element, innermost first, and the offsets of an im2col load, W first.
 
     `tile_coord` is the argument of `execute`: an index, or a coordinate in the tile modes of the divided tensor. For a
-    request without an atom, it counts tiles, outermost first.
+    copy without a divided tensor, such as a request without an atom, it counts tiles, outermost first.
 
     Raises:
         TmaBuildError: the request is an im2col request without an atom.
