@@ -1,4 +1,4 @@
-"""Tables of the rules of tensor maps (requirement, bounds, unit and source) and of the additions of each GPU.
+"""The rules of tensor maps, with requirement, bounds, unit and source of each, and the additions of each GPU.
 
 The rules are the driver's: for each recorded call, they predict whether the driver accepts or refuses it. `violations`
 applies them. Arguments have the names that the driver's C functions use.

@@ -123,7 +123,7 @@ def _starts(offsets: IntegersLike, count: int) -> list[int]:
 
 
 class Trace:
-    """The paths of all elements through n instructions with one descriptor.
+    """The paths of all elements through n instructions of one descriptor.
 
     Args:
         descriptor, mode, im2col_offsets: as for `Emulator.load`.
