@@ -42,6 +42,8 @@ def test_quantised_as_the_host_does(form: Format, shape: tuple[int, int], dtype:
     "form",
     [
         formats.mxfp8(),
+        formats.mxfp6(element="e3m2"),
+        pytest.param(formats.mxfp6(), marks=SLOW),
         pytest.param(formats.nvfp4(), marks=SLOW),
         pytest.param(formats.mxfp8(axis=0, scales="linear"), marks=SLOW),
     ],
@@ -62,6 +64,17 @@ def test_every_bfloat16_is_cast_as_on_the_host(target: str) -> None:
     want = formats.cast(every, target)
     got = np.zeros_like(want)
     run = run_scaled(every, got, cast=True, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize("form", [formats.mxfp6(), pytest.param(formats.mxfp6(element="e3m2"), marks=SLOW)], ids=repr)
+def test_every_bfloat16_becomes_six_bits_as_on_the_host(form: Format) -> None:
+    """A row has numbers of a few neighbouring exponents, so that all rounding cases occur."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(BF16).reshape(64, 1024)
+    want = cute.copy(every, form)
+    got = unset(want)
+    run = run_scaled(every, got, schedule="eager")
     assert run.ok, run.explain()
     assert same(want, got)
 
@@ -163,3 +176,18 @@ def test_a_bad_index_on_the_device_is_recorded_and_nothing_outside_is_read(monke
     assert (record >> 32, record & 0xFFFFFFFF) == (50, 50)
     assert same(got[:50], x)
     assert not got[50:].astype(np.float32).any()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("linear", "32_4_4"), ("32_4_4", "linear"), pytest.param("32_4_4", "8x4", marks=SLOW)]
+)
+@pytest.mark.parametrize("build", [formats.mxfp8, formats.nvfp4, pytest.param(formats.mxfp4, marks=SLOW)])
+def test_scales_change_their_order(build: Any, before: str, after: str) -> None:
+    """Sizes end within a word of four scales, and within the rows of a CTA."""
+    for shape in ((37, 300), (130, 1290)):
+        source = cute.copy(numbers(shape, BF16, False), build(scales=before))
+        want = cute.copy(source, build(scales=after))
+        got = unset(want)
+        run = run_scaled(source, got, schedule="eager")
+        assert run.ok, run.explain()
+        assert same(want, got)

@@ -320,7 +320,7 @@ def plan_scaled(
         raise refused(
             "rows selected by an index with blocks of several rows, or transposed", "blocks along rows: block=(1, 32)"
         )
-    if source.kind in ("raw", "e4m3", "e5m2", "e2m1"):
+    if KIND_BITS[source.kind] < 16:
         raise refused(f"a transposed cast of {source.kind}", "sources of float32, bfloat16 or float16")
     return _tile(source, outputs, scales, (m, k))
 
@@ -394,6 +394,12 @@ def _aligned(source: MatrixSide, access: int) -> bool:
     return source.pitch % access == 0 and source.alignment % access == 0
 
 
+def _least_padding(width: int, unit: int, counts: Sequence[int]) -> int:
+    """The number of units of columns for one CTA that computes the fewest columns beyond the last; the first one if
+    several do."""
+    return min(counts, key=lambda count: -(-width // (count * unit)) * count)
+
+
 def _rows(
     source: MatrixSide,
     outputs: Sequence[MatrixSide],
@@ -414,13 +420,13 @@ def _rows(
         kind = _output_kind(one, scale, source.by_columns, min(16, access * KIND_BITS[one.kind] // 8), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
     split = any(kind.split and kind.words for kind in kinds)
-    across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
+    across = _least_padding(width, LANES * ROW_ELEMENTS, (4, 2, 1))
     slots = 8 // across * 4
     items = max(1, min(MOST_ITEMS, (DEQUANTISED_BITS if dequantises else 32) // bits)) if len(outputs) == 1 else 1
     wide = across * LANES * ROW_ELEMENTS
     if -(-width // wide) * -(-height // slots) < FEW_TILES * items:
         items = 1
-    columns = next(c for c in (4, 2, 1) if c <= items and (c == 1 or width >= c * wide))
+    columns = _least_padding(width, wide, [count for count in (4, 2, 1) if count <= items])
     down = items // columns
     while split and slots * down > TILE:
         down //= 2
@@ -528,7 +534,7 @@ def kind_of(dtype: Any) -> str:
         InvalidValueError: the device does not convert the type.
     """
     row = number(dtype)
-    if row.name not in KINDS:
-        known = ", ".join(name for name in KINDS if name != "raw")
+    if row.name not in KINDS or row.bits == 6:
+        known = ", ".join(name for name in KINDS if name not in ("raw", "e2m3", "e3m2"))
         raise refused(f"elements of type {row.name}", f"casts between {known}; other types on the host")
     return row.name
