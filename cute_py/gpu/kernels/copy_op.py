@@ -91,8 +91,8 @@ class CopyOp:
 
     @property
     def text(self) -> str:
-        """Return the device function as text. Of the parameters (shared address, map, barrier, coordinates, offsets,
-        mask), it has those that the instruction needs."""
+        """The device function as text. Of the parameters (shared address, map, barrier, coordinates, offsets, mask), it
+        has those that the instruction needs."""
         chosen = self._chosen()
         operands = [operand.name for operand in _ROWS[self.kind].expected(chosen)]
         declared = {
