@@ -229,7 +229,7 @@ def _check_sums(checkpoint: Checkpoint) -> tuple[list[Diagnostic], bool]:
 
 
 def sha256(tensor: StoredTensor) -> str:
-    """The SHA-256 of a tensor's bytes."""
+    """Return the SHA-256 of a tensor's bytes, in hexadecimal."""
     found = hashlib.sha256()
     for at in range(0, tensor.nbytes, 1 << 22):
         found.update(tensor.part(at, min(1 << 22, tensor.nbytes - at)).data)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from cute_py.errors import FileFormatError
 
 JOURNAL_BYTES: Final = 64 << 20
-"""Bytes of tensors after which the journal is brought up to date."""
+"""Number of bytes written to tensors after which the journal is updated."""
 
 CHUNK: Final = 1 << 22
 
@@ -51,7 +51,7 @@ class PartFile:
         self.part = path.with_name(f".{path.name}.part")
         self.journal = path.with_name(f".{path.name}.journal")
         self.done: dict[str, dict[str, Any]] = {}
-        """Piece of work -> its record: the checksums of its tensors, and further notes."""
+        """Name of a piece of work -> its record: the checksums of its tensors, and further notes."""
         self.resumed = 0
         self._waiting: list[dict[str, Any]] = []
         self._unsynced = 0

@@ -90,10 +90,11 @@ MEASURED_BEST: Final = Tuning()
 
 @record
 class LaunchPlan:
-    """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
+    """One launch of a copy. `tail` is (source address, destination address, number of bytes) of bytes that threads move
+    one by one.
 
     form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all bytes. maps: the
-        tensor maps of source and destination. bytes: bytes of the copied elements.
+        tensor maps of source and destination. bytes: number of bytes of the copied elements.
     """
 
     form: str
@@ -106,7 +107,7 @@ class LaunchPlan:
 
 
 def count_units(value: int, unit: int) -> int:
-    """value / unit, rounded up."""
+    """Return value / unit, rounded up."""
     return -(-value // unit)
 
 

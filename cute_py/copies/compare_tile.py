@@ -46,7 +46,7 @@ else:
     from cute_py.optional_packages import numpy as np
 
 MOST_EARLIER: Final = 64
-"""Number of earlier tiles in which a stale stage is searched."""
+"""Number of earlier tiles that are tried as the contents of a stale stage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,4 +366,4 @@ _CAUSES: Final = (
     ("stale phase", _stale),
     ("not yet arrived", _not_arrived),
 )
-"""Causes in the order of the trials; each function yields the details if the cause explains the dump."""
+"""Causes in the order in which they are tried; each function yields the details if the cause explains the dump."""

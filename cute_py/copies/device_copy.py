@@ -203,7 +203,7 @@ def copy_on_device(
     progress: Progress,
     options: CopyOptions,
 ) -> CopyResult[ArrayLike]:
-    """`copy` with backend "cuda" or "both".
+    """Run `copy` with backend "cuda" or "both".
 
     The options are those of `copy`: stream, hints, verify and report.
 
@@ -310,10 +310,10 @@ def execute_on_device(
     poison: int,
     options: ExecuteOptions,
 ) -> TileResult:
-    """`execute` with backend "cuda" or "both".
+    """Run `execute` with backend "cuda" or "both".
 
-    The options are those of `execute`: isolate and seconds. If a copy traps in the emulator, this function refuses it
-    before the launch, unless it is isolated.
+    The options are those of `execute`: isolate and seconds. If the loads trap in the emulator, this function raises the
+    error before the launch, unless the call is isolated.
 
     Raises:
         TmaTrap: the hardware would trap; DeviceError: there is no GPU, or a barrier did not complete.

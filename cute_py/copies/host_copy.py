@@ -19,11 +19,11 @@ else:
     from cute_py.optional_packages import numpy as np
 
 BLOCK: Final = 256
-"""Elements of a block along each mode that a side walks first."""
+"""Extent of a block, in elements, along the innermost mode of each side."""
 BLOCKED: Final = 1024
 """Minimum size of both modes for a copy in blocks: the lines of a shorter column stay in the cache without blocks."""
 LISTED: Final = 1 << 18
-"""Number of elements whose offsets are listed at once."""
+"""Number of elements whose offsets are computed at a time."""
 
 Words: TypeAlias = "NDArray[np.generic]"
 

@@ -296,7 +296,7 @@ def copy(
 def _computed(
     source: Any, destination: Any, backend: str, stream: StreamLike, unique: bool, options: ScaledOptions
 ) -> Any:
-    """Copy with a format, a cast or an index: on a device if the memory is on a device, else on the host."""
+    """Copy with a format, a cast or an index: on a device if the memory is on a device, otherwise on the host."""
     if backend not in ("auto", "host", "cuda"):
         raise InvalidValueError(
             f"backend = {backend!r}; must be 'auto', 'host' or 'cuda' for a copy with a format, an index or a cast"
@@ -315,7 +315,7 @@ def _computed(
 
 
 def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[OperandSide, OperandSide]) -> None:
-    """Warn about two plain arrays of different shapes, because numpy would match their elements in another order."""
+    """Warn if two plain arrays have different shapes, because numpy would pair their elements in another order."""
     shapes = [tuple(map(int, product_each(one.layout.shape))) for one in sides]
     kept = [[n for n in shape if n != 1] for shape in shapes]
     if kept[0] != kept[1] and not any(isinstance(operand, (Tensor, tuple)) for operand in operands):

@@ -42,7 +42,7 @@ NIBBLE: Final = 4
 """Bits of the narrowest elements."""
 NIBBLES: Final = ("low", "low")
 VECTORS: Final = (16, 8, 4, 2, 1)
-"""Possible bytes of an element, and of a thread's access."""
+"""Possible sizes in bytes of an element, and of a thread's access."""
 MAX_RANK: Final = 16
 """Maximum number of modes of a refinement; only tensors of more than 65536 elements can have more modes."""
 LISTED: Final = 1 << 24

@@ -70,8 +70,8 @@ another 2 %."""
 COPIED = 9.07
 """Bytes per clock cycle that a multiprocessor can copy from memory. Measured on NVIDIA H200."""
 PER_BYTE = 0.066
-"""Fraction of a memcpy's rate for each byte of a vector, if a thread finds the places of a vector by division. Measured
-on NVIDIA H200."""
+"""Fraction of a memcpy's rate for each byte of a vector, if a thread computes the offsets of a vector by division.
+Measured on NVIDIA H200."""
 SHARED_RUN = 128
 """Minimum bytes of a run of both sides that threads move directly."""
 SOURCE, DESTINATION = 1 << 40, 1 << 44

@@ -20,7 +20,7 @@ from cute_py.gpu.nvrtc import kernel_ptx, kernel_sass
 from cute_py.tensor.array_views import StreamLike, stream_handle
 
 MANY = 1 << 20
-"""Maximum number of rounds of a measurement, and of launches of a round."""
+"""Maximum number of rounds in a measurement, and of launches in a round."""
 
 
 @record
@@ -47,8 +47,8 @@ class KernelReport:
 
 @record
 class CopyReport:
-    """The measurement of a copy. `gigabytes_per_second` counts bytes read plus written; `percent_of_memcpy` compares
-    the rate with a memcpy.
+    """The measurement of a copy. `gigabytes_per_second` counts the bytes read plus the bytes written;
+    `percent_of_memcpy` compares the rate with that of a memcpy.
 
     >>> CopyReport(10.0, 8, 1.6, 9.0, 90.0, ()).percent_of_memcpy
     90.0
@@ -106,8 +106,8 @@ def kernel_report(kernel: LoadedKernel, form: str, blocks: int) -> KernelReport:
 def median_times(
     device: Device, works: Sequence[Callable[[], object]], rounds: int, launches: int, stream: int = 0
 ) -> list[float]:
-    """The median time in microseconds of one launch of each of `works`, over `rounds`. The works take turns, with
-    `launches` launches at a time."""
+    """Return, for each of `works`, the median time of one launch in microseconds, over `rounds` rounds. In each round,
+    the works take turns, with `launches` launches each."""
     api = driver()
     samples: list[list[float]] = [[] for _ in works]
     with device.current():

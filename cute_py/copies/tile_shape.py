@@ -31,7 +31,8 @@ else:
 Places: TypeAlias = "NDArray[np.int64]"
 
 LINES: Final = (256, 128, 64, 32)
-"""Bytes of a run of a tile, in the order of the trials; the first value that leaves room for the other side is used."""
+"""Bytes of a run of a tile, in the order in which they are tried; the first value that leaves room for the other side
+is used."""
 TILE_BYTES: Final = 32768
 """Maximum bytes of a tile."""
 FILLED: Final = 8192
@@ -120,7 +121,8 @@ class TileShape:
 
     @functools.cached_property
     def bits(self) -> tuple[int, ...]:
-        """For each mode, the bit that is set in the class of its last tile; 0 if the last tile is like the others."""
+        """For each mode, the bit that is set in the class of its last tile; 0 if the last tile is like the other
+        tiles."""
         found, bit = [], 1
         for index, (mode, t, count) in enumerate(zip(self.modes, self.extents, self.counts, strict=True)):
             own = mode.size % t != 0 or (index == self.run_mode and count > 1)
@@ -359,7 +361,8 @@ def _vector(
 
 
 class _Filled(NamedTuple):
-    """The extents of a tile, and for both sides: its modes in order, the number of modes of a run, and the vectors."""
+    """The extents of a tile, and for each side, its modes in order, the number of modes in a run, and the bytes per
+    vector."""
 
     extents: tuple[int, ...]
     orders: list[list[int]]

@@ -101,7 +101,7 @@ def current_context(context: SupportsInt) -> Iterator[None]:
 def during_capture() -> Iterator[None]:
     """Let this thread allocate and free memory and load kernels in the block while one of its streams is captured.
 
-    By default the driver refuses such calls until the capture ends. The nodes of the graph hold addresses of the
+    By default, the driver rejects such calls until the capture ends. The nodes of the graph contain addresses of the
     memory, so the memory must outlive the graph.
     """
     api = driver()

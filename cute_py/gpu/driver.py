@@ -211,8 +211,8 @@ def _outcome(encoder: Callable[[TensorMap], bytes], request: TensorMap) -> str:
 
 
 def random_request(generator: random.Random) -> TensorMap:
-    """Make a random request of any kind. About two in three are legal; one in four has a value at or beyond the limit
-    of its rule."""
+    """Make a random request of any kind. About two thirds of the requests are legal, and a quarter have a value at or
+    beyond the limit of its rule."""
     pick = generator.choice
     kind = pick((TensorMapTiled, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
     interleave = pick((0, 0, 0, 1, 2)) if kind is not TensorMapIm2colWide else pick((0, 0, 1))

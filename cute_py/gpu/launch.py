@@ -101,7 +101,7 @@ def load_kernel(source: KernelSource, device: Device) -> LoadedKernel:
 
     Raises:
         MissingPackageError, DeviceError: there is no compiler, the architecture is wrong, the kernel needs too much
-            shared memory, or the driver refuses the cubin (the compiler is newer than the driver).
+            shared memory, or the driver rejects the cubin (because the compiler is newer than the driver).
     """
     return _load(device, compile_kernel(source, target_arch(source, device)))
 
@@ -219,7 +219,8 @@ class PreparedLaunch:
             graph: the CUgraphExec as an integer. node: the CUgraphNode of the graph from which `graph` was
                 instantiated.
         Raises:
-            DeviceError: the driver refuses, because the node does not exist or its kernel belongs to another context.
+            DeviceError: the driver rejects the update, because the node does not exist or its kernel belongs to another
+                context.
         """
         api, config = driver(), self._config
         found = api.CUDA_KERNEL_NODE_PARAMS()

@@ -114,7 +114,7 @@ class KernelCompiler:
 
     @functools.cached_property
     def files(self) -> MutableMapping[str, bytes]:
-        """Cubins by key: on disk, or in memory if there is no directory or it can't be written."""
+        """The stored cubins by key: on disk, or in memory if there is no directory or it is not writable."""
         if self.directory is not None:
             with contextlib.suppress(OSError):
                 cache: MutableMapping[str, bytes] = core().utils.FileStreamProgramCache(self.directory)

@@ -1,7 +1,7 @@
 """Convert the .safetensors shards of one mesh to the shards of another, with checks, streaming and checksums.
 
 headers      the shapes of the shards give the shape of each whole tensor; every tensor needs a placement
-names        placements against names and shapes: warnings (`weight_roles`)
+names        placements are compared with names and shapes, which gives warnings (`weight_roles`)
 data         different parts of a tensor must differ in their bytes; copies of one part must be equal
 copy         section by section, one piece at a time; the checksums of the bytes read and written must agree
 """

@@ -38,7 +38,8 @@ from cute_py.errors import CuteError, RankError, shortened
 from cute_py.mesh.transport import Transport
 
 _give_way: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0))
-"""Let other threads and processes run. `time.sleep(0)` takes 60 us; it is used only on systems without sched_yield."""
+"""A call that lets other threads and processes run. `time.sleep(0)` takes 60 us, so it is used only without
+sched_yield."""
 
 SILENT = 4
 """Multiple of `seconds` after which a connection between two waiting ranks counts as lost."""

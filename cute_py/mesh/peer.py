@@ -60,7 +60,7 @@ ENGINE_FROM = 1 << 25
 kernels 351, and it uses no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
 
 ENGINE_ROW = 512
-"""The shortest row in bytes that the copy engine moves as fast as longer ones, measured there."""
+"""The shortest row in bytes that the copy engine moves as fast as longer rows, measured on the same devices."""
 
 ENGINE_COPIES = 8
 """Maximum number of 2-D copies per transfer."""
@@ -69,7 +69,7 @@ CYCLES = 2_000_000_000
 """An upper bound of clock cycles per second: an H200 runs at no more than 1.98 GHz."""
 
 MOST_PITCH = (1 << 31) - 1
-"""The largest distance of two rows in bytes. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
+"""The largest distance in bytes between two rows. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
 
 
 def on_device(array: Any) -> bool:
@@ -144,7 +144,7 @@ Call = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
 class EngineCopy:
-    """A 2-D copy by the copy engine, which uses no multiprocessor."""
+    """A 2-D copy by the copy engine, which uses no multiprocessors."""
 
     def __init__(self, source: ArrayView, destination: ArrayView) -> None:
         api, width, self._calls = driver(), source.element_bytes, list[Call]()
@@ -268,7 +268,7 @@ class Pushes:
         self._owners = {int(device.context): n for n, device in self._devices.items()}
         self._meeting = Meeting(devices, self._runs, seconds) if self._can_meet() else None
         self._apart = self._meeting is None and len(self._runs) > 1
-        """Is the barrier needed but impossible? Then copies are enqueued one by one."""
+        """Whether the barrier is needed but impossible; then copies are enqueued one by one."""
         self._graphs = {n: self._captured(n, stream) for n, stream in self._runs.items()}
         self._calls: dict[tuple[int, tuple[tuple[int, int], ...], bool], list[Call]] = {}
         self._failed = False
@@ -309,7 +309,7 @@ class Pushes:
         return len(self._runs) > 1 and not blocks and all(has_peer_access(*pair) for pair in ends)
 
     def _captured(self, n: int, handle: int) -> Any:
-        """Capture the work of a device as one graph, so that the cost of a launch does not grow with the number of
+        """Capture the work of a device as one graph, so that the cost of a launch does not depend on the number of
         copies."""
         api, doing = driver(), "making a graph"
         stream = api.CUstream(handle)

@@ -3,11 +3,11 @@
 check      every rank checks its memory; all ranks learn all errors, and raise them together
 map        ranks of one host whose GPUs reach each other exchange handles of their receiving memory, and open them; if
            one rank can't, all ranks use messages, and get the reason
-here?      a launch begins when all ranks have called it
+start      a launch begins when all ranks have called it
 push       with mapped memory: each rank runs the kernels of its transfers, as one process does (`peer`); after they
            have ended, it enters a barrier, which uses counts in shared host memory
 rounds     otherwise: pack, send and receive messages of limited size, copy local elements meanwhile, unpack
-arrived?   when all data has arrived everywhere, scratch memory is copied to the destinations
+end        when all data has arrived everywhere, scratch memory is copied to the destinations
 
 Only memory from cudaMalloc can have a handle; PyTorch and CuPy use such memory by default. Source: CUDA driver API,
 cuIpcGetMemHandle, cuIpcOpenMemHandle.

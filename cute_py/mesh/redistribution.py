@@ -30,12 +30,12 @@ else:
 BACKENDS = ("auto", "host", "peer", "torch")
 
 DEFAULT_SECONDS = 60.0
-"""Seconds within which a rank that ends or stalls is found."""
+"""Seconds within which a rank that ended or stalled is detected."""
 
 
 _BALANCING: Final = threading.Lock()
-"""Held by the thread that continues the choices of a plan. It is global because a plan with a lock could not be
-pickled."""
+"""Lock that a thread holds while it makes further choices for a plan. It is global because a plan with a lock could not
+be pickled."""
 
 Box = tuple[int, ...]
 

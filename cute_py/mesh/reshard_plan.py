@@ -29,7 +29,7 @@ class RowSpan:
     """Rows of a whole tensor that are divided separately: a section of a fused weight, or the whole tensor."""
 
     label: str
-    """Indices of the section; empty for the tensor itself."""
+    """Label of the section; empty for the tensor itself."""
 
     first_row: int
     layout: ShardedLayout

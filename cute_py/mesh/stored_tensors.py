@@ -59,7 +59,7 @@ class StoredTensor:
 
     @property
     def nbytes(self) -> int:
-        """The number of bytes in the file."""
+        """Number of bytes of the tensor in the file."""
         return math.prod(self.shape) * self.dtype.bits // 8
 
     def rows(self, first: int, count: int) -> StoredTensor:

@@ -57,11 +57,11 @@ class GateUp:
     """A fused weight with two sections of equal size: gate and up."""
 
     def whole_rows(self, held: Sequence[int]) -> int:
-        """Rows of the whole weight, from the rows that each rank of the mode holds."""
+        """Return the number of rows of the whole weight, from the numbers of rows that the ranks of the mode hold."""
         return sum(held)
 
     def sections(self, rows: int) -> tuple[Section, ...]:
-        """Its sections, in order."""
+        """Return the sections of the weight, in order."""
         return Section("gate", rows // 2), Section("up", rows - rows // 2)
 
 
@@ -72,11 +72,11 @@ class Sections:
     rows: tuple[int, ...]
 
     def whole_rows(self, held: Sequence[int]) -> int:
-        """Rows of the whole weight, from the rows that each rank of the mode holds."""
+        """Return the number of rows of the whole weight, from the numbers of rows that the ranks of the mode hold."""
         return sum(held)
 
     def sections(self, rows: int) -> tuple[Section, ...]:
-        """Its sections, in order."""
+        """Return the sections of the weight, in order."""
         SectionedShard(0, self.rows).pieces(rows, 1, 0)  # refuses sections that don't add up to the rows
         return tuple([Section(f"section {i}", n) for i, n in enumerate(self.rows)])
 
@@ -96,14 +96,14 @@ class FusedQkv:
     head_dim: int | None = None
 
     def whole_rows(self, held: Sequence[int]) -> int:
-        """Rows of the whole weight, from the rows that each rank of the mode holds."""
+        """Return the number of rows of the whole weight, from the numbers of rows that the ranks of the mode hold."""
         ranks = len(held)
         q, kv = self._over(ranks)
         size = _head_dim(held[0], q + 2 * kv, self.head_dim, f"{q} + 2 x {kv} heads of a rank")
         return (self.heads + 2 * self.kv_heads) * size
 
     def sections(self, rows: int) -> tuple[Section, ...]:
-        """Its sections, in order."""
+        """Return the sections of the weight, in order."""
         heads = self.heads + 2 * self.kv_heads
         size = _head_dim(rows, heads, self.head_dim, f"{self.heads} + 2 x {self.kv_heads} heads")
         kv = [Section(label, self.kv_heads * size, self.kv_heads, True) for label in ("k", "v")]
@@ -124,13 +124,13 @@ class KvHeads:
     head_dim: int | None = None
 
     def whole_rows(self, held: Sequence[int]) -> int:
-        """Rows of the whole weight, from the rows that each rank of the mode holds."""
+        """Return the number of rows of the whole weight, from the numbers of rows that the ranks of the mode hold."""
         Section("kv", 0, self.kv_heads, True).over(len(held))
         mine = max(1, self.kv_heads // len(held))
         return self.kv_heads * _head_dim(held[0], mine, self.head_dim, f"{counted(mine, 'head')} of a rank")
 
     def sections(self, rows: int) -> tuple[Section, ...]:
-        """Its sections, in order."""
+        """Return the sections of the weight, in order."""
         _head_dim(rows, self.kv_heads, self.head_dim, counted(self.kv_heads, "head"))
         return (Section("kv", rows, self.kv_heads, True),)
 

@@ -28,7 +28,7 @@ WHOLE, ROWS, COLUMNS, GATE_UP, QKV, KV_HEADS = "whole", "rows", "columns", "gate
 """Divisions: which part of a weight a rank holds."""
 
 ONE_DEVICE, SEVERAL = "one device", "several modes"
-"""In place of a division: the mesh has one device, or several of its modes divide the weight."""
+"""Values that replace a division: the mesh has one device, or several of its modes divide the weight."""
 
 QKV_COLUMNS = "q, k and v by columns"
 """Division of a weight (inputs, outputs), as in GPT-2's Conv1D."""
@@ -40,7 +40,7 @@ HIDDEN, QUERY, KEY, INTERMEDIATE, VOCABULARY = "hidden", "query rows", "key rows
 QUERY_RANK, KEY_RANK = "rank of the query", "rank of keys and values"
 
 _PER_MODEL = (HIDDEN, VOCABULARY)
-"""Sizes that all layers share; the others are those of one module."""
+"""Sizes that all layers share; all other sizes belong to one module."""
 
 TWICE = "2 x intermediate"
 FUSED = "query + 2 x key rows"
@@ -58,7 +58,7 @@ class WeightRole:
     """Divisions in use; hints suggest the first."""
 
     placement: str
-    """The first division as a plan writes it."""
+    """The placement for the first division, as it is written in a plan."""
 
     source: str
     biased: bool = True
@@ -68,7 +68,7 @@ class WeightRole:
     """Whether a plan that divides other weights must divide this one too."""
 
     note: str = ""
-    """Why the name alone does not decide."""
+    """The reason why the name alone does not determine the division."""
 
     @property
     def kind(self) -> str:

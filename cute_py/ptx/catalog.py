@@ -30,7 +30,7 @@ ABSENT: dict[str, str] = {
     "barrier.cluster.sync": "barrier.cluster.sync does not exist; use barrier.cluster.arrive, then "
     "barrier.cluster.wait",
 }
-"""Instruction names that the measured assembler refuses on every architecture, with the reason."""
+"""Instruction names that the measured assembler rejects on every architecture, with the reason."""
 
 COMPLETE = ("tcgen05",)
 """Name prefixes for which the table has every instruction that the measured assembler knows."""

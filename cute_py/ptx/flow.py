@@ -24,13 +24,13 @@ STORES: Final = ("store", "reduce", "bulk.store", "bulk.reduce")
 PEER: Final = ("bulk.peer", "bulk.reduce.peer")
 EXPECTS: Final = ("mbarrier.expect_tx", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx")
 EDITS: Final = "edits"
-"""Name of the fact of a finding that holds its edits: line -> (the last operand there, its replacement).
-`check_program` tries it."""
+"""Name of the fact with the edits of a finding: line -> (the last operand of that line, its replacement).
+`check_program` tries these edits."""
 ISA: Final = "PTX ISA 9.0, "
 _MEASURED_MODES: Final = ("tile", "im2col")
 """Modes whose loads deliver the `transaction_bytes` of their map."""
 _MOST_LINES: Final = 8
-"""Maximum number of line numbers that a note shows."""
+"""Maximum number of line numbers in a note."""
 
 Place: TypeAlias = tuple[int, int]
 
@@ -194,7 +194,7 @@ class Flow:
         return self._reached[block]
 
     def comes_to(self, first: Place, second: Place) -> bool:
-        """Whether there is a path from one instruction to the other."""
+        """Whether there is a path from the first instruction to the second."""
         return (first[0] == second[0] and first[1] < second[1]) or second[0] in self.reached(first[0])
 
     def writes_before(self, place: Place, predicate: str) -> int:

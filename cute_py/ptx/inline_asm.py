@@ -61,7 +61,8 @@ class AsmOperand:
 
 @record
 class InlineAsm:
-    """An asm statement: `template` with %n, its operands in order; `text` is CUDA C++.
+    """An asm statement: `template` is its text with %n for operands, which are listed in order; `text` is the statement
+    in CUDA C++.
 
     >>> InlineAsm("fence.proxy.async;", ()).text
     'asm volatile("fence.proxy.async;"\\n             ::  : "memory");'
@@ -89,7 +90,7 @@ _LETTERS = {"smem": "r", "desc": "l", "mbar": "r", "crd": "r", "offset": "h", "m
 
 _HEADS = {"load": ("[%0], [%1, {}], [%2]", "smem", "desc", "mbar"), "prefetch": ("[%0, {}]", "desc")}
 _STORE_HEAD = ("[%0, {}], [%1]", "desc", "smem")
-"""Operands before the offsets, with {} for the coordinates, and the expressions that are numbered before these."""
+"""The operands before the offsets, with {} for the coordinates, and the expressions that are numbered before these."""
 
 
 def inline_asm(form: str, **modifiers: Modifier) -> InlineAsm:

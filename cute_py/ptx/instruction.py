@@ -32,7 +32,7 @@ def when(**slots: str | tuple[str, ...]) -> Condition:
 
 
 def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
-    """Whether the chosen modifiers fulfil the condition."""
+    """Whether the chosen modifiers satisfy the condition."""
     for name, allowed in condition:  # noqa: SIM110  half the time of a generator; a verdict asks this of each rule
         if chosen.get(name, "") not in allowed:
             return False

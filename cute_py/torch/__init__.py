@@ -1,8 +1,8 @@
 """Block-scaled formats in PyTorch: operators for torch.compile, and conversions between ScaledTensor and torchao's
 tensors.
 
-    import torch, cute_py.torch            registers torch.ops.cute_py.quantize and the others
-    from cute_py.torch import quantize     the same, as functions
+    import torch, cute_py.torch            registers torch.ops.cute_py.quantize and the other operators
+    from cute_py.torch import quantize     the operators as functions
 
 cute_py imports torch only when you import this package or use one of its names.
 """

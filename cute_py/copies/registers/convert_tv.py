@@ -74,7 +74,7 @@ class RegisterConversion:
     steps: tuple[ConversionStep, ...]
     cost: ConversionCost
     smem_layout: Layout | ComposedLayout | None = None
-    """Element -> place in the tile, if there is one."""
+    """The layout from an element to its offset in the tile, if there is a tile."""
 
     @property
     def threads(self) -> int:
@@ -97,9 +97,9 @@ class RegisterConversion:
         """Run the conversion on emulated warps.
 
         Args:
-            values: (thread, value) array of the values that each thread holds, of `dtype`.
+            values: array (thread, value) of the values that each thread holds, with the type `dtype`.
         Returns:
-            a (thread, value) array of the destination.
+            an array (thread, value) with the values after the conversion.
         Raises:
             InvalidTypeError: the values have another shape or type.
 

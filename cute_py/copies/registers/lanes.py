@@ -128,7 +128,7 @@ class LanePlan:
 
     @property
     def straight(self) -> bool:
-        """Whether each round is a butterfly shuffle, because f is the identity."""
+        """Whether f is the identity, so that each round is a butterfly shuffle."""
         lane_bits = min(LANE_BITS, len(self.lanes))
         own = tuple(1 << k if k < lane_bits else 0 for k in range(len(self.lanes)))
         return self.lanes == own

@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_listed(
 """
 
 MAX_LISTED: Final = 4096
-"""Maximum number of instructions of one tile: their places in shared memory are a table in the text."""
+"""Maximum number of instructions of one tile: their offsets in shared memory are a constant table."""
 
 
 def copy_listed(

@@ -1,7 +1,7 @@
 """Kernels that copy by threads: tiles that are transposed in shared memory, and runs that are contiguous on both sides.
 
     copy_tile   a block reads a tile in vectors in the source's order, and writes it in the destination's order; in
-                between the tile lies in shared memory, in rows of the source with one swizzle
+                between, the tile is in shared memory, in rows of the source with one swizzle
     copy_runs   a thread moves one vector of a run that is contiguous on both sides; copies without a common refinement
                 are runs of one element, or of the largest common run. Elements of 4 bits move one by one, or as pairs
                 that form one byte of the destination
@@ -30,12 +30,12 @@ from typing import Final
 from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
 
 MAX_DIGITS: Final = 20
-"""Maximum number of digits of a block's or a vector's number."""
+"""Maximum number of digits in the index of a block or a vector."""
 MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
-"""Maximum number of threads of a block of a tile; the launch sets the actual number."""
+"""Maximum number of threads per block of `copy_tile`; the launch sets the actual number."""
 ROW_SHIFT: Final = 22
-"""Shift of a division by a 32-bit multiplication, which is exact for thread numbers (below 1024)."""
+"""Shift of a division by a 32-bit multiplication, which is exact for thread indices (below 1024)."""
 WORD: Final = 16
 """Bytes of a word on a side whose rows start between two words."""
 GRAIN: Final = 32
@@ -47,11 +47,11 @@ DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
 ROWS: Final = 7
 CLASS: Final = struct.Struct(f"<{2 * ROWS + 4}I")
-"""Numbers of the source, then of the destination: rows, vectors of a row, threads that share a row, magic, step of a
-thread in rows and in vectors, place of the rows' table. Then: place of the list of a destination row, its own elements,
-its elements in shared memory, bytes of a source row."""
+"""Fields for the source, and then for the destination: rows, vectors per row, threads that share a row, magic, step of
+a thread in rows and in vectors, offset of the rows' table. Then: offset of the list of a destination row, number of its
+own elements, number of its elements in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
-"""Byte offset of a row, its place in shared memory."""
+"""Byte offset of a row in global memory, and its offset in shared memory."""
 TILE: Final = struct.Struct("<4Q4q2Q4i8I32I")
 RUNS: Final = struct.Struct("<3Q2q4I2Qii4Iq")
 

@@ -3,11 +3,11 @@
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
     scaled_whole   a CTA keeps a row in registers; one scale per row
     scaled_largest the largest magnitude of a matrix, for a scale of the whole tensor
-    scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8: blocks along rows, along columns and of both; the
-                   elements of an output lie in shared memory before they are stored, transposed or not
+    scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8; scale blocks extend along rows, columns or both; the
+                   elements of an output are in shared memory before they are stored, transposed or not
 
 Each kernel reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; the
-constants of an output (`O`) are folded into the text. The threads that hold a block compute its scale, and write the
+properties of an output (`O`) are compile-time constants. The threads that hold a block compute its scale, and write the
 scale to the position that the digits of `O` give. They also write the padding of the scales.
 """
 

@@ -21,7 +21,7 @@ LANES: Final = 8
 WHOLE_PIECES: Final = 8
 """Maximum number of pieces of 8 elements per thread of `scaled_whole`."""
 STEPS: Final = 8
-"""Maximum number of digits of a row's and of a column's number in an order of scales."""
+"""Maximum number of digits in the index of a row, and of a column, in an order of scales."""
 
 HEAD: Final = struct.Struct("<5Qqq8If3I")
 """Format of source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the

@@ -38,15 +38,15 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 __device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 """
-"""Unsigned numbers by their bits, and shared addresses."""
+"""Unsigned integer types by width, and the conversion to a shared-memory address."""
 
 AWAIT: Final = r"""
 __device__ __forceinline__ void await_previous() {
   asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
 }
 """.lstrip()
-"""The wait of a kernel that was launched while the previous kernel ran. The kernel accesses memory only after it. After
-it, the next kernel may be launched."""
+"""The wait for the previous kernel, for a kernel that may be launched while that kernel still runs. The kernel accesses
+memory only after this wait, and the next kernel may be launched after it."""
 
 BARRIERS: Final = (
     TYPES
@@ -127,7 +127,7 @@ __device__ __forceinline__ void acquire_map(const TensorMap* map) {
 """.lstrip()
     + AWAIT
 )
-"""The prelude of kernels that copy by TMA: all texts above, and the acquire of a tensor map."""
+"""The prelude of kernels that copy by TMA: all parts above, and the acquire of a tensor map."""
 
 
 @record
