@@ -129,7 +129,8 @@ def convert(
         convention: names and types of the new tensors: 'cute', 'compressed-tensors', 'modelopt' or 'torchao'.
         patterns, keep: patterns of names to convert, and of names to keep unchanged.
         requantize: whether a weight in another format may be dequantised and quantised again.
-        device: 'host', or 'cuda': blocks are scaled and rounded on the GPU. force: replace files that are in `out`.
+        device: 'host', or 'cuda': the GPU scales and rounds the blocks, or dequantises them.
+        force: replace files that are in `out`.
         progress: a function that is called with the bytes done and the total bytes.
     Raises:
         FileFormatError: a file can't be read or written, or exists already.
@@ -139,12 +140,13 @@ def convert(
     """
     checkpoint = open_checkpoint(source)
     options = replace(_options(to, convention, patterns, keep, requantize), device=device)
-    if expect_choice(expect(device, str, "device"), DEVICES, "device") == "cuda":
-        expect_on_device(options.to)
+    expect_choice(expect(device, str, "device"), DEVICES, "device")
     wrong = [*checkpoint.weights.problems, *(one for weight in checkpoint.weights.weights for one in weight.problems)]
     wrong = [one for one in wrong if one.severity == "error"]
     refuse(FileFormatError, wrong, "the checkpoint has errors, so nothing is written")
     works = _plan(checkpoint, options)
+    if device == "cuda":
+        expect_on_device(options.to, _dequantised_formats(works))
     _expect_a_match([one.source.name for some in works.values() for one in some], options)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -169,6 +171,12 @@ def convert(
         goal.with_name(f".{goal.name}.journal").unlink(missing_ok=True)
     sync_folder(folder)
     return ConversionReport(tuple(rows), tuple(goals.values()), resumed)
+
+
+def _dequantised_formats(works: Mapping[Path, Sequence[_Work]]) -> Iterator[Format]:
+    for work in (one for some in works.values() for one in some):
+        if work.work in ("dequantise", "requantise") and work.source.weight is not None:
+            yield work.source.weight.format
 
 
 def _expect_a_match(names: Sequence[str], options: _Options) -> None:
@@ -360,7 +368,7 @@ def _run(work: _Work, options: _Options, made: PartFile) -> int | None:
     if work.work == "copy":
         copied(source.tensors["data"], source.name, made.write)
     elif isinstance(form, DType):
-        dequantise(source, form, source.name, made.write)
+        dequantise(source, form, source.name, made.write, options.device)
     elif options.row is not None:
         names = options.row.names(source.name)
         if work.work == "reorder":

@@ -4,7 +4,7 @@ tensor."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from cute_py.copies.scaled.operands import expect_device_format
 from cute_py.copies.scaled.prepared import copy_by_device
-from cute_py.dtypes import DType
+from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidValueError
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import cast, codes, number
+from cute_py.formats.numbers import codes
 from cute_py.formats.scale_rules import tensor_scale
 from cute_py.formats.scaled_tensor import (
     ScaledTensor,
@@ -97,25 +97,41 @@ def _grid_of(source: Source, weight: StoredWeight) -> NDArray[Any]:
     return flat[scale_places(weight.format, source.shape)]
 
 
-def rows_of(source: Source) -> Rows:
-    """The rows of a weight as numbers: the stored numbers, or float32 for a quantised weight."""
-    weight = source.weight
-    if weight is None:
-        return source.stored_rows
+def _scaled_rows(source: Source, weight: StoredWeight) -> Callable[[int, int, int], ScaledTensor]:
+    """A function that returns some rows of a quantised weight, whose format `streams`, with linear scales."""
     total, form = total_of(source), weight.format
-    if not streams(form):
-        arrays = {part: tensor.mapped().reshape(tensor.shape) for part, tensor in source.tensors.items()}
-        whole = dequantized(read_weight(weight, arrays)).reshape(-1, *source.shape[-2:])
-        return lambda plane, first, count: whole[plane, first : first + count]
     planes, plain = _grid_of(source, weight).reshape(-1, *_blocks(form, source.shape)), form.with_(scales="linear")
 
-    def rows(plane: int, first: int, count: int) -> NDArray[Any]:
+    def rows(plane: int, first: int, count: int) -> ScaledTensor:
         height = form.block[0] or 1
         scales = np.ascontiguousarray(planes[plane, first // height : -(-(first + count) // height)])
         part = codes(np.ascontiguousarray(source.stored_rows(plane, first, count)))
-        return dequantized(ScaledTensor(stored_elements(part, form), scales, plain, total, (count, source.shape[-1])))
+        return ScaledTensor(stored_elements(part, form), scales, plain, total, (count, source.shape[-1]))
 
     return rows
+
+
+def _dequantised(part: ScaledTensor, dtype: DType, device: str) -> NDArray[Any]:
+    """The values of some rows, rounded once to a type."""
+    if device == "host":
+        return dequantized(part, dtype)
+    values = np.empty(part.shape, dtype.numpy)
+    copy_by_device(part, values)
+    return values
+
+
+def rows_of(source: Source, dtype: DType | None = None, device: str = "host") -> Rows:
+    """A function that returns some rows of a weight as plain values: the stored values, or those of a quantised weight
+    rounded once to a type (default float32)."""
+    weight, dtype = source.weight, dtype or as_dtype("float32")
+    if weight is None:
+        return source.stored_rows
+    if not streams(weight.format):
+        arrays = {part: tensor.mapped().reshape(tensor.shape) for part, tensor in source.tensors.items()}
+        whole = dequantized(read_weight(weight, arrays), dtype).reshape(-1, *source.shape[-2:])
+        return lambda plane, first, count: whole[plane, first : first + count]
+    parts = _scaled_rows(source, weight)
+    return lambda plane, first, count: _dequantised(parts(plane, first, count), dtype, device)
 
 
 def _blocks(form: Format, shape: tuple[int, ...]) -> tuple[int, int]:
@@ -144,18 +160,22 @@ def streams(form: Format) -> bool:
     return form.block[0] is not None and not form.transposed and form.padding[0] == 1
 
 
-def expect_on_device(to: Format | DType) -> None:
+def expect_on_device(to: Format | DType, quantised: Iterable[Format]) -> None:
     """Refuse a conversion that is not supported on a GPU.
 
+    Args:
+        to: the format or type of the result. quantised: the formats that the conversion dequantises.
     Raises:
-        DeviceError: there is no GPU. InvalidValueError: the result has plain numbers, or a format that can't be made in
-            pieces of rows.
+        DeviceError: there is no GPU. InvalidValueError: a format can't be processed in pieces of rows, or has elements
+            that the kernels do not support.
     """
-    if isinstance(to, DType) or not streams(to):
-        raise InvalidValueError(
-            f"conversion to {to} is not supported on a device; must be a format with a fixed number of rows per block"
-        ).of_rule("device")
-    expect_device_format(to)
+    for form in (*quantised, *([to] if isinstance(to, Format) else [])):
+        if not streams(form):
+            raise InvalidValueError(
+                f"conversion to or from {form} is not supported on a device; must be a format with a fixed number of "
+                "rows per block, whose data is not transposed"
+            ).of_rule("device")
+        expect_device_format(form)
     open_device()
 
 
@@ -183,7 +203,7 @@ def quantise(
     device: str = "host",
 ) -> int | None:
     """Write a weight in a format, and return the bits of its tensor scale."""
-    rows, weight = rows_of(source), source.weight
+    rows, weight = rows_of(source, device=device), source.weight
     height = math.lcm(form.block[0] or 1, 1 if weight is None else weight.format.block[0] or 1)
     largest = 0.0
     if form.tensor_scale:
@@ -223,13 +243,12 @@ def reorder(source: Source, form: Format, row: Convention, names: Mapping[str, s
     return _write_total(total_of(source), row, names, write)
 
 
-def dequantise(source: Source, dtype: DType, name: str, write: Write) -> None:
-    """Write the numbers of a quantised weight, rounded once to a type."""
-    rows = rows_of(source)
+def dequantise(source: Source, dtype: DType, name: str, write: Write, device: str = "host") -> None:
+    """Write the values of a quantised weight, rounded once to a type."""
+    rows = rows_of(source, dtype, device)
     height = 1 if source.weight is None else source.weight.format.block[0] or 1
     for plane, first, count in _walk(source, height):
-        values = rows(plane, first, count)
-        write(name, values if dtype.name == "float32" else cast(values, number(dtype)))
+        write(name, rows(plane, first, count))
 
 
 def copied(tensor: StoredTensor, name: str, write: Write) -> None:

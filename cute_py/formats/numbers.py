@@ -17,6 +17,8 @@ import functools
 import math
 import os
 import sys
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -34,11 +36,15 @@ else:
 Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 
 PIECE: Final = 1 << 15
-"""Elements per batch of a rounding: a few buffers of this size fit in a core's second-level cache, and leave room for
-other programs. Threads do not help here: each takes the interpreter's lock between two operations, and two threads took
-longer than one (measured)."""
+"""Elements per batch of several operations in one thread: a few buffers of this size fit in the second-level cache of a
+core, and leave room for other programs."""
 LOOKED_UP: Final = 1 << 17
-"""Elements per batch of a look-up. It is a single operation: two threads take 0.6 times as long as one (measured)."""
+"""Elements per batch in each of several threads. A thread takes the interpreter's lock between two operations, so that
+smaller batches are no faster than one thread. For float32 to e4m3, in nanoseconds per element: 2.0 with one thread, 1.6
+with two, 1.0 with four, 1.7 with 16 (measured on 16 cores)."""
+MOST_THREADS: Final = 4
+"""Threads that share the operations of one cast."""
+LOWER_HALF: Final = 0xFFFF
 MOST_ELEMENTS: Final = 1 << 36
 """Largest number of elements of an input array. A view that repeats one element may have more than any memory holds."""
 
@@ -200,21 +206,50 @@ def _table(name: str) -> NDArray[np.float32]:
         return of_codes(bits, row).astype(np.float32)
 
 
-def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> None:
-    """Write the entry of each index; for a large array, each thread writes one stretch of it."""
+def _in_stretches(work: Callable[[slice], object], size: int, most: int, piece: int) -> None:
+    """Call `work` with each piece of an array; for a large array, each of at most `most` threads takes one stretch of
+    it. `piece` is the number of elements of a piece if there is one thread."""
+    threads = max(1, min(os.cpu_count() or 1, most, size // (2 * LOOKED_UP)))
+    step = piece if threads == 1 else LOOKED_UP
 
     def stretch(begin: int, end: int) -> None:
-        for at in range(begin, end, LOOKED_UP):
-            part = slice(at, min(at + LOOKED_UP, end))
-            np.take(table, index[part], out=out[part], mode="clip")
+        for at in range(begin, end, step):
+            work(slice(at, min(at + step, end)))
 
-    threads = min(os.cpu_count() or 1, index.size // (2 * LOOKED_UP))
-    if threads < 2:
-        stretch(0, index.size)
+    ends = [size * i // threads for i in range(threads + 1)]
+    if threads == 1:
+        stretch(0, size)
         return
-    ends = [index.size * i // threads for i in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(stretch, ends[:-1], ends[1:]))
+
+
+def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> None:
+    """Write the entry of each index."""
+
+    def work(part: slice) -> None:
+        np.take(table, index[part], out=out[part], mode="clip")
+
+    _in_stretches(work, index.size, index.size, LOOKED_UP)
+
+
+def _look_up_odd(table: NDArray[Any], values: NDArray[np.float32], out: NDArray[Any]) -> None:
+    """Write the entry of each float32, rounded to odd: the upper 16 bits, with the lowest one set if any bit below is.
+
+    `table` has an entry for each bfloat16. Rounding to odd keeps what a second rounding to at most 5 significant bits
+    needs, so the result is as if the float32 were rounded once.
+    """
+    bits = values.view(np.uint32)
+
+    def work(part: slice) -> None:
+        whole = bits[part]
+        odd = np.bitwise_and(whole, LOWER_HALF)
+        np.add(odd, LOWER_HALF, out=odd)
+        np.bitwise_or(odd, whole, out=odd)
+        np.right_shift(odd, 16, out=odd)
+        np.take(table, odd, out=out[part], mode="clip")
+
+    _in_stretches(work, values.size, MOST_THREADS, PIECE)
 
 
 def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) -> NDArray[np.float32]:
@@ -300,11 +335,24 @@ def cast(
     made = np.empty(values.shape, f"u{row.dtype.numpy.itemsize}")
     flat, out = values.reshape(-1), made.reshape(-1)
     if values.dtype.itemsize <= 2:
-        table, source_codes = _conversions(origin.name, row.name, saturate), codes(flat)
-        _look_up(table, source_codes, out)
+        _look_up(_conversions(origin.name, row.name, saturate), codes(flat), out)
+    elif origin.name == "float32" and row.bits <= 8:
+        _look_up_odd(_conversions("bf16", row.name, saturate), flat, out)
     else:
-        Rounding(row, flat.dtype, saturate)(flat, out)
+        _round(row, flat, out, saturate)
     return of_codes(made, row)
+
+
+def _round(row: Number, values: NDArray[Any], out: NDArray[Any], saturate: bool) -> None:
+    """Write the codes of float32 or float64 numbers; each thread has buffers of its own."""
+    mine = threading.local()
+
+    def work(part: slice) -> None:
+        if not hasattr(mine, "rounding"):
+            mine.rounding = Rounding(row, values.dtype, saturate, LOOKED_UP)
+        mine.rounding(values[part], out[part])
+
+    _in_stretches(work, values.size, MOST_THREADS, PIECE)
 
 
 @functools.cache
@@ -371,9 +419,11 @@ def _powers(values: NDArray[Any], origin: Number, up: bool, saturate: bool) -> N
 
 
 class Rounding:
-    """Rounds float32 or float64 numbers to the codes of a narrower float type, one batch at a time."""
+    """Rounds float32 or float64 numbers to the codes of a narrower float type, `batch` numbers at a time. Its buffers
+    stay for the next call."""
 
-    def __init__(self, row: Number, source: np.dtype[Any], saturate: bool) -> None:
+    def __init__(self, row: Number, source: np.dtype[Any], saturate: bool, batch: int = PIECE) -> None:
+        self.batch = batch
         wide = source.itemsize == 8
         self.row, self.saturate = row, saturate
         self.unsigned: Any = np.uint64 if wide else np.uint32
@@ -410,10 +460,11 @@ class Rounding:
         return [buffer[:count] for buffer in self.buffers]
 
     def __call__(self, values: NDArray[Any], out: NDArray[Any]) -> None:
-        for begin in range(0, len(values), PIECE):
-            self._piece(values[begin : begin + PIECE], out[begin : begin + PIECE])
+        for begin in range(0, len(values), self.batch):
+            end = begin + self.batch
+            self._batch(values[begin:end], out[begin:end])
 
-    def _piece(self, values: NDArray[Any], out: NDArray[Any]) -> None:
+    def _batch(self, values: NDArray[Any], out: NDArray[Any]) -> None:
         row, bits = self.row, values.view(self.unsigned)
         size_of, step, total, first, low, high, negative = self._buffers(len(values))
         np.bitwise_and(bits, self.no_sign, out=size_of)

@@ -185,8 +185,8 @@ REFUSED = [
     ({"to": "nvfp5"}, "unknown format 'nvfp5'"),
     ({"to": "nvfp4", "convention": "modelopt"}, "modelopt does not store nvfp4()"),
     ({"to": "nvfp4", "convention": "gguf"}, "unknown convention"),
-    ({"to": "bf16", "device": "cuda"}, "must be a format with a fixed number of rows"),
-    ({"to": "mxfp6", "device": "cuda"}, "e4m3 and e5m2"),
+    ({"to": "fp8('column')", "device": "cuda"}, "must be a format with a fixed number of rows"),
+    ({"to": "mxfp6(packing='dense')", "device": "cuda"}, "elements of e2m3, packed as dense"),
     ({"to": "mxfp6", "convention": "torchao"}, "torchao does not store"),
 ]
 
@@ -208,6 +208,13 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
         convert(source, tmp_path, "mxfp4", force=True)
     convert(source, tmp_path / "o", "mxfp4", force=True)
     assert weights_of(tmp_path / "o")[Q].format == formats.mxfp4()
+
+
+@pytest.mark.parametrize("arguments", [{"to": "bf16"}, {"to": "mxfp8", "requantize": True}])
+def test_formats_that_a_device_would_read_are_judged(arguments: dict[str, Any], tmp_path: Path) -> None:
+    convert(save(tmp_path / "m.safetensors", model()), tmp_path / "o", "fp8('column')")
+    with pytest.raises(InvalidValueError, match=r"to or from fp8\(block=\(None, 1\)\) is not supported"):
+        convert(tmp_path / "o", tmp_path / "p", device="cuda", **arguments)
 
 
 # ---- interruptions

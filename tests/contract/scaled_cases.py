@@ -43,6 +43,8 @@ CASES: tuple[tuple[Format, tuple[int, int], Any], ...] = (
     (formats.mxfp8(), (37, 160), BF16),
     (formats.mxfp8(element="e5m2", rule="even", scales="8x4"), (37, 150), np.float16),
     (formats.mxfp4(rule="floor"), (37, 150), BF16),
+    (formats.mxfp6(), (37, 150), BF16),
+    (formats.mxfp6(element="e3m2", rule="floor", axis=0, transposed=True), (130, 150), np.float32),
     (formats.nvfp4(like="te", scales="linear"), (20, 90), np.float32),
     (formats.fp8((1, 128), like="deepgemm", scales="deepgemm_sm90"), (37, 260), np.float32),
     (formats.fp8("row"), (37, 260), BF16),

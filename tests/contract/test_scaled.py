@@ -42,6 +42,8 @@ def test_quantised_as_the_host_does(form: Format, shape: tuple[int, int], dtype:
     "form",
     [
         formats.mxfp8(),
+        formats.mxfp6(element="e3m2"),
+        pytest.param(formats.mxfp6(), marks=SLOW),
         pytest.param(formats.nvfp4(), marks=SLOW),
         pytest.param(formats.mxfp8(axis=0, scales="linear"), marks=SLOW),
     ],
@@ -62,6 +64,17 @@ def test_every_bfloat16_is_cast_as_on_the_host(target: str) -> None:
     want = formats.cast(every, target)
     got = np.zeros_like(want)
     run = run_scaled(every, got, cast=True, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize("form", [formats.mxfp6(), pytest.param(formats.mxfp6(element="e3m2"), marks=SLOW)], ids=repr)
+def test_every_bfloat16_becomes_six_bits_as_on_the_host(form: Format) -> None:
+    """A row has numbers of a few neighbouring exponents, so that all rounding cases occur."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(BF16).reshape(64, 1024)
+    want = cute.copy(every, form)
+    got = unset(want)
+    run = run_scaled(every, got, schedule="eager")
     assert run.ok, run.explain()
     assert same(want, got)
 

@@ -134,7 +134,11 @@ def _refusals() -> list[tuple[str, Any, type[Exception]]]:
     return [
         ("two passes", lambda: scaled_work(x, unset(one, (64, 96))), InvalidValueError),
         ("tensor scale", lambda: scaled_work(x, unset(formats.nvfp4(), (64, 96))), InvalidValueError),
-        ("packed as bytes", lambda: scaled_work(x, unset(formats.mxfp6(), (64, 96))), InvalidValueError),
+        (
+            "packed as dense",
+            lambda: scaled_work(x, unset(formats.mxfp6(packing="dense"), (64, 96))),
+            InvalidValueError,
+        ),
         ("has the shape", lambda: scaled_work(x[:63], out), InvalidValueError),
         ("cast=True", lambda: scaled_work(x, np.zeros(x.shape, np.float32)), InvalidValueError),
         ("no memory", lambda: scaled_work(x, form), InvalidTypeError),

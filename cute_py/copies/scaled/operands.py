@@ -149,7 +149,8 @@ def scaled_side(one: ScaledTensor, fill: float | None, role: str) -> tuple[Matri
             f"a {role} of {len(one.shape)} modes", "scaled tensors (M, K); copy each matrix of a batch separately"
         )
     expect_device_format(form)
-    data, scales = memory_view(one.data), memory_view(one.scales)
+    elements = codes(one.data) if isinstance(one.data, np.ndarray) and form.number.bits < 8 else one.data
+    data, scales = memory_view(elements), memory_view(one.scales)
     rows, _, down, over = _joined(data, role)
     step = 1
     for n, d in reversed(list(zip(scales.shape, scales.strides, strict=True))):
@@ -180,11 +181,11 @@ def scaled_side(one: ScaledTensor, fill: float | None, role: str) -> tuple[Matri
 
 def expect_device_format(form: Format) -> None:
     """Refuse a format with elements that the kernels do not support."""
-    wanted = {"e4m3": "bytes", "e5m2": "bytes", "e2m1": "pairs"}
-    if wanted.get(form.element) != form.packing:
+    wanted = "pairs" if form.element == "e2m1" else "bytes"
+    if form.packing != wanted:
         raise refused(
             f"elements of {form.element}, packed as {form.packing}",
-            "e4m3 and e5m2, and e2m1 in pairs; other formats on the host",
+            f"packing={wanted!r}, or a copy on the host",
             format=form,
         )
 

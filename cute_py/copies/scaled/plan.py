@@ -320,7 +320,7 @@ def plan_scaled(
         raise refused(
             "rows selected by an index with blocks of several rows, or transposed", "blocks along rows: block=(1, 32)"
         )
-    if source.kind in ("raw", "e4m3", "e5m2", "e2m1"):
+    if KIND_BITS[source.kind] < 16:
         raise refused(f"a transposed cast of {source.kind}", "sources of float32, bfloat16 or float16")
     return _tile(source, outputs, scales, (m, k))
 
@@ -528,7 +528,7 @@ def kind_of(dtype: Any) -> str:
         InvalidValueError: the device does not convert the type.
     """
     row = number(dtype)
-    if row.name not in KINDS:
-        known = ", ".join(name for name in KINDS if name != "raw")
+    if row.name not in KINDS or row.bits == 6:
+        known = ", ".join(name for name in KINDS if name not in ("raw", "e2m3", "e3m2"))
         raise refused(f"elements of type {row.name}", f"casts between {known}; other types on the host")
     return row.name

@@ -8,15 +8,23 @@ e2m1 has no conversion before sm_100. With a = |y|, its code is the integer near
 even: three sums with 1.5 * 2^23 round once each, and the smallest of them has the code in its last bits (`nibble`). If
 the factor is a power of two and the elements are bfloat16, their products are exact in bfloat16, and each instruction
 processes two elements (`nibbles_of_pairs`).
+
+e2m3 and e3m2 have no conversion before sm_100 either. A code of e2m3 has the bits of the code of e4m3 for the value
+times 2^-6, and a code of e3m2 those of e5m2 for the value times 2^-12, apart from the position of the sign.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-KINDS: Final = {"float32": 0, "bf16": 1, "f16": 2, "e4m3": 3, "e5m2": 4, "e2m1": 5, "raw": 6}
+KINDS: Final = {
+    "float32": 0, "bf16": 1, "f16": 2, "e4m3": 3, "e5m2": 4, "e2m1": 5, "raw": 6, "e2m3": 7, "e3m2": 8,
+}  # fmt: skip
 """Element types of the device code; raw: bytes that are copied unchanged."""
-KIND_BITS: Final = {"float32": 32, "bf16": 16, "f16": 16, "e4m3": 8, "e5m2": 8, "e2m1": 4, "raw": 8}
+KIND_BITS: Final = {
+    "float32": 32, "bf16": 16, "f16": 16, "e4m3": 8, "e5m2": 8, "e2m1": 4, "raw": 8, "e2m3": 8, "e3m2": 8,
+}  # fmt: skip
+"""Bits of an element in memory. An element of e2m3 or e3m2 has a byte, whose two highest bits are zero."""
 RULES: Final = {
     "none": 0, "floor": 1, "ceil": 2, "even": 3, "rceil": 4, "amax cute": 5, "amax torchao": 6, "amax deepgemm": 7,
     "nvfp4 torchao": 8, "nvfp4 te": 9, "nvfp4 flashinfer": 10, "keep": 11,
@@ -25,11 +33,12 @@ RULES: Final = {
 
 NUMBERS: Final = r"""
 typedef long long i64;
-enum : u32 { F32, BF16, F16, E4M3, E5M2, E2M1, RAW };
+enum : u32 { F32, BF16, F16, E4M3, E5M2, E2M1, RAW, E2M3, E3M2 };
 enum : u32 { NONE, FLOOR, CEIL, EVEN, RCEIL, AMAX_CUTE, AMAX_TORCHAO, AMAX_DEEPGEMM, NV_TORCHAO, NV_TE, NV_FLASHINFER,
              KEEP };
 enum : u32 { INFINITE = 0x7F800000u, MAGNITUDE = 0x7FFFFFFFu, QUIET = 0x400000u, NOT_A_NUMBER = 0x7FC00000u };
 __device__ constexpr u32 bits_of(u32 t) { return t == F32 ? 32 : t == BF16 || t == F16 ? 16 : t == E2M1 ? 4 : 8; }
+__device__ constexpr bool of_six_bits(u32 t) { return t == E2M3 || t == E3M2; }
 enum : u32 { RAWS = bits_of(SOURCE) / 4, WIDE = bits_of(SOURCE) == 16 };
 struct Eight { u32 w[RAWS]; };
 template <u32 D> struct Codes { u32 w[bits_of(D) / 4]; };
@@ -45,8 +54,13 @@ __device__ __forceinline__ float half_value(u32 h) {
 // Convert two elements of 8 bits, or the elements i and i + 4 of a word of 4-bit elements, to f16.
 __device__ __forceinline__ u32 halves_of_pair(u32 pair) {
   u32 h;
-  if constexpr (SOURCE == E5M2) asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(h) : "h"((u16)pair));
+  if constexpr (of_six_bits(SOURCE)) pair = (pair & 0x1F1Fu) | (pair & 0x2020u) << 2;
+  if constexpr (SOURCE == E5M2 || SOURCE == E3M2) asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(h) : "h"((u16)pair));
   else asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(h) : "h"((u16)pair));
+  if constexpr (of_six_bits(SOURCE)) {
+    const u32 power = SOURCE == E2M3 ? 0x54005400u : 0x6C006C00u;  // 2^6, 2^12
+    asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(h) : "r"(h), "r"(power));
+  }
   return h;
 }
 __device__ __forceinline__ u32 halves_of_nibbles(u32 w, u32 i) {
@@ -90,7 +104,7 @@ __device__ __forceinline__ u32 exact(const Eight& e, u32 i) {
     return as_bits(half_value(i < 4 ? h : h >> 16));
   } else {
     const u32 c = e.w[i / 4] >> (i % 4 * 8) & 255, m = c & 127;
-    if (SOURCE == E4M3 ? m == 127 : m > 124) return (c & 128) << 24 | NOT_A_NUMBER;
+    if (SOURCE == E4M3 ? m == 127 : SOURCE == E5M2 && m > 124) return (c & 128) << 24 | NOT_A_NUMBER;
     return as_bits(half_value(halves_of_pair(c)));
   }
 }
@@ -178,7 +192,15 @@ template <bool CLAMPED> __device__ __forceinline__ u32 nibbles_of_pairs(const Ei
 }
 template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) {
   Codes<D> c;
-  if constexpr (D == E4M3 || D == E5M2) {
+  if constexpr (of_six_bits(D)) {
+    constexpr float MOST = D == E2M3 ? 7.5f : 28.0f, POWER = D == E2M3 ? 0x1p-6f : 0x1p-12f;
+    float x[8];
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) x[i] = fminf(fmaxf(y[i], -MOST), MOST) * POWER;
+    const Codes<D == E2M3 ? E4M3 : E5M2> wide = coded<D == E2M3 ? E4M3 : E5M2>(x);
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) c.w[i] = (wide.w[i] & 0x1F1F1F1Fu) | (wide.w[i] & 0x80808080u) >> 2;
+  } else if constexpr (D == E4M3 || D == E5M2) {
 #pragma unroll
     for (u32 i = 0; i < 2; ++i) {
       const float a = y[4 * i], b = y[4 * i + 1], e = y[4 * i + 2], f = y[4 * i + 3];
@@ -219,7 +241,7 @@ template <u32 D> __device__ __noinline__ u32 rounded(u32 y) {
     const u32 most = D == BF16 ? 0x7F7F0000u : 0x477FE000u;
     if (m > INFINITE) return (D == BF16 ? 0x7FC0u : 0x7E00u) | sign << 15;
     if (m > most) return (D == BF16 ? 0x7F7Fu : 0x7BFFu) | sign << 15;
-  } else if (m > INFINITE) return 0x7F | sign << 7;
+  } else if (m > INFINITE) return of_six_bits(D) ? 0x1F : 0x7F | sign << 7;
   const float f = as_float(y), all[8] = {f, f, f, f, f, f, f, f};
   const Codes<D> c = coded<D>(all);
   return c.w[0] & (bits_of(D) == 16 ? 0xFFFF : 255);

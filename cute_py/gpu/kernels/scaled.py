@@ -152,7 +152,7 @@ template <class O> __device__ __forceinline__ void store_scale(const Output& o, 
 }
 // Whether the cast of some element needs more than the hardware's conversion.
 template <u32 D> __device__ __forceinline__ bool special(const Eight& e) {
-  if constexpr (SOURCE == E2M1) return false;
+  if constexpr (SOURCE == E2M1 || of_six_bits(SOURCE)) return false;
   else if constexpr (SOURCE == E4M3 || SOURCE == E5M2) {
     u32 found = 0;
 #pragma unroll
