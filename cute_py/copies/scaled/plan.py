@@ -394,6 +394,12 @@ def _aligned(source: MatrixSide, access: int) -> bool:
     return source.pitch % access == 0 and source.alignment % access == 0
 
 
+def _least_padding(width: int, unit: int, counts: Sequence[int]) -> int:
+    """The number of units of columns for one CTA that computes the fewest columns beyond the last; the first one if
+    several do."""
+    return min(counts, key=lambda count: -(-width // (count * unit)) * count)
+
+
 def _rows(
     source: MatrixSide,
     outputs: Sequence[MatrixSide],
@@ -414,13 +420,13 @@ def _rows(
         kind = _output_kind(one, scale, source.by_columns, min(16, access * KIND_BITS[one.kind] // 8), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
     split = any(kind.split and kind.words for kind in kinds)
-    across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
+    across = _least_padding(width, LANES * ROW_ELEMENTS, (4, 2, 1))
     slots = 8 // across * 4
     items = max(1, min(MOST_ITEMS, (DEQUANTISED_BITS if dequantises else 32) // bits)) if len(outputs) == 1 else 1
     wide = across * LANES * ROW_ELEMENTS
     if -(-width // wide) * -(-height // slots) < FEW_TILES * items:
         items = 1
-    columns = next(c for c in (4, 2, 1) if c <= items and (c == 1 or width >= c * wide))
+    columns = _least_padding(width, wide, [count for count in (4, 2, 1) if count <= items])
     down = items // columns
     while split and slots * down > TILE:
         down //= 2

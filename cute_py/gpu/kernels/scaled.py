@@ -193,6 +193,12 @@ template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
 
 _ROWS: Final = r"""
 enum : u32 { SLOTS = THREADS / 32 / ACROSS * 4, ITEMS = DOWN * COLUMNS };
+// Kept scales that are copied apart from the elements, four at a time: a thread has one word.
+enum : u32 {
+  KEPT_WORDS = KEEPS && !ROWS && !INTO && In::WORDS && O0::WORDS,
+  WORDS_OF_ROW = KEPT_WORDS ? ACROSS * 128 * COLUMNS / (4 * In::BC) : 1
+};
+static_assert(!KEPT_WORDS || SLOTS * DOWN * WORDS_OF_ROW <= THREADS, "one word for a thread");
 __device__ __forceinline__ u32 row_of(u32 down, u32 slot) {
   if constexpr (SPLIT) {
     constexpr u32 ROWS = SLOTS * DOWN, PARTS = 128 / ROWS;
@@ -216,7 +222,11 @@ template <class O> __device__ __forceinline__ void write_vector(
     const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 kept, u32 line, u32 k) {
   const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
   Codes<O::KIND> c[2];
-  if constexpr (O::RULE != NONE) {
+  if constexpr (O::RULE == KEEP) {
+#pragma unroll
+    for (u32 i = 0; i < 2 * RAWS; ++i) c[i / RAWS].w[i % RAWS] = e[i / RAWS].w[i % RAWS];
+  }
+  if constexpr (O::RULE != NONE && !(O::RULE == KEEP && KEPT_WORDS)) {
     constexpr u32 GROUP = O::BC / 16;
     const u32 block = k / O::BC;
     const bool used = row < p.m && block * O::BC < p.k;
@@ -238,17 +248,32 @@ template <class O> __device__ __forceinline__ void write_vector(
       if (there && k / 16 % (4 * GROUP) == 0) *(u32*)(o.scales + place) = word;
     } else if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
     const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
-    if constexpr (O::RULE == KEEP) {
-#pragma unroll
-      for (u32 i = 0; i < 2 * RAWS; ++i) c[i / RAWS].w[i % RAWS] = e[i / RAWS].w[i % RAWS];
-    } else quantised<O>(c, e, are_usual<O>(peak, s.factor, o.totals), s.factor, inverse, inside);
-  } else {
+    if constexpr (O::RULE != KEEP)
+      quantised<O>(c, e, are_usual<O>(peak, s.factor, o.totals), s.factor, inverse, inside);
+  } else if constexpr (O::RULE == NONE) {
     const u32 none[8] = {};
 #pragma unroll
     for (u32 i = 0; i < 2; ++i)
       c[i] = converted<O::KIND, false>(e[i], none, true, inside > 8 * i ? inside - 8 * i : 0);
   }
   store_codes<O>(o, c, line, k);
+}
+// Four kept scales: the word that a thread loads, and its place. Blocks beyond the matrix are padding.
+struct KeptWord { u32 row, column, word; };
+__device__ __forceinline__ KeptWord load_word(const Scaled& p, u32 down, u32 left) {
+  const u32 slot = threadIdx.x / WORDS_OF_ROW;
+  KeptWord w = {row_of(down, slot), left + threadIdx.x % WORDS_OF_ROW * (4 * In::BC), 0};
+  if (slot >= SLOTS * DOWN) w.row = ~0u;
+  if (w.row < p.m && w.column < p.k)
+    w.word = load_one(p.scales + In::row(w.row, p.steps) + In::column(w.column, p.steps));
+  return w;
+}
+template <class O> __device__ __forceinline__ void store_word(const Scaled& p, const Output& o, KeptWord w) {
+  if (w.row >= o.scale_rows || w.column / O::BC >= o.scale_columns) return;
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i)
+    if (w.row >= p.m || w.column + i * O::BC >= p.k) w.word = (w.word & ~(255u << 8 * i)) | o.fill << 8 * i;
+  *(u32*)(o.scales + O::row(w.row, o.steps) + O::column(w.column, o.steps)) = w.word;
 }
 // The stored scale of an element of the source.
 __device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
@@ -294,7 +319,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
   Eight held[ITEMS][2];
   u32 stored[ITEMS][2];
   u32 row[DOWN], line[DOWN], taken[DOWN];
+  KeptWord word = {};
   await_previous();
+  if constexpr (KEPT_WORDS) word = load_word(p, down, over * (ACROSS * 128 * COLUMNS));
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
     row[r] = line[r] = row_of(down, slot + r * SLOTS);
@@ -325,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
       const u32 item = r * COLUMNS + c;
       if constexpr (SPREAD == 8) {
         load_eights(held[item], at, k, limit, k < p.k ? pattern : 0);
-        stored[item][0] = KEEPS && k < limit ? scale_at(p, taken[r], k) : 0;
+        stored[item][0] = KEEPS && !KEPT_WORDS && k < limit ? scale_at(p, taken[r], k) : 0;
       } else {
 #pragma unroll
         for (u32 i = 0; i < 2; ++i) {
@@ -337,6 +364,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
       }
     }
   }
+  if constexpr (KEPT_WORDS) store_word<O0>(p, p.out[0], word);
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
 #pragma unroll
