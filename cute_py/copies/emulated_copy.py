@@ -50,7 +50,7 @@ Destination = TypeVar("Destination", covariant=True)
 
 
 class CopyOptions(TypedDict, total=False):
-    """Options of `copy` for the CUDA executor; see its documentation."""
+    """Options of a copy on the CUDA executor; see `copy`."""
 
     stream: StreamLike
     hints: bool
@@ -60,7 +60,7 @@ class CopyOptions(TypedDict, total=False):
 
 
 class ExecuteOptions(TypedDict, total=False):
-    """Options of `execute` for the CUDA executor; see its documentation."""
+    """Options of a load on the CUDA executor; see `execute`."""
 
     stream: StreamLike
     isolate: bool

@@ -1,4 +1,5 @@
-"""Copy the elements of any layout to any other layout of the same size, on the host or on a device: `copy`.
+"""The function `copy`, which copies the elements of a layout to any other layout of the same size, on the host or on a
+device.
 
 backend="host" copies host memory with numpy (`host_copy`), "cuda" copies on the GPU (host memory is copied there and
 back), "emulator" runs the tensor maps of a plan in numpy, and "both" compares the GPU's bytes with the host's. A copy
@@ -214,8 +215,7 @@ def copy(
         source, destination: an array (numpy, PyTorch, CuPy, DLPack, `__cuda_array_interface__`), a `Tensor` over
             memory, or a pair (array, layout), where the array provides the memory. Elements correspond by coordinate:
             arrays of equal shape by index, and other shapes in colexicographic order (the first mode fastest), with a
-            warning if both are arrays.
-        Element types must be equal.
+            warning if both are arrays. Element types must be equal, unless `cast` or a format converts them.
         backend: 'host' (host memory), 'cuda', 'emulator' (plans of tensor maps, in host memory), or 'both' (compares
             the GPU's bytes with the host's). 'auto' is 'host' if both sides are in host memory, otherwise 'cuda'.
         stream: the stream of the device copy; the copy is enqueued there, and the call does not wait for it.

@@ -67,7 +67,7 @@ class CopyMode:
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """The modes that source and destination of a copy have in common, and the start, swizzle and other modes of each
+    """The modes that both sides of a copy have in common, and the start, the swizzle and the remaining modes of each
     side.
 
     offset = swizzle(start + sum of coordinate * stride). The coordinates are those of `modes`. A general copy also has

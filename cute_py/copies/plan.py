@@ -1,4 +1,4 @@
-"""Plan a copy between two layouts, without their addresses: `plan_copy`.
+"""The function `plan_copy`, which plans a copy between two layouts from the layouts alone, without addresses.
 
     layouts -> refine -> Refinement -> boxes of tensor maps | tiles by threads | runs by threads -> CopyPlan
     layouts, formats -> scaled: tiles, rows or whole rows by threads, with arithmetic between load and store -> CopyPlan

@@ -54,8 +54,8 @@ SPARE_STREAMS: Final = 16
 class PreparedCopy:
     """A copy that can be launched many times on any stream of its device, including during graph capture.
 
-    With `overlaps`, its kernels may start before the previous kernel in the stream has ended, and wait for its end
-    before they access memory (programmatic dependent launch). In a captured graph, the edges to these kernels are
+    With `overlaps`, its kernels may start before the previous kernel in the stream has ended, but access memory only
+    after that kernel has ended (programmatic dependent launch). In a captured graph, the edges to these kernels are
     programmatic.
 
     `bytes` counts the bytes of the copied elements. `plan` is the plan for arrays (None for given tiles), and `places`

@@ -1,5 +1,4 @@
-"""The part of a copy that a tile covers, and the order in which threads walk it. Shared-memory offsets are not decided
-here.
+"""The part of a copy that a tile covers, and the order in which threads walk it, for any layout in shared memory.
 
 A tile covers the innermost modes of the source and of the destination, with extents that give both sides full lines.
 Tiles that are shorter at the end of a mode form separate classes with separate tables. A table therefore lists exactly
@@ -260,8 +259,8 @@ def widths_of(element: int) -> tuple[int, ...]:
 
 
 def _even(size: int, wanted: int) -> int:
-    """Return an extent of at least `wanted`: a power of two if that makes few tiles short, else an extent that makes
-    tiles equal."""
+    """Return an extent of at least `wanted`: a power of two if few or no tiles are then short, else an extent that
+    makes tiles equal."""
     wanted = 1 << max(wanted - 1, 0).bit_length()
     if size % wanted == 0 or size >= MANY * wanted:
         return wanted

@@ -109,9 +109,9 @@ class LanePlan:
     """The rounds of a conversion within warps.
 
     packed: for each sent word, its source elements, low bits first. select, keep: for each bit of the thread index, the
-    value that it XORs into the index of the sent word and of the kept word. lanes, steps: f for each bit of the thread
-    index, g for each bit of r. rounds: for each round, the index of its kept word before `keep` is applied. unpacked:
-    for each element of the destination, (kept word, position in the word).
+    value that it adds (by XOR) to the index of the sent word and of the kept word. lanes, steps: f for each bit of the
+    thread index, g for each bit of r. rounds: for each index of a kept word, the round that fills it if `keep` adds 0.
+    unpacked: for each element of the destination, (kept word, position in the word).
     """
 
     packed: tuple[tuple[int, ...], ...]
