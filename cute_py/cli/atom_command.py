@@ -102,7 +102,7 @@ def run_list(options: argparse.Namespace) -> int:
 
 
 def _table(rows: list[Row]) -> str:
-    """A line for each operation."""
+    """Format the operations, one per line."""
     width = max(len(row["op"]) for row in rows)
     lines = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""`cute-py completion`: a script with which a shell completes the commands, their options and their choices."""
+"""`cute-py completion`: print a script that makes a shell complete the commands, their options and their choices."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def script(parser: argparse.ArgumentParser, shell: str) -> str:
-    """The script for a shell.
+    """The completion script for a shell.
 
     Raises:
         MissingPackageError: shtab is not installed, or too old for this shell.
@@ -63,7 +63,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """(name, parser) of every command and every action of one."""
+    """(name, parser) of every command and of every subcommand."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, command in action.choices.items():

@@ -1,4 +1,4 @@
-"""`cute-py desc`: tensor maps on the command line. Encode, decode, compare, check, and the eight logical slots."""
+"""`cute-py desc`: encode, decode, compare and check tensor maps, and list the eight logical slots."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _text(name: str) -> str:
 
 
 def map_of(source: str) -> bytes:
-    """The bytes of a map from the command line."""
+    """The bytes of a tensor map that the command line gives: a file, the text of a map, or `-` for standard input."""
     if source == "-":
         data = standard_input()  # a file with zero bytes, as every map has, is binary; others are text
         return read_map(data if b"\0" in data else data.decode("utf-8", "replace"))
@@ -137,7 +137,7 @@ def map_of(source: str) -> bytes:
 
 
 def _at_the_end(error: json.JSONDecodeError) -> bool:
-    """Whether a text is JSON that was cut off."""
+    """Whether a JSON error is at the end of its text, so that the text is probably truncated."""
     return error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
 
 
@@ -179,7 +179,7 @@ def described_request(options: argparse.Namespace) -> TensorMap:
 
 
 def run_encode(options: argparse.Namespace) -> int:
-    """Print (and write) the bytes."""
+    """Encode a tensor map; print its bytes, and write them to the file of --out."""
     if options.out is not None:
         check_output(options.out)
     request = described_request(options)
@@ -198,7 +198,7 @@ def run_decode(options: argparse.Namespace) -> int:
 
 
 def run_diff(options: argparse.Namespace) -> int:
-    """Print the differences; 1 if there are any."""
+    """Print the differences between two maps; return 1 if there are any."""
     if options.first == options.second == "-":
         raise InvalidValueError("standard input can supply only one of the two maps")
     result = diff(map_of(options.first), map_of(options.second))
@@ -241,7 +241,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def run_slots(options: argparse.Namespace) -> int:
-    """Print the eight slots."""
+    """Print the eight logical slots of a map."""
     data = map_of(options.map)
     report(options, lambda: [str(s) for s in logical_slots(data)], lambda: describe(data, "slots"))
     return 0

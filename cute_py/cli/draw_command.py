@@ -1,4 +1,4 @@
-"""`cute-py draw`: pictures in the terminal, as SVG, or as one HTML page."""
+"""`cute-py draw`: draw pictures in the terminal, as SVG, or as one HTML page."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draw, and print or write."""
+    """Draw the requested pictures, and print them or write them to a file."""
     if (options.dark or options.scale is not None) and (
         options.html or not (options.out or "").lower().endswith(".png")
     ):
@@ -152,10 +152,10 @@ def _data(picture: Picture, out: str | None) -> dict[str, Any]:
 
 
 def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> list[Picture]:
-    """The requested pictures; `every`: all pictures of an atom if none is named.
+    """The pictures that the options request. With `every`, all pictures of an atom if the options name none.
 
     Raises:
-        InvalidValueError: there is nothing to draw, or the texts do not fit the picture.
+        InvalidValueError: there is nothing to draw, or the arguments do not fit the requested picture.
     """
     what = options.what
     if what == "tmem":
@@ -184,7 +184,8 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
 
 
 def _descriptor_in(text: str) -> bytes | None:
-    """The bytes of a tensor map, if the text is a map, or names a file with a map, and is not a layout."""
+    """The bytes of a tensor map, if the string is a map or the name of a file with a map; None for a layout or anything
+    else."""
     if " o " in text or text.lstrip().startswith(("(", "_")):
         return None
     return unless_refused(map_of, text)
@@ -216,7 +217,7 @@ def _tile(options: argparse.Namespace) -> Sizes | None:
 
 
 def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
-    """The picture of a layout, tensor or swizzle."""
+    """The requested picture of a layout, tensor or swizzle."""
     if options.what == "tv":
         if (tile := _tile(options)) is None:
             raise InvalidValueError("--what tv needs --tile, the shape of the tile")
@@ -230,7 +231,7 @@ def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
 
 
 def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Picture]:
-    """The pictures of a copy."""
+    """The requested pictures of a TMA copy."""
     gmem = cute.make_tensor(cute.make_gmem_ptr(options.address, options.dtype), cute.parse(text))
     smem, count = cute.parse(options.smem), options.multicast
     atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)  # type: ignore[arg-type]
@@ -249,5 +250,5 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
 
 
 def _plain(tree: Any) -> Any:
-    """Convert the tuples that `parse` makes to plain tuples."""
+    """Convert the nested tuples that `parse` returns to plain tuples."""
     return tuple(map(_plain, tree)) if isinstance(tree, tuple) else tree

@@ -1,5 +1,5 @@
-"""`cute-py tmem`: copies from shared to tensor memory: the demonstration program, the forms of the copy, and matrix
-descriptors."""
+"""`cute-py tmem`: run a demonstration of copies from shared to tensor memory, list the forms of the copy, and decode
+matrix descriptors."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def register(p: argparse.ArgumentParser) -> None:
 
 
 def value(text: str) -> int:
-    """A number; for -, the number on standard input.
+    """Parse an integer; for `-`, the integer on standard input.
 
     Raises:
-        InvalidValueError: the text is not a number.
+        InvalidValueError: the string is not an integer.
     """
     try:
         return integer(text_of(text))
@@ -50,7 +50,7 @@ def value(text: str) -> int:
 
 
 def run_demo(options: argparse.Namespace) -> int:
-    """Run the program in the emulator."""
+    """Run the demonstration program in the emulator."""
     done = demonstrate(n_cols=options.columns, through=options.through)
     views = {
         "plan": done.copy.explain(),
@@ -66,7 +66,7 @@ def run_demo(options: argparse.Namespace) -> int:
 
 
 def run_forms(options: argparse.Namespace) -> int:
-    """List the forms."""
+    """List the forms of the copy."""
     rows = [{"form": form.name, "rows": form.rows, "bits": form.bits, "columns": form.columns} for form in FORMS]
     lines = [f"{'form':<24}{'rows':>5}{'bits a row':>12}{'columns':>9}"]
     lines += [f"{row['form']:<24}{row['rows']:>5}{row['bits']:>12}{row['columns']:>9}" for row in rows]
@@ -75,7 +75,7 @@ def run_forms(options: argparse.Namespace) -> int:
 
 
 def run_descriptor(options: argparse.Namespace) -> int:
-    """Decode a matrix descriptor. Exit status 1 if it breaks a rule."""
+    """Decode a matrix descriptor. Return 1 if it breaks a rule, else 0."""
     descriptor = SmemDescriptor.decode(value(options.value), DescriptorKind(options.kind))
     broken = descriptor.violations() + descriptor.restrictions()
     text = descriptor.explain()

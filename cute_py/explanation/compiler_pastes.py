@@ -1,9 +1,9 @@
 """Failed assertions of CuTe in the output of a compiler or a program: the condition, the operands, and a change that
 compiles.
 
-nvcc, g++ and clang print types; here they become the layouts that CuTe prints. If the output contains the operation and
-its operands, explain runs the operation on them, so that the answer shows the actual numbers. It tries changes in the
-same way.
+nvcc, g++ and clang print types; this module converts them to layouts in CuTe's notation. If the output contains the
+operation and its operands, explain runs the operation on them, so that the answer shows the actual numbers. Changes are
+tried in the same way before they are offered.
 """
 
 from __future__ import annotations
@@ -86,14 +86,14 @@ _MAP_CONDITIONS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """An instantiation: the function, and its template arguments as CuTe prints them."""
+    """One template instantiation: the name of the function, and its template arguments in CuTe's notation."""
 
     name: str
     types: dict[str, str]
 
 
 def _calls(text: str) -> list[_Call]:
-    """The instantiations of CuTe's functions in a text, innermost first."""
+    """The instantiations of CuTe's functions in `text`, innermost first."""
     found: list[_Call] = []
     for match in some(_INSTANCE.finditer(text), 60):
         head = match["name"].partition("[with ")[0]
@@ -124,7 +124,8 @@ _Made: TypeAlias = Layout | ComposedLayout
 
 
 def _layout(call: _Call, *names: str) -> _Made | None:
-    """The layout of template arguments: a shape and a stride, or one argument that is a layout."""
+    """Make the layout of the named template arguments, which are a shape and a stride, or one layout. None if they do
+    not give one."""
     symbols = itertools.count()
     parts = [re.sub(r"\?", lambda _: f"n{next(symbols)}", call.types.get(name, "")) for name in names]
     thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else parts[0]) if all(parts) else None
@@ -136,7 +137,7 @@ def _tree(call: _Call, name: str) -> Parsed | None:
 
 
 def _numbers(tree: Parsed | None) -> tuple[int, ...]:
-    """The sizes of a flat tuple; empty for another tree."""
+    """The sizes in an integer or a flat tuple of integers; empty for anything else."""
     items = tree if isinstance(tree, tuple) else (tree,)
     return tuple(int(item) for item in items if isinstance(item, int)) if all(isinstance(i, int) for i in items) else ()
 
@@ -247,7 +248,8 @@ def _flat(tree: Tree) -> tuple[int, ...]:
 
 
 def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> Callable[[_Call], Outcome | None]:
-    """Run an operation on layouts, each given by a shape and a stride, without a change to offer."""
+    """Return a function that runs an operation on the layouts of a call and reports the error. Each argument names the
+    shape and the stride of one layout. No change is offered."""
 
     def run(call: _Call) -> Outcome | None:
         made = [_layout(call, *names) for names in arguments]
@@ -265,7 +267,7 @@ def _copy_operation(operation: str, dtype: str = "") -> CopyAtom | None:
 
 
 def _narrower(atom: CopyAtom) -> list[CopyAtom]:
-    """The operations of the same kind, widest first."""
+    """The copy atoms of the same kind, from the widest to the narrowest."""
     names = [name for name in COPY_ATOMS if _WIDTH.sub("", name) == _WIDTH.sub("", atom.name)]
     names += [_WIDTH.sub(f"<uint{bits}_t>", atom.name) for bits in (128, 64, 32, 16, 8) if "<" in atom.name]
     made = [
@@ -278,7 +280,7 @@ _WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
 
 
 def _run_tiled_copy(call: _Call) -> Outcome | None:
-    """Explain a tiled copy with fewer threads or values than its operation."""
+    """Explain a tiled copy that has fewer threads or values than its copy atom needs."""
     atom, layout = _copy_operation(call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
     tiler = _tree(call, "ShapeTiler_MN")
     if atom is None or atom.dtype is None or not isinstance(layout, Layout) or not isinstance(tiler, tuple):
@@ -355,7 +357,8 @@ _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
 
 
 def run_operation(name: str, types: dict[str, str]) -> Outcome | None:
-    """Run an operation on operands that are named as C++'s template arguments; None if it can't be run."""
+    """Run an operation of CuTe on operands given by the names of its C++ template arguments; None if it can't be
+    run."""
     return _RUNS[name](_Call(name, types))
 
 
@@ -440,7 +443,8 @@ _MULTIPLE: Final = re.compile(
 
 
 def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[str]]:
-    """Explain a block of shared memory that no layout atom of wgmma divides: (both numbers, the change)."""
+    """Explain a block size that is not a multiple of any shared-memory layout atom of wgmma. Return a line with both
+    sizes, and the change."""
     for match, call in itertools.product(some(_MULTIPLE.finditer(condition), 1), calls):
         have, bits = call.types.get(match["name"], "").removeprefix("_"), type_bits(call.types.get(match["type"], ""))
         if have.isdecimal() and bits in (8, 16, 32, 64):
@@ -452,7 +456,7 @@ def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[
 
 
 def _entries(calls: Sequence[_Call]) -> list[str]:
-    """Count the entries of a tile's tiler and coordinate, if the coordinate has more."""
+    """One line with the numbers of entries of a tiler and of its coordinate, if the coordinate has more entries."""
     for types in (call.types for call in calls if {"Tiler", "Coord"} <= call.types.keys()):
         tiler, coord = (len(split_operands(types[name].removeprefix("("))) for name in ("Tiler", "Coord"))
         if coord > tiler:
@@ -461,7 +465,8 @@ def _entries(calls: Sequence[_Call]) -> list[str]:
 
 
 def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:
-    """The layout of an operand, from the template argument that is named after it: ALayout for A, SrcLayout for src."""
+    """The layout of an operand, from the template argument with the operand's name: ALayout for A, SrcLayout for
+    src."""
     for call in calls:
         for key in call.types:
             if key.lower() in (f"{name.lower()}layout", f"{name.lower()[:1]}layout", f"layout{name.lower()}"):
@@ -472,7 +477,7 @@ def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:
 
 
 def _place(text: str, match: re.Match[str]) -> list[str]:
-    """The file and line that begin the line of a match, if they do."""
+    """The file and line number at the beginning of the line of a match, if the line begins with them."""
     begin = text.rfind("\n", 0, match.start()) + 1
     found = _PLACE.match(text[begin : min(match.start(), begin + 600)])
     return [_named(found)] if found else []
@@ -483,14 +488,14 @@ def _named(found: re.Match[str]) -> str:
 
 
 def _where(notes: str) -> list[str]:
-    """The location in the user's source."""
+    """One line with the innermost location in the user's own source, outside CuTe and CUTLASS."""
     places = [(m["file"] or m["gfile"], m["line"] or m["gline"]) for m in some(_USER.finditer(notes))]
     own = [place for place in places if "cute/" not in place[0] and "cutlass" not in place[0]]
     return [f"called at line {own[-1][1]} of {own[-1][0]}"] if own else []
 
 
 def _operands(call: _Call) -> list[str]:
-    """The template arguments of the outermost call; shapes and strides are joined to layouts."""
+    """One line with the template arguments of a call, in which each shape is joined with its stride to a layout."""
     types, lines = dict(call.types), []
     for name in list(types):
         other = name.replace("Shape", "Stride")
@@ -527,8 +532,8 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
 
 
 def _map_rule(rule: str, argument: str, mode: int | None, types: dict[str, str]) -> Diagnostic:
-    """The rule of tensor maps that an assertion of make_tma_copy_desc checks, with the number if the types contain
-    it."""
+    """The tensor-map rule that an assertion of make_tma_copy_desc checks, as a diagnostic. It has the value if the
+    types contain it."""
     row = BY_NAME[rule]
     where = argument if mode is None else f"{argument}[{mode - 1 if argument == 'globalStrides' else mode}]"
     value: int | None = None
@@ -551,7 +556,7 @@ def _static_sizes(text: str) -> list[int]:
 
 
 def _map_operands(types: dict[str, str]) -> list[str]:
-    """Read element type, layout, box and swizzle of the map from the types of make_tma_copy_desc."""
+    """Lines with the element type, layout, box and swizzle of the tensor map, from the types of make_tma_copy_desc."""
     lines = []
     if kind := types.get("TmaInternalType"):
         lines.append(f"element type {kind}")
@@ -568,7 +573,7 @@ def _map_operands(types: dict[str, str]) -> list[str]:
 
 
 def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
-    """The change for an assertion whose types contain its numbers; a box is tried with the element type."""
+    """The change for a broken tensor-map rule, if the types contain the numbers that it needs."""
     if broken.rule == "box" and broken.value is not None and broken.value > bounds("box")[1]:
         part = next(n for n in range(bounds("box")[1], 0, -1) if broken.value % n == 0)
         return [f"use a box of {part} along mode {broken.mode}, with {broken.value // part} instructions per tile"]

@@ -1,4 +1,4 @@
-"""Explanation of a composition, and a check whether it equals the composed function.
+"""Explain a composition, and check whether its result equals the composed function.
 
 CuTe C++ computes composition(A, B) by divisions whose conditions are not sufficient: even if they hold, the result R
 may differ from A(B(i)) when B's steps do not divide A's modes. Every explanation of a composition ends with this
@@ -25,7 +25,7 @@ from cute_py.notation.parse import parse
 
 
 def whether_function(left: LayoutLike, right: Tiler) -> str:
-    """One sentence: is composition(left, right) the function left(right(i))?
+    """One sentence that states whether composition(left, right) is the function left(right(i)).
 
     >>> from cute_py import Int, Layout
     >>> a = Layout((Int(6), Int(4)), (Int(4), Int(1)))
@@ -45,9 +45,10 @@ def whether_function(left: LayoutLike, right: Tiler) -> str:
 
 
 def static_lines(operation: Callable[..., Any], *operands: Any) -> list[str]:
-    """Result of the operation with static operands, if it differs from the result with run-time numbers.
+    """One line with the result for static operands, if it differs from the result for run-time operands.
 
-    CuTe C++ does not know run-time numbers at compile time, so it neither merges nor inverts their modes.
+    CuTe C++ does not know run-time sizes and strides at compile time, so it neither merges nor inverts the modes that
+    have them.
     """
     if not all(isinstance(x, (int, tuple)) or (isinstance(x, Layout) and has_numbers(x)) for x in operands):
         return []
@@ -94,7 +95,7 @@ _CALL: Final = re.compile(r"\s*(?:explain\(\s*(?=\w+\s*,))?(?:cute(?:_py)?(?:\.|
 
 
 def spelled_call(text: str) -> str | None:
-    """The steps and the result of a call of the layout algebra that a text spells; None of any other text.
+    """Explain a string that is a call of the layout algebra: its steps and its result. None for any other string.
 
     >>> print(spelled_call("max_common_vector((_4,_8):(_1,_4), (_4,_8):(_1,_8))"))
     max_common_vector((_4,_8):(_1,_4), (_4,_8):(_1,_8))

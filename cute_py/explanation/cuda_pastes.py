@@ -1,7 +1,8 @@
-"""Read errors of the CUDA driver, the CUDA runtime and compute-sanitizer in a text.
+"""Read errors of the CUDA driver, the CUDA runtime and compute-sanitizer in pasted text.
 
-An error has a number, two names and a message. A row of `rows/cuda_errors.toml` lists them, and a term of `reasons`
-gives the meaning. Addresses in the text (`smem + 16`) are checked against the alignment that their object needs.
+Each error has a number, two names and a message. `rows/cuda_errors.toml` has one row per error, and a term of `reasons`
+gives its meaning. Addresses in the text (`smem + 16`) are checked for the alignment that the object at the address
+needs.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
 
 @dataclass(frozen=True, slots=True)
 class CudaError:
-    """One CUDA error: its number and names, and its causes in a program with TMA.
+    """One CUDA error: its number, its names, and its causes in a program that uses TMA.
 
     Attributes:
-        rule: the driver's name; runtime: the runtime's; message: what both print, in any case.
+        rule: the driver's name for the error; runtime: the runtime's name; message: the message of both, in upper or
+            lower case.
         logged: a pattern of the kernel module's line in the system log.
-        exceptions: number and title of the cuda-gdb exceptions at which a kernel with this error stops.
-        causes: mistakes in a kernel with TMA that CUDA reports as this error, the most common first.
-        refused: the meaning as a result of cuTensorMapEncode*.
+        exceptions: number and title of the cuda-gdb exceptions that stop a kernel with this error.
+        causes: mistakes in TMA kernels that CUDA reports as this error, the most common first.
+        refused: the meaning of this error as the result of cuTensorMapEncode*.
     """
 
     number: int
@@ -41,13 +43,13 @@ class CudaError:
     refused: str = ""
 
     def find(self, text: str) -> re.Match[str] | None:
-        """The first match of the error in a text."""
+        """The first match of the error in `text`."""
         return error_pattern(self).search(text)
 
 
 @functools.cache
 def error_pattern(error: CudaError) -> re.Pattern[str]:
-    """Its rule, names, message and number, as programs print them."""
+    """A pattern that matches the names, the message and the number of an error, as programs print them."""
     names = f"{error.rule}|{error.runtime}\\b|{re.escape(error.message)}(?! on | happened)"
     names += f"|{error.logged}" if error.logged else ""
     for exception, _, title in (one.partition(" ") for one in error.exceptions):
@@ -155,7 +157,7 @@ _EARLIER: Final = (700, 702, 715, 716, 717, 719)
 
 
 def refused_why(text: str) -> list[str]:
-    """Explain the result of cuTensorMapEncode* that a text gives as a number or as a message."""
+    """Explain the result of cuTensorMapEncode* in `text`, which may be a number or a message."""
     if (refused := _REFUSED.search(text)) is None:
         return []
     code = _REFUSED_CODE.search(text)
@@ -165,7 +167,7 @@ def refused_why(text: str) -> list[str]:
 
 
 def refused_at(text: str) -> list[tuple[int, int]]:
-    """Find the results of cuTensorMapEncode* in a text, with their numbers."""
+    """The spans of the numeric results of cuTensorMapEncode* in `text`."""
     return [match.span() for match in some(_REFUSED_CODE.finditer(text))]
 
 
@@ -182,7 +184,8 @@ def result_of_encode(number: int) -> str:
 
 
 def read_errors(text: str) -> list[Reading]:
-    """Read every CUDA error in a text, with its possible causes in a program with TMA; then the sanitizer's reports."""
+    """Read every CUDA error in `text`, with its possible causes in a program that uses TMA; then read the reports of
+    compute-sanitizer."""
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
@@ -260,7 +263,7 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
 
 
 def _offsets(text: str) -> Iterator[Diagnostic]:
-    """Check addresses that a text gives as a base and an offset against the alignment that their object needs."""
+    """Check addresses written as a base and an offset for the alignment that the object at the address needs."""
     for match in some(_OFFSET.finditer(text), 8):
         what, offset = match["what"].lower(), int(match["offset"], 16 if "x" in match["offset"].lower() else 10)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if name.search(what))
@@ -273,7 +276,7 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
 
 
 def _addresses(text: str) -> Iterator[Diagnostic]:
-    """Check printed addresses of maps and barriers against their alignment."""
+    """Check the alignment of printed addresses of tensor maps and barriers."""
     for match in some(_ADDRESS.finditer(text), 8):
         what, address = match["what"].lower(), int(match["hex"] or match["address"], 16)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if name.search(what))
@@ -283,7 +286,8 @@ def _addresses(text: str) -> Iterator[Diagnostic]:
 
 
 def _misplaced(what: str, found: str, alignment: int) -> Diagnostic:
-    """The rule for an address that is not aligned; the reason for a tile differs from that for a map or a barrier."""
+    """Make the diagnostic of a misaligned address. A tile in shared memory breaks another rule than a map or a
+    barrier."""
     tile = alignment >= _ALIGNMENTS[-1][1]
     rule = "shared-memory address" if tile else "alignment"
     return Diagnostic(rule, what, text=found, source="PTX ISA", facts={"alignment": alignment})
@@ -352,8 +356,8 @@ REGISTERS: Final = 1 << 16
 
 
 def most_threads(registers: int) -> int:
-    """The most threads of a block, in whole warpgroups, if each thread has this many registers. Hardware allocates
-    registers in multiples of 8.
+    """The largest number of threads in a block, in whole warpgroups, if each thread has this many registers. The
+    hardware allocates registers in multiples of 8.
 
     >>> most_threads(168), most_threads(24)
     (384, 1024)
@@ -367,7 +371,7 @@ _NOT_INITIALISED: Final = (
 
 
 def _causes(text: str, number: int, known: bool) -> list[str]:
-    """The causes of an error that fit a text. `known`: the text contains a broken rule."""
+    """The causes of an error that fit `text`. `known`: whether the text already shows a broken rule."""
     asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
     over = [f"the launch requests {n} bytes" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
     if number == 700 and re.search("cluster out-of-range", text, re.IGNORECASE):

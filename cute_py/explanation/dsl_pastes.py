@@ -31,7 +31,7 @@ _Found: TypeAlias = tuple[str, str, Sequence[str], Sequence[str]]
 
 
 def read_dsl(text: str) -> list[Reading]:
-    """Read every message of CuTe DSL in a text."""
+    """Read every error message of CuTe DSL in `text`."""
     readings = [*_computed(text)]
     readings += messages_of(without(text, readings), rows("cute_dsl"))
     return [_whole(text, reading) for reading in readings]
@@ -42,7 +42,7 @@ _NOTE: Final = re.compile(r"[^\n]*(?:\n[ \t]{0,40}note: [^\n]*see current operat
 
 
 def _whole(text: str, reading: Reading) -> Reading:
-    """Extend a reading to all lines of its message, from the compiler's `error:` to the note about the operation."""
+    """Extend a reading to all lines of its message, from the compiler's `error:` to its note about the operation."""
     begin = max(0, reading.begin - 1000)
     head, note = _HEAD.search(text[begin : reading.begin]), _NOTE.match(text, reading.end)
     return replace(
@@ -61,7 +61,7 @@ def _computed(text: str) -> Iterator[Reading]:
 
 
 def _static(spelled: str) -> str:
-    """A layout of CuTe DSL as C++ prints it, with static numbers.
+    """Convert a layout as CuTe DSL prints it to the notation of CuTe C++, with static numbers.
 
     >>> _static("(4,(2,?)):(1@0,(8,1))")
     '(_4,(_2,?)):(_1@0,(_8,_1))'
@@ -88,7 +88,7 @@ def _run(name: str, left: str, right: str, of: tuple[str, str]) -> Outcome | Non
 
 
 def _condition(outcome: Outcome) -> str:
-    """The condition of CuTe that the operation breaks when it is run here."""
+    """The CuTe condition that an operation broke when explain ran it."""
     return outcome[0][1].partition(" (")[0]
 
 

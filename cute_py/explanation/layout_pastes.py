@@ -1,8 +1,8 @@
-"""Printed layouts and tensors in a text; layouts of PyTorch, CuTe DSL, MLIR and Triton.
+"""Read printed layouts and tensors in pasted text, in the notations of CuTe C++, CuTe DSL, MLIR, Python and PyTorch.
 
-`parse` reads the text line by line, so notes and labels between prints do no harm; the spellings of other programs are
-converted first. Each reading lists the facts that users ask about: sizes, threads, bytes, the hardware swizzle, and
-elements that share an offset.
+`parse` reads the text line by line, so notes and labels between the printed objects are ignored. The notations of other
+programs are converted first. Each reading lists the facts that users ask about: sizes, threads, bytes, the hardware
+swizzle, and elements that share an offset.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ _SIZE: Final = re.compile(r"\bsize\s{0,80}[=:]\s{0,80}([0-9]{1,18})\b")
 
 
 def known_number(value: Parsed | Leaf | None) -> int | None:
-    """A known number of a parsed text."""
+    """A parsed value as an int, if it is a known integer; otherwise None."""
     return int(value) if isinstance(value, int) else None
 
 
 def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
-    """Size, offsets, sharing, gaps and the coalesced form of a plain layout; for coordinates, only the sizes.
+    """Facts about a plain layout: its size, its offsets, shared offsets, gaps, and the coalesced form. For a layout of
+    coordinates, only the sizes.
 
     whole: the layout that contains this one and determines the offsets.
     """
@@ -77,8 +78,8 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
 
 
 def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
-    """The hardware swizzle of this function: 32, 64 or 128 bytes; for a swizzle on elements, the width of the
-    elements."""
+    """Lines with the hardware swizzle that a swizzle function implements: 32, 64 or 128 bytes. For a swizzle on element
+    offsets, they also have the element width for which it does."""
     if not swizzle.bits:
         return ["  no swizzle: the function is the identity"]
     if not on_bytes:
@@ -110,10 +111,10 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
 
 
 def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: bool = False) -> list[str]:
-    """Describe a swizzled layout: the swizzle's name, the major mode, bytes.
+    """Describe a swizzled layout: the name of the swizzle, the major mode, and the size in bytes.
 
-    width: bits of an element, if a pointer gives them. of_dsl: CuTe DSL printed the tensor. It prints the swizzle on
-    bytes, C++ prints it on element offsets.
+    width: bits of an element, if a pointer gives them. of_dsl: whether CuTe DSL printed the tensor. CuTe DSL prints the
+    swizzle on bytes, and C++ prints it on element offsets.
     """
     inner = domain_of(layout)
     lines = layout_facts(inner, layout)
@@ -127,7 +128,7 @@ def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: boo
 
 
 def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
-    """The major mode and bytes of a tile of shared memory."""
+    """Lines with the major mode and the bytes of a tile in shared memory."""
     if not has_numbers(inner) or int(rank(inner)) < 2:
         return []
     first, second = (int(n) for n in product_each(inner.shape)[:2])
@@ -145,7 +146,7 @@ def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
 
 
 def facts_of(thing: Parsed, of_dsl: bool = False) -> list[str]:
-    """Explain a parsed text. of_dsl: CuTe DSL printed it."""
+    """Lines with facts about a parsed object. of_dsl: whether CuTe DSL printed it."""
     if isinstance(thing, Layout):
         return layout_facts(thing)
     if isinstance(thing, ComposedLayout):
@@ -192,7 +193,7 @@ def _bytes(bits: int) -> str:
 
 
 def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
-    """Lanes and columns of a tensor in tensor memory: a step of 1 << 16 words is one lane."""
+    """Lines with the lanes and columns of a tensor in tensor memory, where an offset of 1 << 16 words is one lane."""
     inner = domain_of(tensor.layout)
     bits = engine.element_type.bits
     lines = [f"  tensor memory, elements of {bits} bits; it starts at lane and column {engine}"]
@@ -215,7 +216,7 @@ def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
 
 
 def read_printed(text: str) -> list[Reading]:
-    """Read every layout and tensor that CuTe printed in a text."""
+    """Read every layout and tensor in `text` that CuTe printed."""
     found: list[Reading] = []
     position, prints = 0, []
     for line in text.split("\n")[:MOST_LINES]:
@@ -269,7 +270,7 @@ def _starts(line: str) -> Iterator[int]:
 
 
 def _parsed(text: str) -> Layout | ComposedLayout | Tensor | Swizzle | None:
-    """Parse a text that is a layout, a tensor or a swizzle, but not a bare number, name or tuple."""
+    """Parse a string that is a layout, a tensor or a swizzle; None for a bare number, name or tuple."""
     if not text or len(text) > LONGEST or not re.search(r"[:<@]", text):
         return None
     thing = unless_refused(parse, text)
@@ -315,7 +316,7 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
 
 
 def _values(rest: str, thing: Parsed) -> list[str]:
-    """Describe the numbers that print_tensor writes below the layout."""
+    """Describe the values that print_tensor or print_layout printed below the layout."""
     rows: list[list[str]] = []
     planes = 1
     if grid := [m[1] for line in rest.split("\n")[1:MOST_LINES] if (m := _GRID.match(line))]:
@@ -359,7 +360,7 @@ def _is_float(text: str) -> bool:
 
 
 def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
-    """Find tensors at one address of shared memory, only some of which are swizzled."""
+    """Find tensors at the same shared-memory address if some of them are swizzled and others are not."""
     at: dict[int, list[tuple[bool, _Print]]] = {}
     for row in prints:
         thing = row[2]
@@ -401,7 +402,7 @@ _TILE: Final = re.compile(r"(?<![\w.])([1-9][0-9]{0,6}(?:x[1-9][0-9]{0,6}){1,4})
 
 
 def read_spelled(text: str) -> list[Reading]:
-    """Read layouts as CuTe DSL, MLIR, Python and PyTorch write them."""
+    """Read every layout in the notations of CuTe DSL, MLIR, Python and PyTorch."""
     found = [*_dsl_types(text), *_layout_calls(text), *_torch(text)]
     return found or [*_tile_sizes(text)]
 
@@ -499,7 +500,7 @@ def _piece_lines(piece: str) -> list[str]:
 
 
 def with_symbols(text: str) -> str:
-    """The text of a type with a symbol for each `?`."""
+    """Replace each `?` in a type by a new symbol: n0, n1, ..."""
     names = itertools.count()
     return _UNKNOWN.sub(lambda _: f"n{next(names)}", text)
 
@@ -515,7 +516,7 @@ def _layout_calls(text: str) -> Iterator[Reading]:
 
 
 def _parsed_call(text: str) -> Layout | None:
-    """Parse the arguments of a layout: (shape) or (shape, stride)."""
+    """Parse the arguments of a call that makes a layout: (shape) or (shape, stride)."""
     parts = [part for part in split_operands(text) if part]
     thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else f"make_layout({text})")
     return thing if isinstance(thing, Layout) else None
@@ -546,7 +547,7 @@ def _torch(text: str) -> Iterator[Reading]:
 def _array_reading(
     span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str
 ) -> Reading:
-    """Whether TMA can copy an array of this shape and stride, and what to pad."""
+    """Explain whether TMA can copy an array of this shape and stride, and if not, what to pad."""
     broken: list[Diagnostic] = []
     changes: list[str] = []
     offered: list[str] = []
@@ -587,7 +588,8 @@ def _array_reading(
 
 
 def _copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> bool:
-    """Whether a tensor map takes an array of these sizes, innermost first, with its strides padded to 16 bytes."""
+    """Whether an array of these sizes, innermost first, has a legal tensor map once its strides are padded to 16
+    bytes."""
     from cute_py.explanation.offers import passes_check
     from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -602,7 +604,7 @@ def _copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> b
 
 
 def _tile_sizes(text: str) -> Iterator[Reading]:
-    """Read `128x64` as a tile, if nothing else was found."""
+    """Read `128x64` as the sizes of a tile."""
     match = _TILE.fullmatch(text.strip())
     if match is None:
         return
@@ -632,12 +634,13 @@ _CPP_TYPE: Final = re.compile(r"\b(?:cute::)?(?:Composed)?(?:Layout|Swizzle)\s?<
 
 
 def read_alone(text: str) -> list[Reading]:
-    """Read the types in a text, or else the messages of static assertions; at most `MOST_ALONE` characters."""
+    """Read the C++ types in the first `MOST_ALONE` characters of `text`, or if there are none, the messages of static
+    assertions."""
     return read_types(text[:MOST_ALONE]) or read_conditions(text[:MOST_ALONE])
 
 
 def read_types(text: str) -> list[Reading]:
-    """Read every layout and swizzle that is written as a type.
+    """Read every layout and swizzle that is written as a C++ type.
 
     >>> read_types("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<int, cute::_1> >")[0].kind
     'A type of CuTe C++: (_8,n0):(n1,_1)'
@@ -668,7 +671,7 @@ def read_types(text: str) -> list[Reading]:
 
 
 def read_conditions(text: str) -> list[Reading]:
-    """Find every line that is a message of a static assertion and has no compiler output before it.
+    """Find every line that is the message of a CuTe static assertion without the compiler output around it.
 
     >>> [reading.kind for reading in read_conditions("Could not find a common tile-gmem vectorization.")]
     ['A static assertion of CuTe, by its message']

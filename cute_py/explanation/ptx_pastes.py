@@ -1,14 +1,13 @@
-"""Read PTX instructions in a text, which the instruction table checks; messages of ptxas; and programs that wait
-forever.
+"""Read PTX instructions in pasted text, messages of ptxas, and programs that wait forever.
 
-An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined by `examine`: the reasons why it does not
-assemble, the targets that assemble it, and a text with its modifiers that assembles. Operands of inline assembly (`%0`)
-have no type in the text and are ignored.
+`examine` checks an instruction with PTX registers (`%r1`, `%rd2`) or symbols against the instruction table. It finds
+the reasons why the instruction does not assemble, the targets that support it, and a form with its modifiers that
+assembles. Operands of inline assembly (`%0`) have no type in the text and are ignored.
 
-A program of mbarrier and copy instructions runs on the machine. Its lines become a kernel of one thread in each CTA,
-every instruction on its line of the text. A copy is replaced by the bytes that it brings to its barrier, because the
-text rarely contains its operands, but usually its box. The machine's findings name the missing bytes or arrivals of a
-wait, and a change is offered only if a run with it has no such finding.
+A program of mbarrier and copy instructions runs in the emulator (`run_ptx`). Its lines become a kernel with one thread
+per CTA, in which each instruction keeps its line number. A copy is replaced by a complete_tx of its bytes, because the
+text rarely contains the operands of a copy, but usually its box. The findings of the run name the bytes or arrivals
+that a wait lacks, and a change is offered only if a run with the change has no such finding.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ _BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]{0,100}|%[0-9]")
 
 
 def read_instructions(text: str) -> list[Reading]:
-    """Read the messages of ptxas, as one reading, and every instruction that breaks a rule. In a text without barriers,
-    also read instructions that break no rule."""
+    """Read the messages of ptxas, as one reading, and every instruction that breaks a rule. If `text` has no mbarrier
+    instructions, also read instructions that break no rule."""
     names = {row.name for row in ARCHITECTURES}
     arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
     symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
@@ -86,7 +85,7 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
 
 
 def _written(one: ParsedInstruction) -> Iterator[str]:
-    """The instruction with these modifiers and default operands, if it exists."""
+    """Yield the PTX text of an instruction with the same modifiers and default operands, if it assembles."""
     if one.form is not None:
         from cute_py.explanation.offers import passes_check
 
@@ -130,7 +129,7 @@ _TOO_MUCH_SHARED: Final = re.compile(
 
 
 def _messages(text: str) -> Iterator[Reading]:
-    """Read all messages of ptxas together, because the first is often the cause of the others."""
+    """Read all messages of ptxas as one reading, because the first is often the cause of the others."""
     matches = some(_PTXAS.finditer(text), 16)
     if not matches:
         return
@@ -203,7 +202,7 @@ def _usage(text: str) -> Iterator[Reading]:
 
 
 def _message(what: str) -> tuple[str, str]:
-    """Explain one message, with the change that works if the message names it."""
+    """Explain one message of ptxas. Return the reason and the change; each is empty if it is not known."""
     if needed := _NEEDS_VERSION.search(what):
         version = needed["version"]
         return (
@@ -262,7 +261,8 @@ def _message(what: str) -> tuple[str, str]:
 
 
 def _few_registers(had: int, needs: int) -> tuple[str, str]:
-    """Explain too few registers for an instruction, and give the block size that leaves enough."""
+    """Explain that an instruction has too few registers, and give the block size that leaves enough. Return the reason
+    and the change."""
     why = (
         f"ptxas had {had} registers per thread: the {REGISTERS} registers of a multiprocessor divided by the threads "
         f"of the block, or -maxrregcount. ptxas does not count registers that setmaxnreg adds later"
@@ -309,12 +309,13 @@ _READY: Final = "fence.mbarrier_init.release.cluster; barrier.cluster.arrive; ba
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An instruction of the text.
+    """One mbarrier or copy instruction of a pasted program.
 
     Attributes:
         line: line of the text. verb: 'init', 'arrive', 'expect_tx', 'complete_tx', 'try_wait', 'copy' and others.
-            barrier: its name in the text. number: a count, bytes, or a parity. threads: how many execute it. ctas: the
-            CTAs that the text names; empty for all. receivers: CTAs of a multicast.
+            barrier: the barrier's name in the text. number: a count, bytes, or a parity. threads: the number of threads
+            that execute the instruction. ctas: the CTAs that execute it, if the text names them; empty: all. receivers:
+            the CTAs that receive a multicast.
     """
 
     line: int
@@ -329,7 +330,8 @@ class _Step:
 
 @dataclass(slots=True)
 class _Program:
-    """The instructions of a text, and its further facts."""
+    """The mbarrier and copy instructions of a pasted text, with lines about them, and with the data that the text
+    lacks."""
 
     text: str
     steps: list[_Step] = field(default_factory=list)
@@ -337,7 +339,7 @@ class _Program:
     unknown: list[str] = field(default_factory=list)
 
     def add(self, step: re.Match[str]) -> None:
-        """Add an instruction."""
+        """Add the instruction of a match, if it names a barrier."""
         operands = [part.strip() for part in _OPERAND.findall(step["operands"])]
         places = [" ".join(part.strip("[]").split()) for part in operands if part.startswith("[")]
         numbers = [min(int(part, 0), _MOST_BYTES) for part in operands if _NUMBER.fullmatch(part)]
@@ -364,7 +366,7 @@ class _Program:
             self.steps.append(_Step(line, verb, name, numbers[-1], ctas=ctas))
 
     def copy(self, step: _Step, op: str, numbers: Sequence[int], note: str) -> None:
-        """Add a copy, with the bytes that it brings and the CTAs that receive them."""
+        """Add a copy instruction with its number of bytes and the CTAs that receive them."""
         if ".tensor" in op:
             box = _BOX.search(note) or _BOX.search(self.text)
             kind = TYPE_NAME.search(note) or TYPE_NAME.search(self.text)
@@ -396,11 +398,11 @@ class _Program:
 
     @property
     def initialises(self) -> bool:
-        """Whether the text initialises a barrier; if not, every barrier takes one arrival."""
+        """Whether the text initialises a barrier. If it does not, every barrier is assumed to expect one arrival."""
         return any(step.verb == "init" for step in self.steps)
 
     def judged(self) -> list[_Step]:
-        """The instructions, except waits that the text says too little about."""
+        """The instructions, without the waits for which the text lacks data."""
         used = {step.barrier for step in self.steps if step.verb not in ("init", "wait")}
         found = []
         for step in self.steps:
@@ -412,7 +414,8 @@ class _Program:
 
 
 def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, int, list[str]]:
-    """Make a kernel of these steps, each on its line after `_HEAD`: PTX, number of CTAs, barriers in order."""
+    """Make a kernel of these steps, each on its own line after `_HEAD`. Return the PTX, the number of CTAs, and the
+    names of the barriers in the order of their addresses."""
     names = list(dict.fromkeys(step.barrier for step in steps))
     ctas = 1 + max((max(step.ctas + step.receivers, default=0) for step in steps), default=0)
     rows: list[str] = [""] * max(step.line for step in steps)
@@ -431,7 +434,8 @@ def _kernel_text(steps: Sequence[_Step], initialises: bool) -> tuple[str, int, l
 
 
 def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tuple[int | None, list[str]]]:
-    """(CTA that executes them, None for all; instructions) of a step whose barrier lies `at` bytes from the first."""
+    """Yield (CTA that executes them or None for all, instructions) for a step whose barrier is `at` bytes after the
+    first."""
     arrive = "mbarrier.arrive_drop" if step.drops else "mbarrier.arrive"
     expect = f"mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r2+{at}]"
     lines = {
@@ -468,7 +472,8 @@ def _instructions(step: _Step, at: int, count: int, number: int) -> Iterator[tup
 
 
 def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
-    """Run the steps, and return the findings on their barriers, with the names and lines of the text."""
+    """Run the steps, and return the errors that the run finds, with the barrier names and line numbers of the pasted
+    text."""
     if not any(step.verb == "wait" for step in steps):
         return []
     from cute_py.machine.run import run_ptx
@@ -483,7 +488,8 @@ def _run_errors(steps: Sequence[_Step], initialises: bool) -> list[Diagnostic]:
 
 
 def _in_the_text(said: str, names: Sequence[str]) -> str:
-    """Replace the machine's lines and barriers in a message by those of the pasted text."""
+    """Replace line numbers and barrier addresses in a message of `run_ptx` by the lines and barrier names of the pasted
+    text."""
     said = _LINE.sub(lambda found: f"line {int(found[1]) - _HEAD_LINES}", said)
     for number, name in reversed(list(enumerate(names))):
         address = f"{_BASE + 8 * number:#x}"
@@ -493,7 +499,8 @@ def _in_the_text(said: str, names: Sequence[str]) -> str:
 
 
 def read_waits(text: str) -> list[Reading]:
-    """Run a program of mbarrier and bulk copy instructions on the machine."""
+    """Run a pasted program of mbarrier and bulk copy instructions in the emulator, and explain the waits that never
+    end."""
     matches = some(_STEP.finditer(text), 200)
     if not {step["verb"] for step in matches} & {"arrive", "try_wait", "test_wait", "expect_tx"}:
         return []
@@ -525,8 +532,8 @@ def read_waits(text: str) -> list[Reading]:
 
 
 def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:
-    """Find the first change of one number after which the program runs without errors: the bytes, who announces them,
-    or a parity."""
+    """Find the first change of one step with which the program runs without errors: the expected bytes, the CTAs that
+    announce them, or a parity."""
     left = _MOST_RUNS
     for place, step in enumerate(steps):
         if step.verb == "wait":
@@ -564,7 +571,8 @@ _WITHOUT_BARRIER: Final = 2
 
 
 def _barrier_of(op: str, places: Sequence[str]) -> str | None:
-    """The barrier that an instruction names: the last address of a load, the first one of others."""
+    """The barrier operand of an instruction: the last address of a bulk copy, the first address of any other
+    instruction."""
     if op.startswith("cp."):
         named = bool(places) and ("mbarrier" in op or len(places) > _WITHOUT_BARRIER)
         return places[-1].split(",")[0].strip() if named else None

@@ -1,8 +1,8 @@
-"""The layouts that Triton and Gluon print, in a text: linear layouts, encodings, tensor memory, padding.
+"""Read the layouts that Triton and Gluon print: linear layouts, encodings, tensor memory, padding.
 
-This module finds them among other lines and after the names of a module, `notation` reads them, and the reading applies
-them to the tiles in the text. Tensor memory and padded layouts have no linear layout, so this module explains their
-parameters.
+This module finds the layouts among other lines of the text and behind MLIR aliases, `notation` parses them, and the
+reading applies them to the tiles that the text mentions. Tensor memory and padded layouts have no linear layout, so
+this module explains their parameters.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOST_TILES: Final = 2
 
 
 def read_triton_layouts(text: str) -> list[Reading]:
-    """Every layout of Triton or Gluon in a text."""
+    """Read every layout of Triton or Gluon in `text`."""
     aliases = _aliases(text)
     tiles: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
     for match in some(_ON_TILE.finditer(text), 200):
@@ -58,7 +58,7 @@ def read_triton_layouts(text: str) -> list[Reading]:
 
 
 def _aliases(text: str) -> dict[str, str]:
-    """Name that a module gives to an attribute -> the attribute."""
+    """MLIR alias -> the attribute that it stands for."""
     found: dict[str, str] = {}
     for match in some(_ALIAS.finditer(text)):
         found[match["name"]] = text[match.start("begin") : matching_bracket(text, match.end()) + 1]
@@ -72,7 +72,7 @@ def _named(
     aliases: Mapping[str, str],
     tiles: Mapping[str, list[tuple[str, tuple[int, ...]]]],
 ) -> Iterator[Reading]:
-    """The reading of an attribute or a class."""
+    """Make the reading of an MLIR attribute or a Gluon layout class."""
     head = f"A layout of Triton: {shown[:160]}"
     if kind in ("shared_memory", "tensor_memory"):
         return
@@ -120,7 +120,7 @@ def _named(
 
 
 def _linear_prints(text: str) -> Iterator[Reading]:
-    """Bases as Triton prints them, one per line, with or without the sizes below."""
+    """Read the bases of linear layouts as Triton prints them, one per line, with or without a line of sizes below."""
     rows, begin = some(_LINE.finditer(text), 400), 0
     ends = [*[(match.end(), match[0]) for match in some(_OUT.finditer(text), 8)], (len(text), "")]
     for end, sizes in ends:
@@ -139,7 +139,7 @@ def _linear_prints(text: str) -> Iterator[Reading]:
 
 
 def _smallest(lines: str) -> str:
-    """The sizes of the smallest tile that holds printed bases."""
+    """The sizes of the smallest tile that contains the printed bases, as Triton's line of out dims."""
     points = [[int(n) for n in re.findall("[0-9]+", point)] for point in re.findall(r"\(([-0-9, ]{0,100})\)", lines)]
     rank = max([len(point) for point in points], default=0)
     sizes = [1 << max([p[i] for p in points if i < len(p)]).bit_length() for i in range(rank)]
@@ -167,7 +167,7 @@ def _number(text: str, name: str, default: int) -> int:
 
 
 def _tensor_memory(shown: str) -> list[str]:
-    """Lanes, columns and CTAs of an accumulator or operand in tensor memory."""
+    """Lines with the lanes, columns and CTAs of an accumulator or operand in tensor memory."""
     if "scales" in shown.lower():
         return ["scale factors in tensor memory: 128 rows, copied to each group of 32 lanes"]
     block = re.search(r"block\s{0,80}=\s{0,80}[(\[]([0-9]{1,6}), ?([0-9]{1,6})", shown)
@@ -199,7 +199,7 @@ def _tensor_memory(shown: str) -> list[str]:
 
 
 def _padded(shown: str) -> list[str]:
-    """Gaps in shared memory: the number of elements after which padding comes, and its size."""
+    """Lines about padded shared memory: the number of elements between two paddings, and the size of each padding."""
     pairs = re.findall(r"([0-9]{1,9}):\+([0-9]{1,9})", shown)
     if not pairs and (
         listed := re.search(

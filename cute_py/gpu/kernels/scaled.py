@@ -261,9 +261,12 @@ template <class O> __device__ __forceinline__ void write_vector(
 // Four kept scales: the word that a thread loads, and its place. Blocks beyond the matrix are padding.
 struct KeptWord { u32 row, column, word; };
 __device__ __forceinline__ KeptWord load_word(const Scaled& p, u32 down, u32 left) {
-  const u32 slot = threadIdx.x / WORDS_OF_ROW;
-  KeptWord w = {row_of(down, slot), left + threadIdx.x % WORDS_OF_ROW * (4 * In::BC), 0};
-  if (slot >= SLOTS * DOWN) w.row = ~0u;
+  // Adjacent threads write adjacent words: of lines 32 apart in 32_4_4, otherwise of a line.
+  constexpr u32 TALL = SLOTS * DOWN;
+  const u32 slot = SPLIT ? threadIdx.x % TALL : threadIdx.x / WORDS_OF_ROW;
+  const u32 number = SPLIT ? threadIdx.x / TALL : threadIdx.x % WORDS_OF_ROW;
+  KeptWord w = {row_of(down, slot), left + number * (4 * In::BC), 0};
+  if (slot >= TALL || number >= WORDS_OF_ROW) w.row = ~0u;
   if (w.row < p.m && w.column < p.k)
     w.word = load_one(p.scales + In::row(w.row, p.steps) + In::column(w.column, p.steps));
   return w;

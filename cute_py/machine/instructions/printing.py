@@ -1,4 +1,4 @@
-"""vprintf and assertions: functions without a body that the machine implements."""
+"""vprintf and __assertfail: external functions that the machine implements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_LINES: Final = 1 << 16
 
 
 def _parameter(site: Site, text: str) -> Callable[[Frame], Array]:
-    """The place of a parameter in the local memory of each thread."""
+    """Return a function of a frame that computes the offset of a call parameter in each thread's local memory."""
     key, space = site.code.symbol(site.function, text.strip())
     if space != "local":
         raise Refused(f"{text} is not a parameter of a call")
@@ -30,7 +30,7 @@ def _parameter(site: Site, text: str) -> Callable[[Frame], Array]:
 
 
 def build_print(site: Site, arguments: tuple[str, ...]) -> Run:
-    """vprintf(format, arguments): one text for each thread, in the order of the threads."""
+    """vprintf(format, arguments): print one string for each thread, in thread order."""
     if len(arguments) != 2:
         raise Refused("vprintf must have 2 parameters")
     places = [_parameter(site, text) for text in arguments]
@@ -49,7 +49,7 @@ def build_print(site: Site, arguments: tuple[str, ...]) -> Run:
 
 
 def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
-    """__assertfail(message, file, line, function, size): the run ends."""
+    """__assertfail(message, file, line, function, size): end the run with a fault."""
     places = [_parameter(site, text) for text in arguments[:4]]
 
     def run(f: Frame) -> None:
@@ -65,13 +65,13 @@ def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
 
 
 def text_at(m: Host, thread: int, address: int) -> str:
-    """The zero-terminated text at a generic address."""
+    """Return the zero-terminated string at a thread's generic address."""
     raw = bytes_behind(m, thread, address)
     return raw.split(b"\0")[0].decode(errors="replace")
 
 
 def bytes_behind(m: Host, thread: int, address: int) -> bytes:
-    """Return the bytes from a thread's generic address on; empty if the address is not in memory."""
+    """Return the bytes that begin at a thread's generic address; empty if the address is not in memory."""
     if LOCAL_WINDOW <= address < LOCAL_WINDOW + LOCAL_WINDOW_BYTES:
         start = thread * m.local_stride + address - LOCAL_WINDOW
         return m.local[start : (thread + 1) * m.local_stride].tobytes()
@@ -80,7 +80,7 @@ def bytes_behind(m: Host, thread: int, address: int) -> bytes:
 
 
 def printed(m: Host, thread: int, form: int, values: int) -> str:
-    """Format the text of one call."""
+    """Format the output of one call of vprintf."""
     raw, at = bytes_behind(m, thread, values), 0
 
     def word(size: int) -> bytes:

@@ -1,7 +1,7 @@
 """Special registers: position of a thread, sizes of the launch, clocks.
 
-Source: PTX ISA 9.0, special registers. One executed instruction of a warp counts as a cycle; %globaltimer counts
-the same.
+Source: PTX ISA 9.0, special registers. Each instruction that a warp executes counts as one cycle; %globaltimer counts
+the same way.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Build = Callable[[Site, Kind], Reader]
 
 
 def _row(name: str, made: Callable[[Host], Array]) -> Build:
-    """A register with a constant number for each thread."""
+    """Return the builder of a register with a constant value for each thread."""
 
     def build(site: Site, kind: Kind) -> Reader:
         dtype = np.dtype(f"uint{max(kind.bits, 16)}")
@@ -40,7 +40,7 @@ def _row(name: str, made: Callable[[Host], Array]) -> Build:
 
 
 def _one(made: Callable[[Host], int]) -> Build:
-    """A register with one number for all threads."""
+    """Return the builder of a register with one value for all threads."""
     return lambda site, kind: lambda f: kind.dtype.type(made(f.m))
 
 
