@@ -1,7 +1,8 @@
-"""Parse the text of an instruction: opcode, modifiers in their written order, operands with their kinds.
+"""Parse the text of an instruction: its opcode, its modifiers in the written order, and its operands with their kinds.
 
-Registers are recognised by the names that compilers use: `%q` and `%rq` 128 bits, `%rd` 64, `%r` 32, `%h` and `%rs` 16,
-`%p` predicates, `%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes from `symbols`.
+Registers are recognised by the names that compilers use: `%q` and `%rq` have 128 bits, `%rd` 64, `%r` 32, `%h` and
+`%rs` 16; `%p` are predicates, and `%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes
+from `symbols`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "
 
 
 class OperandKind(NamedEnum):
-    """The written form of an operand."""
+    """The kind of an operand, by its written form."""
 
     ADDRESS = "address"
     TENSOR = "address with coordinates"
@@ -37,8 +38,8 @@ class OperandKind(NamedEnum):
 
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
-    """One operand as written. base: its register, symbol or number; offset: `+n` inside the bracket; elements: the
-    elements of a vector, or the coordinates. `value` is the number of an immediate, and `added` the number of the
+    """One operand as written. base: its register, symbol or number; offset: `+n` inside the brackets; elements: the
+    elements of a vector, or the coordinates. `value` is the value of an immediate, and `added` the value of the
     offset."""
 
     text: str
@@ -52,7 +53,8 @@ class WrittenOperand:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """A parsed instruction: predicate ('' if none), opcode and modifiers as one dotted name, operands.
+    """A parsed instruction: its predicate ('' if it has none), its opcode and modifiers as one dotted name, and its
+    operands.
 
     >>> found = parse_instruction("@%p1 cp.async.bulk.wait_group.read 0;")
     >>> found.predicate, found.parts, found.operands[0].value
@@ -104,9 +106,10 @@ _OPERATORS: Final[dict[type[ast.AST], Callable[..., int]]] = {
 
 
 def register_bits(name: str) -> int | None:
-    """Width of a register by its name: 64, 32, 16, 128; 1 for a predicate; negative for floating point.
+    """Return the width of a register from its name: 128, 64, 32 or 16 bits; 1 for a predicate; negative for floating
+    point.
 
-    None if the name is not a register.
+    The result is None if the name is not a register.
 
     >>> register_bits("%rd1"), register_bits("%q1"), register_bits("%f1"), register_bits("tile")
     (64, 128, -32, None)
@@ -116,7 +119,7 @@ def register_bits(name: str) -> int | None:
 
 
 def immediate(text: str) -> int | None:
-    """The number that `text` denotes (decimal, octal, hex, binary, or an expression of these), or None.
+    """Return the integer that `text` denotes (decimal, octal, hexadecimal, binary, or an expression of these), or None.
 
     The result is also None for a number that does not fit in 64 bits.
 
@@ -141,7 +144,7 @@ def _literal(text: str) -> int | None:
 
 
 def _evaluated(node: ast.AST) -> int:
-    """The value of a constant expression; KeyError: it contains something other than integers and `_OPERATORS`."""
+    """Evaluate a constant expression. Raises KeyError if it contains anything other than integers and `_OPERATORS`."""
     if isinstance(node, ast.BinOp):
         return _OPERATORS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
     if isinstance(node, ast.UnaryOp):
@@ -152,7 +155,7 @@ def _evaluated(node: ast.AST) -> int:
 
 
 def float_immediate(text: str) -> float | None:
-    """The number that a floating-point constant denotes (`1.0`, or `0f3f800000`, `0d3ff0...` by its bits), or None.
+    """Return the value of a floating-point constant (`1.0`, or by its bits `0f3f800000` or `0d3ff0...`), or None.
 
     >>> float_immediate("0f3f800000"), float_immediate("1"), float_immediate("-2.5e3")
     (1.0, None, -2500.0)
@@ -166,7 +169,7 @@ def float_immediate(text: str) -> float | None:
 
 
 def declared_name(text: str) -> tuple[str, str, list[str]]:
-    """Split a declaration into the words before its name, the name (empty if it has none), and the sizes.
+    """Split a declaration into the text before its name, the name (empty if it has none), and the sizes.
 
     >>> declared_name(".global .align 4 .b8 table[16][2]")
     ('.global .align 4 .b8 ', 'table', ['16', '2'])
@@ -181,7 +184,8 @@ def declared_name(text: str) -> tuple[str, str, list[str]]:
 
 
 def split_head(text: str) -> tuple[str, str, str]:
-    """Predicate, dotted name and operands of an instruction whose blanks are single; no name if it has none.
+    """Split an instruction with single spaces into predicate, dotted name and operands; the name is empty if there is
+    none.
 
     >>> split_head("@ !%p1 prefetch .L1 [%rd1]")
     ('@!%p1', 'prefetch.L1', '[%rd1]')
@@ -227,10 +231,10 @@ def _operand(text: str, body: str) -> WrittenOperand:
 
 
 def read_operand(text: str) -> WrittenOperand:
-    """Read one operand of an instruction, in which blanks are single.
+    """Parse one operand of an instruction with single spaces.
 
     Raises:
-        ParseError: the operand can't be read.
+        ParseError: the operand can't be parsed.
 
     >>> read_operand("[%rd1+16]").added, read_operand("{%r1, %r2}").elements
     (16, ('%r1', '%r2'))
@@ -239,10 +243,11 @@ def read_operand(text: str) -> WrittenOperand:
 
 
 def parse_instruction(text: str) -> Instruction:
-    """Read one instruction; the semicolon may be omitted.
+    """Parse one instruction; the semicolon may be omitted.
 
     Raises:
-        ParseError: the text is not an instruction (an operand that can't be read, unbalanced brackets).
+        ParseError: the text is not an instruction (for example, an operand can't be parsed, or brackets are
+            unbalanced).
     """
     if len(expect(text, str, "the text of an instruction")) > MAX_CHARACTERS:
         raise ParseError(f"the instruction has {len(text)} characters; must have at most {MAX_CHARACTERS}")

@@ -1,14 +1,14 @@
-"""A PTX module as compilers print it, read in one pass: variables, functions, and instructions with their lines.
+"""Read a PTX module in one pass: its variables, its functions, and its instructions with their lines.
 
     module = read_module(text)
     module.functions["k"].instructions[0].opcode        'ld.param.u64'
     module.functions["k"].instructions[0].loc           (1, 46): file 1, line 46, of the last `.loc`
 
-Names that a pair of braces declares hide those outside of it. This module gives such a register, variable or label a
-unique name (`done` in the third pair becomes `done$3`), so that a name has one meaning in a whole function. A reader
-with another `naming` uses another rule (`program.py` names registers after their types).
-Operands are read on first use. `read_module` reads all of them, and refuses a module with an operand that can't be
-read. A tolerant reader skips unknown declarations, and leaves the check of each instruction to its user.
+Names that are declared inside a pair of braces hide outer names. This module gives such a register, variable or label a
+unique name (`done` in the third pair becomes `done$3`), so that a name has one meaning in a whole function. The
+argument `naming` replaces this rule (`program.py` names registers after their types). Operands are parsed on first use.
+`read_module` parses all of them, and rejects a module with an invalid operand. A tolerant reader skips unknown
+declarations, and leaves the check of each instruction to its caller.
 
 The scan reads each character a constant number of times, because a text may come from an untrusted source.
 
@@ -75,7 +75,7 @@ function), whether the name is a prefix that numbers follow) -> the new name."""
 
 
 def scoped_name(name: str, kind: str, scope: int, prefix: bool) -> str:
-    """A name that is unique to a pair of braces.
+    """Return a name that is unique to a pair of braces.
 
     >>> scoped_name("done", "pred", 3, False), scoped_name("t", "b32", 3, True), scoped_name("done", "pred", 0, False)
     ('done$3', 't$3$', 'done')
@@ -87,8 +87,8 @@ def scoped_name(name: str, kind: str, scope: int, prefix: bool) -> str:
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable or a parameter. count: the number of elements, 0 for an array without a size; initial: the initial
-    values of its declaration, each a number, the text of a constant, or (symbol, bytes added, whether its generic
-    address is meant)."""
+    values of its declaration, each a number, the text of a constant, or (symbol, added bytes, whether it is the
+    symbol's generic address)."""
 
     name: str
     space: str
@@ -101,12 +101,12 @@ class Variable:
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element."""
+        """Number of bytes per element."""
         return max(_TYPES[self.kind] // 8, 1)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements."""
+        """Number of bytes of all elements."""
         return self.element_bytes * self.count
 
 
@@ -115,10 +115,10 @@ class SourceInstruction:
     """One instruction of a function.
 
     Attributes:
-        line: the line of the text, from 1. loc: the `Location` of the preceding `.loc`, or None.
+        line: the line in the text, from 1. loc: the `Location` of the preceding `.loc`, or None.
         predicate: (register, whether it is negated), or None.
         opcode: the opcode with its modifiers. tail: the text of its operands, with unique names.
-        targets: numbers of the instructions that a branch may go to; label_lines: the lines of their labels.
+        targets: indices of the instructions to which a branch may go; label_lines: the lines of their labels.
         text: the instruction as written, in one line.
     """
 
@@ -136,7 +136,7 @@ class SourceInstruction:
         """The operands as written, with unique names.
 
         Raises:
-            ParseError: an operand can't be read.
+            ParseError: an operand can't be parsed.
         """
         try:
             return _operands(self.tail)
@@ -147,7 +147,7 @@ class SourceInstruction:
 
 @dataclass(frozen=True, slots=True)
 class SourceFunction:
-    """An entry or a function. registers: name -> type; ranges: prefix -> (type, count); labels: name -> number of the
+    """An entry or a function. registers: name -> type; ranges: prefix -> (type, count); labels: name -> index of the
     instruction after the label; defined: whether it has a body."""
 
     name: str
@@ -165,7 +165,7 @@ class SourceFunction:
     defined: bool = False
 
     def register_type(self, name: str) -> str | None:
-        """The declared type of a register, or None if no declaration has the name.
+        """Return the declared type of a register, or None if it is not declared.
 
         >>> text = ".version 9.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; .reg .pred p; ret; }"
         >>> kernel = read_module(text).functions["k"]
@@ -181,7 +181,7 @@ class SourceFunction:
         return found
 
     def triple(self, directive: str) -> tuple[int, int, int] | None:
-        """Up to three numbers of a directive such as `.reqntid`, or None if the directive is missing."""
+        """Return up to three numbers of a directive such as `.reqntid`, or None if the directive is missing."""
         if directive not in self.directives:
             return None
         numbers = [immediate(part) or 0 for part in self.directives[directive].split(",")]
@@ -202,7 +202,7 @@ class Module:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Names of the kernels, in the order of the text."""
+        """The names of the kernels, in the order of the text."""
         return tuple(name for name, one in self.functions.items() if one.entry)
 
 
@@ -210,7 +210,7 @@ def read_module(text: str) -> Module:
     """Read a PTX module.
 
     Raises:
-        ParseError: the text is not PTX; the message has the line and the error.
+        ParseError: the text is not PTX; the message contains the line and the error.
 
     >>> module = read_module('''.version 8.7
     ... .target sm_90a
@@ -226,11 +226,11 @@ def read_module(text: str) -> Module:
 
 
 def read_tolerantly(text: str, naming: Naming, *, tolerant: bool = True) -> Module:
-    """Read a PTX module; operands are read on first use.
+    """Read a PTX module; operands are parsed on first use.
 
     Args:
-        naming: the names that registers and variables get.
-        tolerant: skip unknown declarations; an instruction without a name is read as an instruction.
+        naming: a function that returns the unique names of registers and variables.
+        tolerant: skip unknown declarations, and keep instructions without a name.
     Raises:
         ParseError: the errors of `read_module`, except those that a tolerant reader skips.
     """
@@ -240,7 +240,7 @@ def read_tolerantly(text: str, naming: Naming, *, tolerant: bool = True) -> Modu
 
 
 def read_body(text: str) -> SourceFunction:
-    """Read instructions and declarations without a function, as in inline assembly, as the body of a function.
+    """Read instructions and declarations outside a function, as in inline assembly, as the body of a function.
 
     Raises:
         ParseError: the text is not PTX.
@@ -286,7 +286,7 @@ class _Body:
         self.ranges.pop()
 
     def named(self, name: str, kind: str = "", *, prefix: bool = False) -> str:
-        """The name for a declaration in the innermost braces."""
+        """Return the name for a declaration in the innermost braces."""
         made = self.naming(name, kind, self.scopes[-1], prefix)
         if made != name:
             (self.ranges if prefix else self.hidden)[-1][name] = made
@@ -363,7 +363,7 @@ class _Body:
 
 
 def _prefix(name: str, prefixes: Mapping[str, object]) -> str:
-    """The declared prefix of `name`, if only digits without a leading zero follow it; '' if there is none.
+    """Return the declared prefix of `name`, if only digits without a leading zero follow it; '' if there is none.
 
     >>> _prefix("%r12", {"%r": 0}), _prefix("t12", {"t1": 0}), _prefix("t1", {"t1": 0}), _prefix("t02", {"t": 0})
     ('%r', 't1', '', '')
@@ -383,10 +383,10 @@ def _operands(tail: str) -> tuple[WrittenOperand, ...]:
 
 @functools.lru_cache(maxsize=16384)
 def operand_of(text: str) -> WrittenOperand:
-    """Read one operand of an instruction of a module, including `!p` for any name and the parameter list of a call.
+    """Parse one operand of an instruction in a module, including `!p` for any name and the parameter list of a call.
 
     Raises:
-        ParseError: it can't be read.
+        ParseError: the operand can't be parsed.
     """
     if text.startswith("(") and text.endswith(")"):
         names = tuple(split_operands(text[1:-1])) if text[1:-1].strip() else ()
@@ -426,7 +426,7 @@ class _Reader:
         return ParseError(f"line {self.line(position)}: {text}")
 
     def doubt(self, position: int, text: str) -> None:
-        """Refuse a construct that a tolerant reader skips."""
+        """Raise an error for a construct that a tolerant reader skips."""
         if not self.tolerant:
             raise self.error(position, text)
 
@@ -638,7 +638,7 @@ def _blanked(found: re.Match[str]) -> str:
 
 
 def _variable(text: str, line: int, value: str | None = None) -> Variable:
-    """A declaration: `.global .align 4 .b8 table[16]`."""
+    """Read a declaration such as `.global .align 4 .b8 table[16]`."""
     before, name, sizes = declared_name(text)
     words = before.split()
     kind, space, align, vector, linkage = "", "", 0, 1, ""
@@ -681,7 +681,7 @@ def _variable(text: str, line: int, value: str | None = None) -> Variable:
 
 
 def _initial(text: str, line: int) -> tuple[int | str | tuple[str, int, bool], ...]:
-    """The elements of an initialiser; nested braces are flattened."""
+    """Return the elements of an initialiser; nested braces are flattened."""
     made: list[int | str | tuple[str, int, bool]] = []
     for part in text.replace("{", " ").replace("}", " ").split(","):
         word = part.strip()

@@ -160,7 +160,11 @@ def _leaves(tree: Any) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Scales:
-    """Scales of a side: block (0 for all), digits, extents in blocks, and whether four scales are adjacent bytes."""
+    """The scales of a side of a copy.
+
+    block: rows and columns of a block; 0 for all. digits: the map to the index of a scale. extents: numbers of blocks.
+    words: whether each four adjacent blocks have their scales in one word. split: see `OutputKind`.
+    """
 
     block: tuple[int, int]
     digits: Digits
@@ -266,9 +270,10 @@ def _steps(digits: Digits | None) -> tuple[int, ...]:
 
 
 def totals(side: MatrixSide) -> tuple[float, ...]:
-    """The total, its reciprocal, the gain, a sixth of it, its reciprocal, and the largest magnitude of a usual block.
+    """Return six float32 factors of a side: its tensor scale, 1 / tensor scale, the gain, gain / 6, 1 / gain, and the
+    largest magnitude of a usual block.
 
-    They are float32, as in `quantized`. For a usual block, the divisions that give the scale stay among normal numbers,
+    They are rounded as in `quantized`. For a usual block, the divisions that give the scale stay among normal numbers,
     the scale is at most 448, and its elements are at most 6.5 after the division by the scale.
     """
     one = np.float32(1)

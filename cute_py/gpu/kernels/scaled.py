@@ -1,14 +1,14 @@
-"""Copies that compute between the load and the store: a cast, or blocks of numbers and their scales.
+"""Kernels that compute between the load and the store: casts, and conversions to and from block-scaled formats.
 
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
-    scaled_whole   a CTA has a row in registers; one scale per row
+    scaled_whole   a CTA keeps a row in registers; one scale per row
     scaled_largest the largest magnitude of a matrix, for a scale of the whole tensor
-    scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8: blocks along rows, along columns and of both; the
-                   elements of an output lie in shared memory before they are stored, transposed or not
+    scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8; scale blocks extend along rows, columns or both; the
+                   elements of an output are in shared memory before they are stored, transposed or not
 
 Each kernel reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; the
-constants of an output (`O`) are folded into the text. The threads that hold a block compute its scale, and write it in
-the order that the digits of `O` give. They also write the padding of scales.
+properties of an output (`O`) are compile-time constants. The threads that hold a block compute its scale, and write the
+scale to the position that the digits of `O` give. They also write the padding of the scales.
 """
 
 from __future__ import annotations
@@ -459,7 +459,7 @@ def computing_kernel(
     name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
     into: OutputKind | None = None,
 ) -> KernelSource:  # fmt: skip
-    """Make a kernel from a body, the arithmetic, the constants of the outputs, and the given constants."""
+    """Make a kernel from a body, the arithmetic functions, the constants of the outputs, and further constants."""
     names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
     names += (into or OutputKind(source)).text("In")
     first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}
@@ -482,10 +482,11 @@ def scaled_rows(
     index_bytes: int = 8,
     scaled_source: OutputKind | None = None,
 ) -> KernelSource:
-    """The kernel of rows. across: warps side by side; columns, down: vectors of a lane along a row, and rows of a lane.
+    """Make the kernel `scaled_rows`. across: warps side by side along a row. columns, down: number of vectors per lane
+    along a row, and number of rows per lane.
 
-    rows, into: whether numbers of `index_bytes` select the rows of the source, of the destination. scaled_source: the
-    constants of a source with scales, which is dequantised.
+    rows, into: whether an index with entries of `index_bytes` bytes selects the rows of the source, and of the
+    destination. scaled_source: the constants of a source with scales, which is dequantised.
     """
     dequantises = scaled_source is not None and outputs[0].rule != "keep"
     arguments = "row[r], line[r], k" if dequantises else "row[r], stored[r * COLUMNS + c][0], line[r], k"
@@ -504,13 +505,14 @@ def scaled_rows(
 def scaled_whole(
     source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
 ) -> KernelSource:
-    """The kernel of whole rows: `pieces` times 8 elements per thread."""
+    """Make the kernel `scaled_whole`, in which a CTA processes a whole row, with `pieces` times 8 elements per
+    thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)
 
 
 def scaled_largest(source: str, *, aligned: bool) -> KernelSource:
-    """The kernel that writes the largest magnitude of a matrix to `record` as float32 bits; it ignores NaN."""
+    """Make a kernel that writes the largest magnitude of a matrix to `record` as float32 bits; it ignores NaN."""
     constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_largest", _LARGEST, source, [OutputKind(source)], constants)

@@ -1,8 +1,8 @@
-"""The kernel of tiles for copies that compute: 128 x 128 elements per CTA, 8 x 8 per thread.
+"""The kernel `scaled_tile` for copies that compute: 128 x 128 elements per CTA, 8 x 8 per thread.
 
 A thread's 8 rows are adjacent, and so are its 8 columns: eight lanes read 128 bytes of a row, and a column of eight
-elements is one word or two of a transposed output. Elements of an output lie in shared memory in lines of 128. An
-exclusive or permutes the units of 16 bytes of a line, so that bank conflicts are at most 2-way on both sides.
+elements is one or two words of a transposed output. Shared memory contains an output in lines of 128 elements. An XOR
+permutes the 16-byte units of a line, so that bank conflicts are at most 2-way on both sides.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ extern "C" __global__ void __launch_bounds__(@bounds@) scaled_tile(const __grid_
 
 
 def scaled_tile(source: str, outputs: Sequence[OutputKind], *, aligned: bool) -> KernelSource:
-    """The kernel of tiles."""
+    """Make the kernel `scaled_tile`."""
     calls = "\n  __syncthreads();\n  ".join(
         f"write_tile<O{i}>(e, p, p.out[{i}], at, top, left);" for i in range(len(outputs))
     )
