@@ -135,8 +135,9 @@ def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
 
 
 def is_dtype(value: object) -> TypeGuard[DTypeLike]:
-    """Whether a value is of a kind that `as_dtype` accepts: a string, a `DType`, or a type or dtype of another library.
-    The string is not looked up.
+    """Whether a value is a known name or alias, a `DType`, or a type or dtype of numpy, ml_dtypes or torch.
+
+    The table may lack the type or dtype; then `as_dtype` refuses it.
 
     >>> import numpy
     >>> is_dtype("bf16"), is_dtype(numpy.float16), is_dtype(numpy.dtype("f4")), is_dtype(4.0)

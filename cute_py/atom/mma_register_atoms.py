@@ -198,7 +198,10 @@ _NARROW: Final = ("float_e2m1_t", "float_e2m3_t", "float_e3m2_t", "float_e4m3_t"
 
 
 def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
-    """Make the atom of an SM120 instruction. Sparse forms also have metadata, block-scaled forms scale factors."""
+    """Make the atom of an SM120 instruction. Sparse forms also have metadata, block-scaled forms scale factors.
+
+    A and B are in containers: of 4 bits for packed e2m1, and of 8 bits for all other types.
+    """
     k, sparse, scaled = operation.details
     a_type, c_type = values["a_type"], values["c_type"]
     wide = k == (128 if sparse else 64)  # only e2m1 is packed, two elements in a byte

@@ -250,7 +250,7 @@ _WIDEST_FIRST: Final = ("SW128", "SW64", "SW32", "INTER")
 
 
 def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
-    """Select the widest atom for a tile in shared memory, if wgmma reads both operands from there.
+    """Select the widest atom that fits a tile in shared memory, if wgmma reads both operands from there.
 
     Args:
         major: 'K' or 'MN'. dtype: element type. mn, k: extents of the tile, in elements; only the first mode of a tuple
@@ -268,8 +268,9 @@ def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) 
 def rs_smem_selector(
     major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape, *, transposed_b: bool = False
 ) -> ComposedLayout:
-    """Select the widest atom for a tile in shared memory, if the other operand is in registers. For MN-major 4-byte
-    types, prefer SW32, which avoids bank conflicts.
+    """Select the widest atom that fits a tile in shared memory, if the other operand is in registers.
+
+    For MN-major 4-byte types, prefer SW32, which avoids bank conflicts.
 
     Args:
         transposed_b: B is transposed in shared memory before wgmma reads it.
@@ -293,7 +294,7 @@ def rs_smem_selector(
 
 
 def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
-    """Select the widest atom for a tile that tcgen05.mma reads from shared memory.
+    """Select the widest atom that fits a tile that tcgen05.mma reads from shared memory.
 
     Raises:
         StaticAssertError: no atom fits the tile.

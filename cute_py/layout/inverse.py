@@ -193,10 +193,10 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
 @of_layouts
 def right_inverse(layout: Layout) -> Layout:
     """Return the layout R with layout(R(i)) == i for all i < size(R). R has the mode of stride 1, then the mode whose
-    stride is the size of R so far, and so on.
+    stride is the size of R so far, and so on. If no mode continues R, it ends: the layout reaches 0 .. size(R)-1.
 
     As in C++, modes with run-time strides are not used, and R is smaller without them, often _1:_0. The right inverse
-    of `cute.static(layout)`, which makes the numbers static, uses all modes.
+    of `cute.static(layout)`, which makes the numbers static, can use all modes.
 
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)

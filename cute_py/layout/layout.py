@@ -553,7 +553,8 @@ def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
 def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     """The product of the coshape: for integer strides, 1 + the largest offset.
 
-    As in C++, negative strides count with their absolute values, and a mode of size 0 with stride 1 makes the cosize 0.
+    As in C++, negative strides count with their absolute values. A mode of size 0 adds -|stride|, so the cosize of 0:1
+    is 0.
 
     >>> from cute_py.layout.leaf import Int
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))

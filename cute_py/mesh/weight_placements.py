@@ -39,7 +39,8 @@ class Section:
         """Return the mesh that replaces a mode of `ranks` ranks for this section, and its placements.
 
         Raises:
-            InvalidValueError: neither the number of heads nor the number of ranks divides the other.
+            InvalidValueError: the number of heads is not a multiple of the ranks. With `repeats`, it may also be a
+                divisor of the ranks.
 
         >>> Section("k", 512, heads=4, repeats=True).over(8)
         ((4, 2), (Shard(dim=0), Replicate()))

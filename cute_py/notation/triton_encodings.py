@@ -328,7 +328,8 @@ class NvidiaMmaEncoding(_Encoding):
 class DotOperandEncoding(_Encoding):
     """A (`op_idx` 0) or B (`op_idx` 1) of a dot product, in registers; `parent` is the encoding of the accumulator.
 
-    `k_width` is the number of adjacent elements along K in a thread's 32-bit registers (0 for blocked FMAs).
+    `k_width` is the number of adjacent elements along K that a thread has in one or more 32-bit registers (0 for
+    blocked FMAs).
 
     >>> mma = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
     >>> print(DotOperandEncoding(1, mma, 2).linear((16, 8)).to_layout())

@@ -90,7 +90,7 @@ def explorer_page(
             no network.
         interpreter: the folder of the npm package `pyodide`, which is packed into the page; None: the page shows only
             its prepared answers.
-        compiled: whether to pack the library as byte code, which needs node.
+        compiled: whether to pack the library as byte code too, if node is installed.
     Raises:
         FileFormatError: the folder is not that package. InvalidTypeError: an argument is not a bool or not a path.
 

@@ -26,7 +26,7 @@ from cute_py.tmem.tile_layout import TileLayout
 
 @dataclass(frozen=True, slots=True)
 class TmemAllocation:
-    """An allocation of tensor memory: its columns, and the name of the word in shared memory that contains its address.
+    """An allocation by tcgen05.alloc: its columns, and the name of the word in shared memory that contains its address.
 
     Args:
         n_cols: the number of columns: 32, 64, 128, 256 or 512.

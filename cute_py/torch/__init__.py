@@ -4,7 +4,8 @@ tensors.
     import torch, cute_py.torch            registers torch.ops.cute_py.quantize and the other operators
     from cute_py.torch import quantize     the operators as functions
 
-cute_py imports torch only when you import this package or use one of its names.
+This package imports torch only when one of these names is first used. The operators are registered then, or when this
+package is imported after torch.
 """
 
 import importlib

@@ -87,8 +87,8 @@ class MatrixSide:
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """An index of rows. rows, into: whether it names rows of the source, or of the destination. count: number of
-    entries. width: bytes of an entry."""
+    """An index of rows. rows, into: whether it names rows of the source, or of the destination. width: bytes of an
+    entry. masked: the value of the elements of masked rows, repeated to 32 bits."""
 
     rows: bool = False
     into: bool = False

@@ -220,7 +220,8 @@ def copy_transposed(
         pad_shared: additional shared memory in bytes, so that fewer blocks fit on an SM.
         stay: number of persistent blocks, which take the tiles in turn; None for one tile per block.
         threads: threads per block, a multiple of 32. The default for 2-byte elements is one thread per 32 elements (512
-            for 128 x 128, the fastest measured value), otherwise one thread per E x E block of elements, at most 256.
+            for 128 x 128, the fastest measured value), otherwise one thread per block of E x E elements, at most 256,
+            where E = 16 / element_bytes.
     Returns:
         the kernel. Its maps have boxes of 128-byte rows with the 128B swizzle. The source's boxes have as many rows as
             a source tile has rows, and the destination's boxes as many rows as it has columns. With `paired`, the

@@ -351,9 +351,9 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
 class _TensorCopy:
     """A tensor copy instruction: its modifiers, and its operands as functions of a frame.
 
-    operation: the operation, if the copy is a reduction. mode: the emulator's name of the mode. map: the tensor map.
-    mask: the CTAs that a multicast writes. shared: the tile in shared memory; None for a prefetch. barrier: the
-    mbarrier of a load.
+    operation: the operation, if the copy is a reduction. mode: the emulator's name of the mode. map: the 128
+    bytes of the tensor map. mask: the CTAs that a multicast writes. shared: the tile in shared memory; None for a
+    prefetch. barrier: the mbarrier of a load.
     """
 
     operation: str

@@ -159,7 +159,7 @@ class Ledger(Observer):
 
     def expectation(self, expects: list[Line], nbytes: int) -> tuple[int, str, str] | None:
         """Return the change that makes one instruction expect this number of bytes: (line, old number, new number);
-        None if several instructions expect bytes.
+        None unless exactly one instruction expects bytes and `nbytes` is above 0.
         """
         if len({one.at for one in expects}) != 1 or not nbytes:
             return None

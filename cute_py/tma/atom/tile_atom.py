@@ -496,7 +496,9 @@ def check_fits(atom: TileAtom) -> list[Diagnostic]:
 
 
 def check_block(taken: int, direction: str, arch: str, facts: dict[str, object]) -> list[Diagnostic]:
-    """Return the reason why a tile of `taken` bytes does not fit in the shared memory of one block; empty if it fits.
+    """Return the reason why a tile of `taken` bytes does not fit in the shared memory of one block on `arch`.
+
+    The list is empty if the tile fits.
 
     A load also needs room for a barrier.
     """

@@ -157,8 +157,8 @@ SLOTS: Final[tuple[SlotRow, ...]] = (
 class LogicalSlot:
     """One slot of the eight-slot view, with values from a map.
 
-    `lanes` are (label, value) pairs with the logical values of the slot, for example a size in elements. They are not
-    the 64 bits at `offset`.
+    `lanes` are (label, value) pairs with the logical values of the slot, for example a size in elements. A
+    replacement of lane i would set value i. They are not the 64 bits at `offset`.
 
     >>> from cute_py.tma.descriptor import TensorMapTiled, encode, logical_slots
     >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))

@@ -54,7 +54,11 @@ unknown format (-1). The swizzles from 4 on permute larger chunks within the sam
 
 
 class Lookup:
-    """A lookup table indexed by any integer or integer array. Integers outside the table select its last entry."""
+    """A lookup table indexed by any integer or integer array.
+
+    An integer outside the table selects its last entry. So does an array's entry beyond the end; an array's entry below
+    0 selects the first one.
+    """
 
     def __init__(self, entries: Sequence[int]) -> None:
         self.entries = entries

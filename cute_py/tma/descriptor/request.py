@@ -414,6 +414,8 @@ W128_PIXELS: Final = 128
 def load_mode_of(request: TensorMap) -> str:
     """Return the mode of a load through this map in PTX spelling, for example 'tile' or 'im2col::w'.
 
+    The bits of an im2col-wide map do not contain its mode; the instruction does, and the request has it as `mode`.
+
     >>> load_mode_of(TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), -1, -2, 64, 128, mode=1))
     'im2col::w::128'
     """

@@ -63,7 +63,7 @@ class TmaLoadMode(NamedEnum, IntEnum):
 
     @property
     def is_multicast(self) -> bool:
-        """Whether this mode allows a multicast count above 1."""
+        """Whether this mode allows a multicast count above 1: whether it is W or W128."""
         return self in (TmaLoadMode.W_MULTICAST, TmaLoadMode.W128_MULTICAST)
 
 
