@@ -524,10 +524,8 @@ def stage4_text(copy: TracedCopy) -> str:
 
 
 def stage5_text(copy: TracedCopy) -> str:
-    """Write the machine-instruction trace (stage 5), without a token and with the byte count as an immediate.
-
-    Instructions before the copy of each further box compute its coordinates and its shared-memory address.
-    """
+    """Write the machine-instruction trace (stage 5), without a token and with the byte count as an immediate. The
+    coordinates and the address of each further box are computed before its instruction."""
     n, is_load = value_names(copy), copy.direction == "load"
     if is_load:
         lines = [
