@@ -263,8 +263,8 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--backend",
         choices=["auto", "host", "emulator", "cuda", "both"],
-        help="with --tile: emulator (the default), cuda or both; without it: any choice, but emulator only if tensor "
-        "maps can describe the copy",
+        help="where the copy runs. With --tile: emulator (the default), cuda or both. Without --tile: any choice; "
+        "emulator works only if tensor maps can describe the copy",
     )
     json_option(p, run, "print the report as JSON")
 

@@ -71,7 +71,7 @@ class _Scaled:
 
 
 class ScaleFactors:
-    """Judge of scale factors; it records the tile or the product that wrote each column of tensor memory last."""
+    """Judges scale factors, and records the tile or the product that wrote each column of tensor memory last."""
 
     def __init__(self, say: Callable[..., None], where: Callable[[int], str]) -> None:
         self._say, self._where = say, where

@@ -46,8 +46,8 @@ ENUM_OF: Final[dict[str, type[IntEnum]]] = {
 """Field -> the enum of its values."""
 _MEMBERS: Final = {name: {int(member): member for member in kind} for name, kind in ENUM_OF.items()}
 MAX_NUMBERS: Final = 100
-"""Largest number of integers in a request, five times as many as a map has. A request may break the rule on the number
-of modes."""
+"""Maximum number of integers in a request: five times as many as a map has, because a request may have too many
+modes."""
 
 _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUMBERS + 1))
 
