@@ -243,7 +243,7 @@ def register(p: argparse.ArgumentParser) -> None:
         "whole tensor into that order or layout, and reports the plan. The exit status is 0 only if the copy "
         "equals the input, and 2 if the copy is refused."
     )
-    p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
+    p.add_argument("input", help=".npy, .npz or .safetensors file, or - for standard input")
     p.add_argument("--permute", help="order of the dimensions in the row-major copy, such as 0,2,1,3")
     p.add_argument(
         "--layout",
