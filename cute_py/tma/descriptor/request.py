@@ -428,10 +428,8 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 @record
 class OpRow:
-    """Properties of a TMA instruction.
-
-    The properties are the direction, the load mode, whether it accepts a multicast count above 1, and the number of
-    CTAs that issue it.
+    """Properties of a TMA instruction: its direction and load mode, whether it accepts a multicast count above 1, and
+    the number of CTAs that issue it.
 
     >>> from cute_py.tma.atom.op import OPS, Op
     >>> OPS[Op.SM90_TMA_LOAD_MULTICAST].multicast, OPS[Op.SM100_TMA_2SM_LOAD].ctas
@@ -447,9 +445,8 @@ class OpRow:
 
 
 class HasRequest(Protocol):
-    """Interface of an object that has the request of a tensor map.
-
-    Such objects are atoms, and the descriptors and operations of the reference pages.
+    """Interface of an object that has the request of a tensor map: an atom, or a descriptor or operation of the
+    reference pages.
     """
 
     @property
@@ -489,9 +486,8 @@ class TmaCopyTraits(HasRequest, Protocol):
 
 
 class HasTraits(Protocol):
-    """Interface of an object that holds a copy.
-
-    Such objects are operations of the reference pages, and descriptors, each of which is a copy of one box.
+    """Interface of an object that holds a copy: an operation of the reference pages, or a descriptor, which is a copy
+    of one box.
     """
 
     @property
