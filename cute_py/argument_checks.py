@@ -6,7 +6,7 @@
     expect_integer_array(values, what)                        an array of integers
     items_of(values, what)                                    the items of a finite iterable
     has(value, *names)                                        whether an object really has these attributes
-    refuse_mask(array, what)                                  an array without a mask
+    refuse_mask(array, what)                                  that an array is not masked
     expect_name(value, what)                                  an identifier, for generated source code
     expect_expression(value, what)                            an expression, for generated source code
     expect_choice(value, choices, what)                       one of a few values
@@ -14,10 +14,10 @@
     expect_fields(record)                                     every field of a dataclass, by its annotation
     NamedEnum, NamedFlag                                      bases of enums that refuse an unknown name or value
 
-`what` is the name that the error message gives the argument ("num_multicast", "boxDim[0]"). A wrong type is an
-InvalidTypeError, a value out of range an InvalidValueError; a check raises no other error, whatever the value is. An
-integer beyond `MAX_INTEGER` is refused everywhere: no size, stride, address or coordinate of any machine comes near it,
-and Python does not print integers of arbitrary length.
+`what` is the name that the error message gives the argument ("num_multicast", "boxDim[0]"). A check raises an
+InvalidTypeError for a wrong type, an InvalidValueError for a value out of range, and no other error. Every check
+refuses an integer beyond `MAX_INTEGER`, because no machine has such a size, stride, address or coordinate, and because
+Python does not print integers of arbitrary length.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def read_array(path: str, key: str | None = None, dtype: str | None = None) -> A
     if not os.path.isfile(path):
         raise FileFormatError(f"{path}: not a file")
     if suffix == ".npy" and key is not None:
-        raise FileFormatError(f"{path}: a .npy file it holds one array without a name; --key {key} is for .npz")
+        raise FileFormatError(f"{path}: a .npy file holds one array without a name; --key {key} is for .npz")
     array = _safetensors(path, key) if suffix == ".safetensors" else _numpy(path, key)
     return _checked(path, array, dtype)
 

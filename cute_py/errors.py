@@ -377,8 +377,9 @@ class TmaLimitError(TmaError, ValueError):
 
 
 class TmaVerifyError(TmaError, ValueError):
-    """One of the eleven steps of the partition verifier refused the copy. `step` is its number, the headline is its
-    prescribed text, and the facts list the rules that the operands break."""
+    """One of the eleven steps of the partition verifier refused the copy. `step` is the number of the step, the
+    headline is the text that the reference page prescribes for it, and the facts list the rules that the operands
+    break."""
 
     def __init__(self, step: int, text: str, facts: Mapping[str, object] | None = None) -> None:
         super().__init__(text, facts)

@@ -98,7 +98,7 @@ RESERVED_SHARED_BYTES: Final = 1024
 """Bytes of shared memory that the system reserves in each block (same source)."""
 
 BLOCK_SHARED_BYTES: Final = SHARED_MEMORY_BYTES[90] - RESERVED_SHARED_BYTES
-"""Shared memory that one block of sm_90, sm_100, sm_103 or sm_110 can have, bytes: 227 KiB (the same source)."""
+"""Shared memory that one block of sm_90, sm_100, sm_103 or sm_110 can have, in bytes: 227 KiB (the same source)."""
 
 WARP: Final = 32
 """Threads of a warp; a warp's access to memory is one request (PTX ISA, machine model)."""

@@ -64,7 +64,7 @@ Element: TypeAlias = "Scale | ArithTuple"
 """An element of an arithmetic tuple."""
 
 Operand: TypeAlias = "Scale | ArithTuple | ScaledBasis | tuple[Shape, ...]"
-"""A value that can be added to a coordinate. A static 0 is the only such number."""
+"""A value that can be added to a coordinate. The only number among them is a static 0."""
 
 
 class ArithTuple(Immutable):
@@ -214,7 +214,7 @@ def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
 
 
 def refused_integer(headline: str, name: str, element: Operand, integer: Scale) -> LayoutError:
-    """Make the error for adding an integer to a coordinate; for a static integer, C++'s StaticAssertError."""
+    """Make the error for adding an integer to a coordinate. A static integer gives a StaticAssertError, as in C++."""
     facts = {
         name: element,
         "integer": given(integer) if type(integer) is int else shortened(str(integer)),

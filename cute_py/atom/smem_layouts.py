@@ -136,7 +136,7 @@ def _named_atom(name: str, dtype: DTypeLike | None, sparsity: int, family: str) 
         known = [f"{m}_{s}" for m in Major for s in SWIZZLES] + ["MN_SW128_32B"] * (family == "UMMA")
         raise InvalidValueError(f"{given(name)} is not a {family} layout atom", {"known": ", ".join(known)})
     if found[3] != "SW128_32B" and found[3] not in SWIZZLES:
-        raise InvalidValueError(f"the swizzle of {given(name)} does not exist", {"known": ", ".join(SWIZZLES)})
+        raise InvalidValueError(f"{given(name)} names an unknown swizzle", {"known": ", ".join(SWIZZLES)})
     if bracket and dtype is None:
         dtype, _, count = argument.rstrip("> ").partition(",")
         sparsity = int(count) if count.strip().isdigit() else sparsity

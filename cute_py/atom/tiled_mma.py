@@ -142,7 +142,7 @@ class TiledMma:
 
     @property
     def threads_of_size(self) -> IntTuple:
-        """The shape (V, M, N, K) of the threads; `cute.size(tiled_mma)`, its product, is the number of threads."""
+        """The shape (V, M, N, K) of the threads. Its product is `cute.size(tiled_mma)`, the number of threads."""
         return self.thr_layout_vmnk.shape
 
     def size(self) -> int:

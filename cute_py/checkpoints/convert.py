@@ -210,7 +210,7 @@ def _options(
     if not isinstance(made, Format):
         made = as_dtype(made)
         if made.name not in FLOATS:
-            raise InvalidValueError(f"to {made.name}; must be a format, or {', '.join(FLOATS)}")
+            raise InvalidValueError(f"to = {made.name}; must be a format, or {', '.join(FLOATS)}")
     else:
         row = convention_row(convention, made)
     return _Options(made, row, texts[0], texts[1], requantize)

@@ -31,6 +31,13 @@ MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06",
 """(first bytes, suffix of such a file); everything else is read as .safetensors, which begins with a length."""
 
 
+def add_action(
+    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str
+) -> argparse.ArgumentParser:
+    """Add an action to a command. Its own --help begins with the text that the help of the command has for it."""
+    return actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+
+
 def json_option(
     parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], text: str = "print the result as JSON"
 ) -> None:

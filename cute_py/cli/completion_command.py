@@ -27,18 +27,18 @@ CHOICES: Final = {"tma": {"operands": tuple(VIEWS)}}
 """Command -> argument -> further values that it accepts."""
 INSTALL: Final = {
     "bash": "cute-py completion bash > ~/.local/share/bash-completion/completions/cute-py",
-    "zsh": "cute-py completion zsh > _cute-py, in a folder of $fpath",
+    "zsh": "cute-py completion zsh > _cute-py  # in a folder of $fpath",
     "fish": "cute-py completion fish > ~/.config/fish/completions/cute-py.fish",
-    "tcsh": "cute-py completion tcsh > ~/.cute-py.tcsh, and source it in ~/.tcshrc",
+    "tcsh": "cute-py completion tcsh > ~/.cute-py.tcsh  # then source it in ~/.tcshrc",
 }
 """Shell -> where to put its script."""
 
 
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p.description = "Prints a completion script for a shell. " + "; ".join(
-        f"{shell}: {line}" for shell, line in INSTALL.items()
-    ).replace("%", "%%")
+    lines = "\n".join(f"  {shell:<6}{line}".replace(" > ", " \\\n        > ") for shell, line in INSTALL.items())
+    p.formatter_class = argparse.RawDescriptionHelpFormatter
+    p.description = f"Prints a completion script for a shell. To install it, run:\n\n{lines}".replace("%", "%%")
     p.add_argument("shell", choices=SHELLS, help="the shell")
     json_option(p, run, "print the script as JSON")
 

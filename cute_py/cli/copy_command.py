@@ -243,7 +243,7 @@ def register(p: argparse.ArgumentParser) -> None:
         "whole tensor into that order or layout, and reports the plan. The exit status is 0 only if the copy "
         "equals the input, and 2 if the copy is refused."
     )
-    p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
+    p.add_argument("input", help=".npy, .npz or .safetensors file, or - for standard input")
     p.add_argument("--permute", help="order of the dimensions in the row-major copy, such as 0,2,1,3")
     p.add_argument(
         "--layout",
@@ -263,8 +263,8 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--backend",
         choices=["auto", "host", "emulator", "cuda", "both"],
-        help="with --tile: emulator (the default), cuda or both; without it: any choice, but emulator only if tensor "
-        "maps can describe the copy",
+        help="where the copy runs. With --tile: emulator (the default), cuda or both. Without --tile: any choice; "
+        "emulator works only if tensor maps can describe the copy",
     )
     json_option(p, run, "print the report as JSON")
 

@@ -14,6 +14,7 @@ from cute_py.array_headers import truncated
 from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import (
     MAX_TEXT,
+    add_action,
     driver_version,
     file_of,
     integer,
@@ -52,12 +53,12 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    e = actions.add_parser("encode", help="encode the 128 bytes of a map from sizes, a JSON request or a .npy header")
+    e = add_action(actions, "encode", "encode the 128 bytes of a map from sizes, a JSON request or a .npy header")
     _request_arguments(e)
     e.add_argument("--out", help="write the 128 bytes to this file")
     e.add_argument("--driver", type=driver_version, help="encode for this driver version, such as 13000 (CUDA 13.0)")
 
-    d = actions.add_parser("decode", help="show the fields of a map, its broken rules and warnings")
+    d = add_action(actions, "decode", "show the fields of a map, its broken rules and warnings")
     d.add_argument("map", nargs="+", help=MAP_HELP)
     d.add_argument(
         "--view",
@@ -67,17 +68,17 @@ def register(p: argparse.ArgumentParser) -> None:
         "fields of the reference pages; slots: as `desc slots`",
     )
 
-    f = actions.add_parser("diff", help="compare two maps field by field; the exit status is 1 if they differ")
+    f = add_action(actions, "diff", "compare two maps field by field; the exit status is 1 if they differ")
     f.add_argument("first", help=MAP_HELP)
     f.add_argument("second", help=MAP_HELP)
 
-    c = actions.add_parser(
-        "check", help="list every rule that a map or request breaks; the exit status is 1 if there is one"
+    c = add_action(
+        actions, "check", "list every rule that a map or request breaks; the exit status is 1 if there is one"
     )
     c.add_argument("map", nargs="?", help=MAP_HELP + "; without it, pass a request as for encode")
     _request_arguments(c)
 
-    s = actions.add_parser("slots", help="show a map as eight logical slots, and mark those that a device may change")
+    s = add_action(actions, "slots", "show a map as eight logical slots, and mark those that a device may change")
     s.add_argument("map", help=MAP_HELP)
     for action, runs in ((e, run_encode), (d, run_decode), (f, run_diff), (c, run_check), (s, run_slots)):
         json_option(action, runs)

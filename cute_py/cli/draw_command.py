@@ -42,9 +42,9 @@ def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
         "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several layouts side by "
-        "side; or an MMA or copy atom by its name. With --what boxes, smem, multicast or descriptor, draws the TMA "
-        "copy of GMEM SMEM [TILE], which are written as for `tma` and `explain`. - as TEXT reads standard input. "
-        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without a text writes the "
+        "side; or an MMA or copy atom by its name. With --what boxes, smem, multicast or descriptor, TEXT is GMEM SMEM "
+        "[TILE], as for `tma` and `explain`, and the picture shows the TMA copy. Pass - as TEXT to read standard "
+        "input. Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without a text writes the "
         "playground, a page that works offline: you type layouts, atoms, copies, formats or errors into it. Python "
         "runs in the page if the npm package pyodide is installed (npm install pyodide); otherwise the page shows "
         "only examples."
@@ -57,7 +57,10 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--what", choices=WHATS, help="kind of picture; default: the one that fits the text")
     p.add_argument("--smem", help="layout of the tile in shared memory; TEXT is then the global layout")
-    p.add_argument("--tile", help="tile of the copy or thread-value layout; with --color tile, the tile to colour by")
+    p.add_argument(
+        "--tile",
+        help="tile of the copy or thread-value layout; with --color tile, the tile that determines the colours",
+    )
     p.add_argument("--at", default="0", help="tile that is drawn in shared memory: an index or a coordinate")
     p.add_argument("--dtype", default="float16", help="element type; also sets the width in which banks are counted")
     p.add_argument("--op", default="SM90_TMA_LOAD", help="operation, such as SM90_TMA_LOAD_MULTICAST")
@@ -71,7 +74,9 @@ def register(p: argparse.ArgumentParser) -> None:
         "--scale", type=float, help="for a .png: pixels per pixel of the SVG; default 2, or 1 for a large picture"
     )
     p.add_argument(
-        "--dark", action="store_true", help="draw a .png light on dark; an SVG follows the system setting of its viewer"
+        "--dark",
+        action="store_true",
+        help="draw a .png in dark colours; an SVG follows the system setting of its viewer",
     )
     p.add_argument("--html", action="store_true", help="write one self-contained page with all pictures")
     p.add_argument(
@@ -161,7 +166,7 @@ def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> l
     if what == "tmem":
         return [draw_tmem(demonstrate())]
     if not texts:
-        raise InvalidValueError("nothing to draw; give a layout, or --what tmem")
+        raise InvalidValueError("nothing to draw; pass a layout, or --what tmem")
     if options.smem is not None:
         return _of_atom(options, _single(texts, "--smem"), every)
     if what == "descriptor":

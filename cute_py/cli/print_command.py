@@ -26,10 +26,10 @@ refused."""
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Takes the text of a layout or tensor, such as '(4,8):(8,1)' or 'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', "
-        "and prints all of it at full width; - reads standard input. `cute-py draw` shortens a large one."
+        "Prints a layout or tensor, such as '(4,8):(8,1)' or 'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', completely and at "
+        "full width. `cute-py draw` shortens a large one."
     )
-    p.add_argument("text", help="the text that CuTe printed")
+    p.add_argument("text", help="the text that CuTe printed, or - for standard input")
     p.add_argument("--latex", action="store_true", help="print a TikZ picture of a layout")
     p.add_argument("--explain", action="store_true", help="explain it instead of printing its elements")
     json_option(p, run)

@@ -232,7 +232,7 @@ class Workers:
     def _take(self) -> Worker:
         with self._lock:
             if self._closed:
-                raise NoAnswer(503, "the server is ending")
+                raise NoAnswer(503, "the server is shutting down")
             try:
                 return self._free.pop() if self._free else self._new()
             except OSError as error:

@@ -159,7 +159,7 @@ def _dtype(options: argparse.Namespace) -> str:
     if len(widths) == 1 and options.dtype is None:
         (bits,) = widths
         if bits not in _OF_WIDTH:
-            raise InvalidValueError(f"the texts have elements of {bits} bits", hint="give their type with --dtype")
+            raise InvalidValueError(f"the texts have elements of {bits} bits", hint="pass their type as --dtype")
         return _OF_WIDTH[bits]
     dtype: str = options.dtype or "float16"
     if wrong := sorted(widths - {as_dtype(dtype).bits}):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import argparse
 
 from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
-from cute_py.cli.arguments import integer, json_option, report, text_of
+from cute_py.cli.arguments import add_action, integer, json_option, report, text_of
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
@@ -19,17 +19,17 @@ def register(p: argparse.ArgumentParser) -> None:
     p.description = "Plans tcgen05.cp, prints its PTX and CUDA, and emulates it. Nothing runs on a GPU."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    d = actions.add_parser("demo", help="copy a 32 x 16 tile of bytes to the lanes of all four warps, and back")
+    d = add_action(actions, "demo", "copy a 32 x 16 tile of bytes to the lanes of all four warps, and back")
     d.add_argument("--through", choices=["plain", "tma"], default="plain", help="how the tile reaches shared memory")
     d.add_argument(
         "--columns", type=integer, default=32, help="number of allocated columns: a power of 2 from 32 to 512"
     )
     d.add_argument("--show", choices=VIEWS, default="all", help="view of the copy")
 
-    f = actions.add_parser("forms", help="list the shapes and multicasts of tcgen05.cp")
+    f = add_action(actions, "forms", "list the shapes and multicasts of tcgen05.cp")
 
-    m = actions.add_parser("descriptor", help="show the fields of a 64-bit matrix descriptor")
-    m.add_argument("value", help="the descriptor, such as 0x4000404000010000; - reads standard input")
+    m = add_action(actions, "descriptor", "show the fields of a 64-bit matrix descriptor")
+    m.add_argument("value", help="the descriptor, such as 0x4000404000010000, or - for standard input")
     m.add_argument(
         "--kind", choices=["tcgen05", "wgmma"], default="tcgen05", help="the instructions that read the descriptor"
     )

@@ -20,7 +20,7 @@ _INERT: Final = ("#", "data:image/")
 """Allowed beginnings of an SVG's links: to a part of itself, or a picture within it."""
 _URL: Final = re.compile(r"url\(\s{0,99}+['\"]?\s{0,99}+[^#'\"\s]", re.IGNORECASE)
 _IMPORT: Final = re.compile(r"@import|image-set|src\(|\\", re.IGNORECASE)
-"""Other text in a style that loads something, or that hides a load."""
+"""Other text in a style that loads a resource, or that can hide such text."""
 
 _STYLE = (
     ":root{color-scheme:light dark}body{margin:1.5rem;background:#fff;color:#14181d;"

@@ -31,7 +31,7 @@ SCALE: Final = 2.0
 LARGE: Final = 8_000_000
 """Number of pixels above which a PNG is drawn at a scale of 1 by default, because each pixel takes time."""
 MOST_PIXELS: Final = 64_000_000
-"""Maximum number of pixels of an image: they take a quarter of a gigabyte."""
+"""Maximum number of pixels of an image, which then takes a quarter of a gigabyte."""
 FALLBACK_FONTS: Final = (
     "Liberation Mono",
     "Noto Sans Mono",

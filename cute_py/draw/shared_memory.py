@@ -90,7 +90,7 @@ def draw_swizzle(
     if isinstance(swizzle, ComposedLayout):
         if layout is not None:
             facts = {"swizzle": swizzle, "layout": layout}
-            raise InvalidTypeError("a composed layout has its own layout inside", facts)
+            raise InvalidTypeError("`layout` must be omitted, because the composed layout contains a layout", facts)
         flag = isinstance(swizzle.offset, SmemPtrFlag)
         if isinstance(swizzle.outer, Swizzle) and not flag and swizzle.offset != 0:
             raise InvalidValueError(f"{swizzle}: a swizzle is drawn for offset 0", {"offset": swizzle.offset})

@@ -129,7 +129,7 @@ def names_of(package: str) -> list[str]:
 
 
 def dotted_names() -> Iterator[tuple[str, str, str]]:
-    """(dotted name, package, name) of all public names; a package is imported when its first name is requested."""
+    """Yield (dotted name, package, name) for each public name. A package is imported when its first name is needed."""
     for package in PACKAGES:
         try:
             names = names_of(package)

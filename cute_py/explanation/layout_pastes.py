@@ -78,8 +78,8 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
 
 
 def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
-    """Lines with the hardware swizzle that a swizzle function implements: 32, 64 or 128 bytes. For a swizzle on element
-    offsets, they also have the element width for which it does."""
+    """Lines that name the hardware swizzle of a swizzle function: 32, 64 or 128 bytes. If the function acts on element
+    offsets, the lines also give the element width at which the two are equal."""
     if not swizzle.bits:
         return ["  no swizzle: the function is the identity"]
     if not on_bytes:

@@ -51,9 +51,9 @@ PIECE: Final = 1 << 22
 FEW: Final = 8
 """Smallest number of blocks from which the axis is inferred."""
 OTHER_BLOCKS: Final = (16, 32, 128)
-"""Elements of a block in other formats, tried for a wrong number of scales."""
+"""Block sizes of other formats, in elements. `check` tries them if the number of scales is wrong."""
 SIZED_ORDERS: Final = ("32_4_4", "8x4", "triton_blackwell", "rocm_32_8")
-"""Orders tried for a wrong number of scales."""
+"""Orders that `check` tries if the number of scales is wrong."""
 
 
 def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Findings:

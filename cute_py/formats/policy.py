@@ -41,7 +41,7 @@ _SOURCES: Final = {
     "int8": "PTX cvt.rni.sat.s8.f32; NaN is 0 there",
     "int4": "as int8",
 }
-"""Sources of casts that CUDA's headers for narrow types do not have."""
+"""Type -> the reference for casts to it, for types that CUDA's headers for narrow types do not cover."""
 
 
 def _cast(

@@ -88,7 +88,8 @@ LIKE: Final = (
         "FlashInfer, tests/test_helpers/utils_fp4.py, ref_fp4_quant",
     ),
 )
-"""A is the largest magnitude of the tensor, a of the block, s the stored scale, t the tensor scale."""
+"""Rows of the rules. A is the largest magnitude of the tensor and a that of the block; s is the stored scale, and t is
+the tensor scale."""
 
 
 def variants(rule: str) -> tuple[str, ...]:

@@ -242,7 +242,7 @@ class PreparedLaunch:
 
 @dataclass(frozen=True, slots=True)
 class WaitTimeout:
-    """A kernel's record of a wait that did not end within its limit.
+    """A kernel's record of a wait that timed out.
 
     barrier: the shared-memory address of the barrier. phase: the parity for which the thread waited. expected: the
     expected number of bytes. cycles: the length of the wait in clock cycles.

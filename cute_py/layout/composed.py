@@ -79,7 +79,7 @@ class ComposedLayout(Immutable):
         return self.inner  # type: ignore[no-any-return]
 
     def with_domain(self, inner: OffsetFunction) -> Layout | ComposedLayout:
-        """Return `outer o offset o inner` with another inner layout; `inner` alone if the rest changes nothing."""
+        """Return `outer o offset o inner` with another inner layout, or only `inner` if the other two are trivial."""
         return composed_of(self.outer, self.offset, inner)
 
     layout_a = property(lambda self: self.outer)

@@ -482,7 +482,7 @@ def weakly_congruent(a: Shaped, b: Shaped) -> Int:
 
 
 Verdict: TypeAlias = tuple[bool, bool]
-"""(known at compile time?, true?)"""
+"""(whether the result is known at compile time, the result)."""
 
 _FALSE: Final = (True, False)
 """A false that is known at compile time, as profiles are."""

@@ -99,7 +99,7 @@ def right_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
 
 
 def _static_hint(shape: Tree, stride: Tree) -> str | None:
-    """Return a hint to use `cute.static` if static numbers have a left inverse; otherwise None."""
+    """Return a hint to use `cute.static` if the layout has a left inverse with static numbers; otherwise None."""
     if not all(isinstance(n, int) for n in (*leaves(shape), *leaves(stride))):
         return None
     made = unless_refused(left_inverse_by_steps, static(shape), static(stride))

@@ -136,7 +136,7 @@ def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
     if up_to_rank is not None:
         check_mode(up_to_rank)
         if up_to_rank > MAX_RANK:
-            raise InvalidValueError(f"up_to_up_to_rank = = {up_to_rank}; must be at most {MAX_RANK}")
+            raise InvalidValueError(f"up_to_rank = {up_to_rank}; must be at most {MAX_RANK}")
     count = 1 if up_to_rank is None else up_to_rank - len(parts)
     if count < 0:
         raise StaticAssertError(

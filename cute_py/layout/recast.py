@@ -66,7 +66,7 @@ def _recast(
     if type(stride) in KNOWN or is_symbolic(stride):
         return rule(shape, stride, n)
     if not hasattr(stride, "with_value"):
-        raise InvalidTypeError(f"can't recast a layout with stride {stride}")
+        raise InvalidTypeError(f"recast requires integer or basis strides, got {stride}")
     size, step = rule(shape, as_leaf(stride.value), n)  # type: ignore[union-attr]
     return size, as_leaf(stride.with_value(step))
 

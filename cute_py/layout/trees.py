@@ -237,7 +237,7 @@ def dice_tree(coord: Coordinate, tree: Tree) -> Tree:
 
 
 def wholes(rank: int) -> Coordinate:
-    """Return a coordinate that keeps `rank` modes. For one mode it is None, which does not unpack a nested mode."""
+    """Return a coordinate that keeps `rank` modes: None for one mode, because (None,) would unpack a nested mode."""
     return None if rank == 1 else (None,) * rank
 
 

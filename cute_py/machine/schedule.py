@@ -167,9 +167,10 @@ class Machine:
         self.version = 0
         """Number of changes so far that a waiting thread may wait for."""
         self.looked = False
-        """Whether an instruction has read state that others may change since the last jump back."""
+        """Whether this turn has read state that others may change, since its last jump back after such a read."""
         self._looked_before = False
-        """`looked` of the frames that ran before; a barrier may lie between the read and the branch."""
+        """Whether an earlier turn has read such state since the last jump back. A barrier may end a turn between the
+        read and the branch."""
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}

@@ -250,8 +250,9 @@ def _rounds(
 def _placed(groups: Iterable[list[Transfer]], most: int) -> Iterator[tuple[int, int, list[Transfer]]]:
     """Yield the groups in pieces: (index of the round, position in the message, one transfer for each summand).
 
-    A message has at most `most` elements. Ranks whose summands form a group have all their groups in common, so their
-    messages are split in the same way, and sender and receiver compute the same split.
+    A message has at most `most` elements. If two ranks contribute summands to one group, they contribute to the same
+    groups throughout. Their messages are therefore split at the same positions, and the sender and the receiver compute
+    the same split.
     """
     full: dict[int, tuple[int, int]] = {}
     for group in groups:

@@ -320,7 +320,7 @@ def parse_operation(
     )
     extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
     if not all(_is_number(n) and n > 0 for n in extents):
-        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers of at least 1")
+        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler whose extents are positive numbers")
     layout = _read_field(text, fields, "TiledLayout_TV", read)
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
         raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")

@@ -188,7 +188,9 @@ class TritonLayout:
         """
         names = _SHARED if "offset" in self.sizes else _DISTRIBUTED
         if not set(self.sizes) <= set(names):
-            raise LayoutError("this attribute can't express these in dims", {"in dims": ", ".join(self.sizes)})
+            raise LayoutError(
+                f"this attribute supports only the in dims {', '.join(names)}", {"in dims": ", ".join(self.sizes)}
+            )
         all_of = dict(self.bases)
         shown = [f"{name} = {[list(b) for b in all_of.get(name, ())]}" for name in names]
         if names is _DISTRIBUTED:

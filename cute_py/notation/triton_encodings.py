@@ -282,8 +282,8 @@ class NvidiaMmaEncoding(_Encoding):
         wanted = 3 if self.version_major == 3 else self.rank
         if self.rank < 2 or len(self.instr_shape) != wanted or (self.version_major == 3 and self.rank != 2):
             raise InvalidValueError(
-                f"instr_shape = {given(self.instr_shape)} for {self.rank} dimensions; must be (M, N) of mma.sync after "
-                "ones for batches, or (16, N, K) of wgmma with two"
+                f"instr_shape = {given(self.instr_shape)} for {self.rank} dimensions; must be (M, N) for "
+                "mma.sync, preceded by a 1 for each batch dimension, or (16, N, K) for wgmma in two dimensions"
             )
         self._powers("instr_shape")
         if min(self._tile) < 8:
@@ -411,7 +411,9 @@ class SliceEncoding(_Encoding):
         expect_fields(self)
         if not 0 <= self.dim < self.parent.rank or self.parent.rank < 2:
             facts = {"parent": self.parent}
-            raise InvalidValueError.of_value("dim", self.dim, "be a dimension of a parent of two or more", "", facts)
+            raise InvalidValueError.of_value(
+                "dim", self.dim, "be a dimension of the parent, which must have at least two", "", facts
+            )
 
     @property
     def rank(self) -> int:

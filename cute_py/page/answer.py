@@ -146,7 +146,7 @@ def read_question(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
         raise InvalidValueError(f"unknown tab {given(query.get('tab'))}", {"known": ", ".join(TABS)})
     inputs = query.get("inputs", {})
     if not isinstance(inputs, Mapping) or not all(isinstance(t, str) for pair in inputs.items() for t in pair):
-        raise InvalidTypeError("inputs must be texts by name")
+        raise InvalidTypeError("inputs must map names to texts")
     part = query.get("part", "answer")
     if part not in PARTS:
         raise InvalidValueError(f"unknown part {given(part)}", {"known": ", ".join(PARTS)})

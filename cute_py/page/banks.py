@@ -75,7 +75,7 @@ def _width(text: str) -> int | None:
     if not text:
         return None
     if not text.isdigit() or int(text) not in (8, 16, 32, 64, 128):
-        raise InvalidValueError(f"bits at once are {given(text)}; must be 8, 16, 32, 64 or 128")
+        raise InvalidValueError(f"bits at once = {given(text)}; must be 8, 16, 32, 64 or 128")
     return int(text)
 
 

@@ -82,8 +82,8 @@ def _sets(flow: Flow, members: Sequence[Known]) -> list[list[Known]]:
 
 @dataclass(frozen=True, slots=True)
 class _Sum:
-    """The expectations and the loads on one barrier in one pass through a block, under one predicate, with their total
-    bytes."""
+    """The expectations and the loads of one barrier, and the total bytes of each. All of them occur in one pass through
+    a block, under one predicate."""
 
     expects: tuple[Known, ...]
     loads: tuple[Known, ...]

@@ -123,7 +123,9 @@ def to_cute(
     offset = sum(steps * scale[axis] for axis, steps in tile.offset.as_dict().items())
     if isinstance(layout, ComposeLayout):
         if not layout.swizzle_inner:
-            raise TmemError("a mirrored swizzle; CuTe writes it with a negative shift on the other bits")
+            raise TmemError(
+                "a mirrored swizzle can't be converted; in CuTe, it acts on the other bits, with a negative shift"
+            )
         return ComposedLayout(Swizzle(layout.swizzle_len, layout.per_element, layout.atom_len), offset, plain)
     return ComposedLayout(Swizzle(0, 4, 3), offset, plain) if offset else plain
 

@@ -166,7 +166,7 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
             f"the shared layout has {len(source)} elements and the tensor-memory layout {target.size()}; must be equal"
         )
     if lanes.min() < 0 or lanes.max() >= LANES or column_bits.min() < 0 or column_bits.max() + bits > COLUMNS * 32:
-        raise TmemError(f"the layout leaves tensor memory; it has {LANES} lanes of {COLUMNS} columns")
+        raise TmemError(f"the layout extends past tensor memory, which has {LANES} lanes of {COLUMNS} columns")
     source = numpy.repeat(source, places.shape[1])
     out = numpy.full(LANES * COLUMNS * 4, NOT_A_SOURCE, numpy.int64)
     for step in range(0, bits, 8):

@@ -74,7 +74,7 @@ def from_torchao(tensor: torch.Tensor) -> ScaledTensor:
     """
     kind = type(tensor).__name__
     if kind not in MODULES:
-        raise InvalidTypeError(f"{kind} is not one of torchao's {' and '.join(MODULES)}")
+        raise InvalidTypeError(f"the tensor must be torchao's {' or '.join(MODULES)}, got {kind}")
     ao: Any = tensor
     if not ao.qdata.is_contiguous():
         raise InvalidValueError(

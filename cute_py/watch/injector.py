@@ -71,7 +71,7 @@ def _compiler() -> str:
     found = next((path for name in chosen if (path := shutil.which(name)) is not None), None)
     if found is None:
         raise MissingPackageError(
-            "watching needs a C compiler, once",
+            "the first use of watch needs a C compiler",
             {"looked for": " ".join(chosen)},
             hint="install gcc or clang, or set CC",
         )
@@ -108,5 +108,5 @@ def build_injector(folder: Path | None = None) -> Injector:
     except OSError as error:
         raise DeviceError(f"{place}: can't store the watching library here: {error.strerror or error}") from None
     except subprocess.TimeoutExpired:
-        raise DeviceError(f"{compiler} did not end within {BUILD_SECONDS} s") from None
+        raise DeviceError(f"{compiler} did not finish within {BUILD_SECONDS} s") from None
     return Injector(library, cupti)

@@ -167,8 +167,10 @@ def plan_lanes(sides: Sides, word_bits: int) -> LanePlan | None:
 
 
 def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: int, word_bits: int) -> LanePlan | None:
-    """Plan with 2**together elements per word, or return None; `matrix` maps y to x, `shifts` has one entry per warp
-    bit."""
+    """Make a plan with 2**together elements per word, or return None if there is none.
+
+    `matrix` maps y to x, and `shifts` has one entry per warp bit.
+    """
     axes = tuple(1 << k for k in range(p + lane_bits))
     values, lanes = axes[:p], axes[p:]
     values_y, lanes_y = matrix[:p], matrix[p:]

@@ -87,8 +87,8 @@ class MatrixSide:
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """An index of rows. rows, into: whether it names rows of the source, or of the destination. width: bytes of an
-    entry. masked: the value of the elements of masked rows, repeated to 32 bits."""
+    """An index of rows. rows: whether it selects rows of the source. into: whether it selects rows of the destination.
+    width: bytes of an entry. masked: the value of the elements of masked rows, as 32 bits."""
 
     rows: bool = False
     into: bool = False
@@ -213,7 +213,7 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
 
 
 def _four_bytes(digits: tuple[tuple[int, int], ...], block: int) -> bool:
-    """Whether the number of blocks is a multiple of four, and blocks 4 i to 4 i + 3 are the bytes of one word."""
+    """Whether the number of blocks is a multiple of four, and each word holds the scales of four consecutive blocks."""
     below, found = 1, 0
     for size, step in digits:
         if below < block:
@@ -326,7 +326,8 @@ def plan_scaled(
         return _rows(source, outputs, scales, (m, k), index)
     if index.rows or index.into:
         raise refused(
-            "rows selected by an index with blocks of several rows, or transposed", "blocks along rows: block=(1, 32)"
+            "rows selected by an index if a block has several rows or the output is transposed",
+            "blocks along rows: block=(1, 32)",
         )
     if KIND_BITS[source.kind] <= 8:
         raise refused(f"a transposed cast of {source.kind}", "sources of float32, bfloat16 or float16")
@@ -348,9 +349,9 @@ def _expect_blocks(blocks: Sequence[tuple[int, int]]) -> None:
             names = " x ".join("all" if side == 0 else str(side) for side in (rows, columns))
             raise refused(
                 f"blocks of {names} elements",
-                f"1 x {', '.join(map(str, WIDTHS))} or all, as many x 1, and "
+                f"blocks of 1 x n or n x 1 elements, where n is {', '.join(map(str, WIDTHS))}; of 1 x all; or of "
                 + ", ".join(f"{a} x {b}" for a, b in SQUARES)
-                + "; blocks along a column, or of the whole tensor, need two passes",
+                + " (one scale per column or per tensor takes two passes)",
             )
 
 
@@ -502,7 +503,7 @@ def _dequantised(
     if turned or any(o.format is not None for o in outputs):
         raise refused(
             "a dequantised source that is transposed, or quantised again, in one pass",
-            "a destination stored as the data is (pass its .T for transposed data); or two copies",
+            "a destination stored in the order of the data (pass its .T for transposed data), or two copies",
         )
     if index.into:
         raise refused("dequantised rows scattered by an index", "rows= of the source, or two copies")
@@ -529,7 +530,7 @@ def _kept(
     second = scales_of(other, output.shape, source.by_columns, output.scale_alignment)
     if turned or first.block[0] != 1 or first.block[1] not in WIDTHS:
         raise refused(
-            f"other orders of scales for blocks of {form.block}{', transposed' if form.transposed else ''}",
+            f"a change of the order of scales for {'transposed ' if form.transposed else ''}blocks of {form.block}",
             "blocks of 16, 32, 64 or 128 along a row",
         )
     into = replace(_output_kind(source, first, source.by_columns, 16), rule="none")

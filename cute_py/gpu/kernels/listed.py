@@ -78,9 +78,9 @@ def copy_listed(
         places: byte offset in the window for each instruction of a tile, multiples of 128.
         box_bytes: bytes that one instruction delivers.
         window_bytes: bytes of a tile's window in shared memory.
-        dump: fill each tile's window with the poison byte before the loads, write the window to `windows` (its size
-            rounded up to 1024), and make no stores through the second map.
-        reduction: reduction into the destination instead of a store.
+        dump: whether the kernel writes the windows to `windows` instead of storing through the second map. It fills
+            each window with the poison byte before the loads, and rounds its size up to a multiple of 1024.
+        reduction: name of the reduction into the destination; None for a plain store.
     Raises:
         InvalidValueError: the rank, the number of places, or a place is out of range.
     """

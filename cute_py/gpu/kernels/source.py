@@ -99,7 +99,8 @@ __device__ __forceinline__ bool wait(u32 barrier, u32 parity, u32 stage, u32 exp
   return try_wait(barrier, parity) ? true : wait_slowly(barrier, parity, stage, expected, record);
 }
 """
-"""The wait of kernels that end after a timeout. A kernel with wgmma can't use it, because it is a separate function."""
+"""Device functions that wait for a barrier, and return false after a timeout. A kernel with wgmma can't use them,
+because `wait_slowly` is not inlined."""
 
 GROUPS: Final = r"""
 __device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }

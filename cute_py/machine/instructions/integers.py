@@ -505,7 +505,7 @@ def _field(start: Any, length: Any, bits: int) -> tuple[Array, Array]:
 
 
 def _ones(count: Array, plain: Any) -> Array:
-    """Compute masks with the `count` lowest bits set, at most all bits."""
+    """Compute masks with the lowest `count` bits set; a larger count sets all bits."""
     bits = plain.itemsize * 8
     some = (plain.type(1) << np.clip(count, 0, bits - 1).astype(plain)) - plain.type(1)
     return np.asarray(np.where(count >= bits, ~plain.type(0), some))

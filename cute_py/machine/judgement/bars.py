@@ -22,7 +22,7 @@ _ISA: Final = "bar, barrier"
 
 
 class Bars(OncePerInstruction):
-    """Judge of bar and barrier instructions; it records the current round of each barrier of each CTA."""
+    """Judges bar and barrier instructions, and records the current round of each barrier of each CTA."""
 
     source = _ISA
 
@@ -117,6 +117,6 @@ class Bars(OncePerInstruction):
             self._say(site.number, "barrier count", text, {**facts, "other line": self.code.instructions[at].line})
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
-        """Forget the round of a barrier that has completed."""
+        """Forget the completed round of a barrier."""
         self._warps.pop((cta, number), None)
         self._counts.pop((cta, number), None)

@@ -59,7 +59,7 @@ def operand_tiles(code: Code) -> Observer:
 
 
 class OperandTiles(OncePerInstruction):
-    """Judge of operand descriptors; it records the writer and the source of each 16-byte unit of shared memory, and
+    """Judges operand descriptors, and records the writer and the source of each 16-byte unit of shared memory, and
     whether a product has read the unit.
     """
 

@@ -98,7 +98,7 @@ _LATER: Final = "; the phase completed later, because the time limit of another 
 
 
 class TimeLimits(Observer):
-    """Judge of waits for phases that end only because the kernel limits the time of the wait.
+    """Judges waits that end only because the kernel limits their time.
 
     Whenever no work is in flight and the clock advances, this judge records the threads that wait for a phase, and why
     the phase does not complete. At the end of the run, a wait whose phase never completed is an error. If the phase

@@ -109,7 +109,7 @@ class Life:
 
 
 class Ledger(Observer):
-    """Judge of mbarriers; it keeps the lives of all mbarriers of the CTAs that run together."""
+    """Judges mbarriers, and records the life of each mbarrier of the CTAs that run together."""
 
     active = True
 

@@ -31,7 +31,7 @@ def map_fences(code: Code) -> Observer:
 
 
 class MapFences(Observer):
-    """Judge of tensor maps; it records the changes of each map, and the fences of each CTA."""
+    """Judges the fences of tensor maps, and records the changes of each map, and the fences of each CTA."""
 
     active = True
 

@@ -188,7 +188,7 @@ class Observer:
         """Called at a fence or membar; `site.one.opcode` distinguishes them."""
 
     def warp_met(self, f: Frame, site: Site) -> None:
-        """Called when the lanes that the mask of a bar.warp.sync names have met."""
+        """Called when all lanes in the mask of a bar.warp.sync have arrived."""
 
     def gathered(self, f: Frame, site: Site) -> None:
         """Called at an instruction that all lanes of a warp must execute, if threads have exited."""

@@ -46,7 +46,7 @@ def launch_registers(m: Host) -> tuple[int, str]:
 
 
 class RegisterPool(OncePerInstruction):
-    """Judge of setmaxnreg; it records the registers per thread of each warp, and the free registers of each CTA."""
+    """Judges setmaxnreg, and records the registers per thread of each warp, and the free registers of each CTA."""
 
     source = _ISA
 

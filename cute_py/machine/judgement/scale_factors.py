@@ -71,7 +71,7 @@ class _Scaled:
 
 
 class ScaleFactors:
-    """Judge of scale factors; it records the tile or the product that wrote each column of tensor memory last."""
+    """Judges scale factors, and records the tile or the product that wrote each column of tensor memory last."""
 
     def __init__(self, say: Callable[..., None], where: Callable[[int], str]) -> None:
         self._say, self._where = say, where
@@ -87,7 +87,7 @@ class ScaleFactors:
         self._unjudged: dict[str, None] = m.totals.unjudged
         self._tiles: list[WrittenTile] = []
         self._columns = np.zeros((m.ctas, COLUMNS), np.int64)
-        """1 + number of the tile; -1 - number of the product's instruction; 0: not known."""
+        """1 + the number of the tile, or -1 - the number of the instruction of the product; 0 if unknown."""
 
     def copied(self, cells: TensorColumns, tiles: Sequence[WrittenTile | None]) -> None:
         """Record the tile that a tcgen05.cp writes to columns."""

@@ -57,7 +57,7 @@ def thread_fences(code: Code) -> Observer:
 
 
 class ThreadFences(Observer):
-    """Judge of tcgen05 fences; it records the last accesses to tensor memory, and the synchronisations and fences of
+    """Judges tcgen05 fences, and records the last accesses to tensor memory, and the synchronisations and fences of
     each warp.
     """
 

@@ -475,7 +475,9 @@ class TensorMemory:
         if half_split is not None:
             half_split = expect_integer(half_split, "half_split", 0, COLUMNS, "columns")
         if (shape == "16x32bx2") != (half_split is not None):
-            raise TmemError(f"half split with {shape}; only 16x32bx2 has one")
+            raise TmemError(
+                f"half_split = {half_split} with shape {shape}; must be an integer with 16x32bx2, and None otherwise"
+            )
         # PTX ISA, tcgen05.ld access restrictions: a warp reaches the 32 lanes of its rank in the warpgroup.
         first, last = SLAB * (warp % 4), lane + (SLAB if shape == "32x32b" else SLAB // 2) - 1
         if lane < first or last >= first + SLAB:

@@ -59,7 +59,8 @@ if TYPE_CHECKING:
 PACKED: Final = {"e2m1": "b4x16_p64", "e2m3": "b6x16_p32", "e3m2": "b6x16_p32"}
 """Element of kind::f8f6f4 -> its format in shared memory."""
 SCALE_ADDRESS: Final = 0x3FFFFFFF
-"""Bits of the address of scale factors; bits 30 and 31 select the byte in the descriptor."""
+"""Mask of the address of scale factors. It drops bits 30 and 31, which repeat the byte index of the instruction
+descriptor."""
 _WIDTHS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8}
 
 

@@ -337,7 +337,7 @@ def gbasis_of(
             {
                 "shared layout": smem,
                 "inverse": inv_smem_layout,
-                "walks the global modes": sidx2gmode_full,
+                "shared index -> global mode": sidx2gmode_full,
                 "rule": "the run that is contiguous in shared memory must step by 1 through a global mode",
             },
         )

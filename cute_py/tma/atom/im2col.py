@@ -216,7 +216,7 @@ def im2col_basis(smem: Layout, cta_v_map: Layout, shape: Tree) -> Im2colBasis:
     if unit[:2] != [True, True]:
         raise GBasisError(
             "IM2COL expects at least 2 modes of the smem to vectorize with gmem.",
-            {"shared layout": smem, "walks the global modes": full},
+            {"shared layout": smem, "shared index -> global mode": full},
         )
     box = take(full, 0, 2)
     return Im2colBasis(box, Im2colTrace(cta_v_map, inverse, walk, box))

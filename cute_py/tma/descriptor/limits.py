@@ -131,7 +131,7 @@ SLICE_BYTES: Final[dict[int, int]] = {1: 16, 2: 32}
 """Interleave -> bytes of one channel slice."""
 
 CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 1), 4: (-128, 127), 5: (-16, 15)}
-"""Rank -> smallest and largest corner, elements."""
+"""Rank -> smallest and largest corner, in elements."""
 
 
 @record

@@ -46,8 +46,8 @@ ENUM_OF: Final[dict[str, type[IntEnum]]] = {
 """Field -> the enum of its values."""
 _MEMBERS: Final = {name: {int(member): member for member in kind} for name, kind in ENUM_OF.items()}
 MAX_NUMBERS: Final = 100
-"""Largest number of integers in a request, five times as many as a map has. A request may break the rule on the number
-of modes."""
+"""Maximum number of integers in a request: five times as many as a map has, because a request may have too many
+modes."""
 
 _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUMBERS + 1))
 
@@ -430,10 +430,8 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 @record
 class OpRow:
-    """Properties of a TMA instruction.
-
-    The properties are the direction, the load mode, whether it accepts a multicast count above 1, and the number of
-    CTAs that issue it.
+    """Properties of a TMA instruction: its direction and load mode, whether it accepts a multicast count above 1, and
+    the number of CTAs that issue it.
 
     >>> from cute_py.tma.atom.op import OPS, Op
     >>> OPS[Op.SM90_TMA_LOAD_MULTICAST].multicast, OPS[Op.SM100_TMA_2SM_LOAD].ctas
@@ -449,9 +447,8 @@ class OpRow:
 
 
 class HasRequest(Protocol):
-    """Interface of an object that has the request of a tensor map.
-
-    Such objects are atoms, and the descriptors and operations of the reference pages.
+    """Interface of an object that has the request of a tensor map: an atom, or a descriptor or operation of the
+    reference pages.
     """
 
     @property
@@ -491,9 +488,8 @@ class TmaCopyTraits(HasRequest, Protocol):
 
 
 class HasTraits(Protocol):
-    """Interface of an object that holds a copy.
-
-    Such objects are operations of the reference pages, and descriptors, each of which is a copy of one box.
+    """Interface of an object that holds a copy: an operation of the reference pages, or a descriptor, which is a copy
+    of one box.
     """
 
     @property

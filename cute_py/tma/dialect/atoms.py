@@ -527,7 +527,7 @@ class BulkTensorCopy:
 
     @property
     def smem_bytes(self) -> int:
-        """Offset from the start of the tile in shared memory, bytes."""
+        """Offset from the start of the tile in shared memory, in bytes."""
         return self.smem_offset * self.atom.element_bits // 8
 
     def ptx(self, arch: str | None = None) -> str:

@@ -133,7 +133,8 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
         named = ", ".join(map(str, owners))
         hint = "build the descriptor of a tensor in which this axis is one mode, with one size and one stride"
         raise TmaBuildError(
-            f"{update.kind.name} needs an axis that is one mode of the tensor; axis {axis} is {len(owners)} ({named})",
+            f"{update.kind.name} needs an axis that is one mode of the tensor; axis {axis} combines "
+            f"{len(owners)} modes ({named})",
             {"tensor": layout, "box": tiled.layout},
             hint,
         )

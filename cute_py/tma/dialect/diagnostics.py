@@ -154,7 +154,7 @@ def check_memory_order(direction: str, mem_semantic: str, in_bounds: int, rank: 
 
 
 def check_pointer(alignment: int) -> list[Diagnostic]:
-    """Stage 3b: check the alignment of the descriptor itself, bytes."""
+    """Stage 3b: check the alignment of the descriptor itself, which is given in bytes."""
     wrong = alignment < DESCRIPTOR_BYTES or alignment % DESCRIPTOR_BYTES
     return broken((wrong, "descriptor_alignment", f"{alignment} bytes"))
 

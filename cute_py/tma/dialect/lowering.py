@@ -444,8 +444,9 @@ def lower(
             map. A descriptor or a request is a load of one box.
         tile_coord: the tile, as for `execute`: its index, or its coordinate in the tile modes of the divided tensor.
             For a copy without a divided tensor, such as a request without an atom, the coordinate counts tiles,
-            outermost first. It determines the element coordinates and the offsets of an im2col load. If the argument is
-            an operation, the default is its coordinate, and its CTA, prefetch and inBounds promise are used too.
+            outermost first. It determines the element coordinates and the offsets of an im2col load. If `atom` is an
+            operation, the default is the coordinate of the operation; its CTA, prefetch and inBounds promise then apply
+            too.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
         device_descriptor: whether the tensor map is made on the device; its rebind is then part of stages 3, 4 and 6.

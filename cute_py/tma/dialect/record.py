@@ -142,7 +142,7 @@ class InternTable:
         if expect_integer(handle, "a handle") not in self._objects:
             raise InvalidValueError(
                 f"no object has the handle {handle:#x}",
-                {"rule": "a handle resolves in the process whose partition made it"},
+                {"rule": "a handle is valid only in the process whose partition made it"},
             )
         return self._objects[handle]
 

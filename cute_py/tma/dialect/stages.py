@@ -385,7 +385,8 @@ class BoxOperands:
     offset: int
 
     def moved(self, coordinate: str, address: str) -> list[str]:
-        """Write an instruction per operand that is not the tile's: {0} operand, {1} tile's operand, {2} addend."""
+        """Write an instruction for each operand that differs from the tile's. In the format strings, {0} is the
+        operand, {1} the tile's operand, and {2} the number to add."""
         rows = [(coordinate, name, start) for name, start in zip(self.coords, self.origins, strict=True)]
         rows.append((address, self.address, self.offset))
         return [form.format(name, name.removesuffix(f"_{self.box}"), added) for form, name, added in rows if added]

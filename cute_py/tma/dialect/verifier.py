@@ -241,7 +241,7 @@ STEPS: Final[tuple[VerifierStep, ...]] = (
         11, "multicast count", "missing or invalid num_multicast for a multicast TMA load", (), multicast_count
     ),
 )
-"""In the order of the TMA Atoms reference page, Eleven-Step Partition Verifier."""
+"""The steps, in the order of the TMA Atoms reference page, Eleven-Step Partition Verifier."""
 
 
 def _operand(op: PartitionOperands, name: str) -> str:

@@ -66,7 +66,7 @@ from cute_py.tmem.execute import S2TDescriptorView
 __all__ = ["DIALECTS"]
 
 COMPANION_TEXT: Final = "got num_multicast of "
-"""Step 11's other text, for a count other than 1 with a mode that is not a multicast. The count follows."""
+"""Second text of step 11: the mode is not a multicast, but the count is not 1. The message ends with the count."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,7 +235,7 @@ def refuse_load_operands(instruction: str, offsets: IntegersLike, barrier: None,
     }
     wrong = [name for name, there in there_is.items() if there]
     if wrong:
-        raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads do")
+        raise InvalidValueError(f"{instruction} has no operand for {' and '.join(wrong)}; only loads have one")
 
 
 def offsets_of_windows(offsets: IntegersLike, n: int) -> Integers:

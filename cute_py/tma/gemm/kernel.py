@@ -104,8 +104,8 @@ def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None
     """Return the reason why a barrier of a GEMM kernel does not complete, if the records of two waits show it.
 
     Args:
-        full, empty: the records of the first waits that timed out, on a full and on an empty barrier. The stage number
-            of a record counts all waits of its thread.
+        full: record of the first wait on a full barrier that timed out. empty: the same for an empty barrier. In both,
+            `stage` is the number of earlier waits of the thread.
     """
     if empty is not None and empty.stage < plan.stages:
         return (

@@ -326,9 +326,9 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
     ):
         if have % unit or (exact and have != unit):
             must = f"be {unit}" if exact else f"be a multiple of {unit}"
-            yield Diagnostic("tile", what, have, "elements", f"{must}, of the tiled MMA")
+            yield Diagnostic("tile", what, have, "elements", f"{must}, the size in the tiled MMA")
     if depth != depth_b:
-        yield Diagnostic("tile", "tile of B along K", depth_b, "elements", f"be {depth}, as A's")
+        yield Diagnostic("tile", "tile of B along K", depth_b, "elements", f"be {depth}, like the tile of A")
     sums = rows * columns // (128 * int(m) // WARPGROUP_ROWS)
     if sums > MOST_SUMS:
         yield Diagnostic("tile", "accumulators", sums, "registers per thread", f"be at most {MOST_SUMS}")
@@ -463,7 +463,7 @@ def _operand(mma: TiledMma, name: str, atom: TmaAtom) -> GemmOperand:
             same = (one.leading, one.stride, one.swizzle) == (first.leading, first.stride, first.swizzle)
             if not same or one.start != first.start + i * row_units + j * k_units:
                 raise InvalidValueError(
-                    f"the descriptor of rows {i * extent} and K {j * k} does not follow from the first"
+                    f"the descriptor at row {i * extent} and K {j * k} is not the first descriptor moved by whole steps"
                 )
     return GemmOperand(major, first, row_units, k_units)
 

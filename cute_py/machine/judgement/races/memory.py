@@ -151,7 +151,10 @@ class MemoryJudge(Observer):
         return min(site.number, SITE_BITS)
 
     def _slots(self, f: Frame, shadow: Shadow, count: int) -> Array:
-        """Flat index (n * count,) of the first granule in the slot of each thread's warp, in the reads of a shadow."""
+        """Return the flat index of the first granule of each thread's slot in the reads of a shadow: (n * count,).
+
+        All threads of a warp share a slot.
+        """
         granules = len(shadow.writes)
         found = f.cache.get(("slots", count, shadow.slots, granules))
         if found is None:
@@ -433,8 +436,8 @@ class MemoryJudge(Observer):
                 )  # fmt: skip
 
     def _group_key(self, f: Frame, site: Site, transfer: AsyncWork, *, reads: bool) -> int:
-        """The key of the agent that groups of work belong to: reads or writes of bulk groups, or products; 0 for other
-        work.
+        """Return the key of the agent that stands for a group of work: the reads or the writes of bulk groups, or
+        products. For other work, return 0.
         """
         clocks = self.clocks
         cluster, rows = clocks.rows(f)

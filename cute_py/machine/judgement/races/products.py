@@ -52,11 +52,10 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class _Touches:
-    """The registers of products that a stretch touches and writes; `touched` has the index of the instruction for each
-    register.
+    """The registers of products that a stretch of instructions touches and writes. `touched` maps each register to the
+    index of the first instruction that touches it.
 
-    If the stretch makes or uses copies of these registers, `steps` has all its uses of the registers and copies, in
-    order.
+    If the stretch makes or uses copies of these registers, `steps` lists, in order, every use of a register or a copy.
     """
 
     row: int

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cute_py.tma.emulator.mbarrier import Mbarrier
 
 RING: Final = 64
-"""Number of commits of one kind that a warp keeps, more groups than a wait_group counts back."""
+"""Number of commits of each kind that are kept for a warp. No wait_group counts back further."""
 
 MAX_PLACES: Final = 32
 """Maximum number of separate places at which one instruction synchronises; more are treated as one place."""
@@ -61,7 +61,7 @@ class ClockKeeper(Observer):
     def __init__(self, reports: Reports, code: Code) -> None:
         self.reports = reports
         self.unread = _unread_waits(code)
-        """test_wait and try_wait whose result nothing reads, so that they do not wait."""
+        """The test_wait and try_wait instructions that order nothing, because no instruction reads their result."""
         self.far_used = False
         self._now = 1
 
