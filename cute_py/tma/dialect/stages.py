@@ -525,8 +525,7 @@ def stage4_text(copy: TracedCopy) -> str:
 
 
 def stage5_text(copy: TracedCopy) -> str:
-    """Write the machine-instruction trace (stage 5), without a token and with the byte count as an immediate. The
-    coordinates and the address of each further box are computed before its instruction."""
+    """Write stage 5 (no token, an immediate byte count). The operands of each further box are computed before it."""
     n, is_load = value_names(copy), copy.direction == "load"
     if is_load:
         lines = [
