@@ -67,6 +67,9 @@ _WORD = re.compile(r"[A-Za-z_$%][\w$]*+")
 _RANGE = re.compile(r"([A-Za-z_$%][\w$]*?)<(\w{1,24})>")
 _NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
 _SYMBOLIC = re.compile(r"(?:(generic)\s*+\(\s*+)?([A-Za-z_$%][\w$]*)\s*+\)?\s*+(?:\+\s*(\d{1,18}))?")
+_COMPONENT = re.compile(r"(?<![\w.$%:])([%A-Za-z_$][\w$]*)(?:\.([xyzwrgba]))?(?![\w$.:])")
+COMPONENTS: Final = "xyzw"
+"""Names of the registers of a vector, in their order; the ISA has `rgba` for them too."""
 _JUMPS: Final = ("bra", "brx")
 
 Naming: TypeAlias = Callable[[str, str, int, bool], str]
@@ -265,7 +268,10 @@ class _Body:
         self.scopes = [0]
         self.count = 0
         self.hidden: list[dict[str, str]] = [{}]
-        self.ranges: list[dict[str, str]] = [{}]
+        self.ranges: list[dict[str, tuple[str, int]]] = [{}]
+        """For each open brace: prefix -> (its new name, number of registers); other numbers are of outer braces."""
+        self.vectors: list[dict[str, int]] = [{}]
+        """For each open brace: vector -> number of its registers, which are named `v$x`, `v$y`, ..."""
         self.registers: dict[str, str] = {}
         self.counted: dict[str, tuple[str, int]] = {}
         self.variables: list[Variable] = []
@@ -279,36 +285,61 @@ class _Body:
         self.scopes.append(self.count)
         self.hidden.append({})
         self.ranges.append({})
+        self.vectors.append({})
 
     def close(self) -> None:
         self.scopes.pop()
         self.hidden.pop()
         self.ranges.pop()
+        self.vectors.pop()
 
-    def named(self, name: str, kind: str = "", *, prefix: bool = False) -> str:
-        """The name for a declaration in the innermost braces."""
-        made = self.naming(name, kind, self.scopes[-1], prefix)
-        if made != name:
-            (self.ranges if prefix else self.hidden)[-1][name] = made
+    def named(self, name: str, kind: str = "", count: int | None = None) -> str:
+        """The name for a declaration in the innermost braces. count: of the registers that a prefix declares."""
+        made = self.naming(name, kind, self.scopes[-1], count is not None)
+        if made == name:
+            return made
+        if count is None:
+            self.hidden[-1][name] = made
+        else:
+            self.ranges[-1][name] = made, count
         return made
 
     def rename(self, text: str) -> str:
+        if any(self.vectors):
+            text = _COMPONENT.sub(self.component, text)
         if not any(self.hidden) and not any(self.ranges):
             return text
         return _NAME.sub(lambda found: self.new_name(found[0]), text)
+
+    def component(self, found: re.Match[str]) -> str:
+        """The register of a component of a vector, or all its registers in braces."""
+        name, part = found[1], found[2]
+        count = next((one[name] for one in reversed(self.vectors) if name in one), 0)
+        if not count:
+            return found[0]
+        if part is None:
+            return f"{{{', '.join(f'{name}${one}' for one in COMPONENTS[:count])}}}"
+        return f"{name}${COMPONENTS['xyzwrgba'.index(part) % 4]}"
 
     def new_name(self, name: str) -> str:
         for plain, counted in zip(reversed(self.hidden), reversed(self.ranges), strict=True):
             if name in plain:
                 return plain[name]
             if counted and (prefix := _prefix(name, counted)):
-                return counted[prefix] + name[len(prefix) :]
+                made, count = counted[prefix]
+                number = name[len(prefix) :]
+                if len(number) < 9 and int(number) < count:
+                    return made + number
         return name
 
-    def declare(self, kind: str, names: str, line: int) -> None:
+    def declare(self, kind: str, names: str, line: int, vector: int = 0) -> None:
         for written in names.split(","):
             name = written.strip()
             many = _RANGE.fullmatch(name)
+            if vector and _WORD.fullmatch(name):
+                self.vectors[-1][name] = vector
+                self.declare(kind, ",".join(f"{name}${one}" for one in COMPONENTS[:vector]), line)
+                continue
             if many is None:
                 if _WORD.fullmatch(name) is None:
                     raise ParseError(f"line {line}: {given(name)} is not the name of a register")
@@ -317,7 +348,7 @@ class _Body:
             count = immediate(many[2])
             if count is None or not 0 <= count <= MAX_REGISTERS:
                 raise ParseError(f"line {line}: {many[2]} registers are declared; must be 0 to {MAX_REGISTERS}")
-            self.counted[self.named(many[1], kind, prefix=True)] = (kind, count)
+            self.counted[self.named(many[1], kind, count)] = (kind, count)
 
     def find(self, name: str, scopes: tuple[int, ...], line: int) -> tuple[int, int]:
         for scope in reversed(scopes):
@@ -564,12 +595,12 @@ class _Reader:
         raise self.error(start, "the section has no braces")
 
     def registers(self, said: str, start: int) -> None:
-        parts = re.match(r"\.reg\s+(?:\.align\s+\d+\s+)?(\.v[24]\s+)?\.(\w+)\s+(.*)", said, re.DOTALL)
-        if parts is None or parts[2] not in _TYPES or parts[1] or self.body is None:
+        parts = re.match(r"\.reg\s+(?:\.align\s+\d+\s+)?(?:\.v([24])\s+)?\.(\w+)\s+(.*)", said, re.DOTALL)
+        if parts is None or parts[2] not in _TYPES or self.body is None:
             self.doubt(start, f"{given(shortened(said, 60))} is not a known declaration of registers")
         if parts is not None and self.body is not None:
             try:
-                self.body.declare(parts[2], parts[3], self.line(start))
+                self.body.declare(parts[2], parts[3], self.line(start), int(parts[1] or 0))
             except ParseError:
                 if not self.tolerant:
                     raise

@@ -1,7 +1,8 @@
 """Special registers: position of a thread, sizes of the launch, clocks.
 
 Source: PTX ISA 9.0, special registers. One executed instruction of a warp counts as a cycle; %globaltimer counts
-the same.
+the same. %envreg1 and %envreg2 hold the address of the workspace of a cooperative launch, the upper half first:
+cooperative_groups/details/driver_abi.h of CUDA 13.0.
 """
 
 from __future__ import annotations
@@ -133,4 +134,6 @@ TABLE: Final[Mapping[str, Build]] = {
     "%total_smem_size": _one(lambda m: m.shared_bytes),
     "%aggr_smem_size": _one(lambda m: m.shared_bytes + 1024),
     "%envreg0": _one(lambda m: 0),
+    "%envreg1": _one(lambda m: m.memory.workspace >> 32),
+    "%envreg2": _one(lambda m: m.memory.workspace & 0xFFFF_FFFF),
 }

@@ -189,9 +189,11 @@ class ClockKeeper(Observer):
         return 1 if held is None else min(held.start + held.phase + 1, MAX_TIME)
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
-        """Arrivals release; arrivals of copies have released at their request."""
+        """Arrivals release; arrivals of copies have used the barrier and released at their request."""
+        if site.name == "cp":
+            return
         held = self._use(f, site, place)
-        if held is not None and site.name != "cp":
+        if held is not None:
             self.clocks.release(f, held.arriving)
             self.clocks.tick()
 
