@@ -157,7 +157,7 @@ def _run(text: str, options: argparse.Namespace, values: list[Any]) -> tuple[Ptx
 
 def _is_launched(options: argparse.Namespace) -> bool:
     sizes = (options.grid, options.block, options.cluster, options.kernel, options.dynamic_shared)
-    return bool(options.args) or any(one is not None for one in sizes)
+    return bool(options.args) or options.cooperative or any(one is not None for one in sizes)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -80,6 +80,11 @@ def launch_arguments(command: argparse.ArgumentParser) -> None:
         "--dynamic-shared", type=integer, metavar="BYTES", help="dynamic shared memory of a CTA; default: 0"
     )
     command.add_argument(
+        "--cooperative",
+        action="store_true",
+        help="launch all CTAs together, so that grid.sync() of cooperative groups works",
+    )
+    command.add_argument(
         "--schedule",
         default="both",
         help="when copies and products complete: eager, lazy, both (the default), or a random seed",
@@ -173,6 +178,7 @@ def run_launch(
         kernel=options.kernel,
         dynamic_shared=options.dynamic_shared or 0,
         arch=options.arch,
+        cooperative=options.cooperative,
         schedule=int(schedule) if schedule.isascii() and schedule.isdigit() and len(schedule) < 10 else schedule,
         limit=options.limit,
         judge=judge,

@@ -10,7 +10,7 @@ from cute_py.errors import InvalidValueError, given
 from cute_py.ptx.parse import OperandKind
 from cute_py.ptx.source import Module, SourceFunction, SourceInstruction
 
-BUILT_IN: Final = ("vprintf", "__assertfail")
+BUILT_IN: Final = ("vprintf", "__assertfail", "malloc", "free")
 """Functions without a body that the machine implements."""
 
 

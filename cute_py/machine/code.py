@@ -22,13 +22,17 @@ from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.threads import Control, Run
 from cute_py.notation.source_lines import location_text
-from cute_py.ptx.parse import WrittenOperand
-from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of
+from cute_py.ptx.parse import Variable, WrittenOperand
+from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, operand_of
 
 BANK_OF_BITS: Final = {1: 0, 8: 1, 16: 1, 32: 2, 64: 3, 128: 3}
 FUNCTION_WINDOW: Final = 0x7D00_0000_0000
 FUNCTION_BYTES: Final = 16
 FRAME_ALIGN: Final = 16
+RESERVED: Final = "%reserved_smem"
+"""Key of the reserved shared memory among the offsets of variables."""
+RESERVED_BYTES: Final = 1024
+"""What CUDA reserves in each CTA from sm_80 on. Source: CUDA C++ programming guide, shared memory of 8.x and 9.0."""
 
 
 @dataclass(slots=True)
@@ -239,6 +243,14 @@ class Code:
         one = self.functions[function]
         variable = (one.results if result else one.parameters)[place]
         return self._local_variable(function, variable), variable
+
+    def reserved_shared(self) -> int:
+        """The offset of the shared memory that a system reserves. On a GPU it lies below the variables; the machine
+        adds it behind the static variables of kernels that read where it lies."""
+        if RESERVED not in self.shared_offsets:
+            self.shared_offsets[RESERVED] = start = -(-self.shared_static // RESERVED_BYTES) * RESERVED_BYTES
+            self.shared_static = start + RESERVED_BYTES
+        return self.shared_offsets[RESERVED]
 
     def shared_bytes(self, dynamic: int) -> int:
         """Place the dynamic arrays after the static ones, and return the size of a CTA's shared memory in bytes."""

@@ -22,7 +22,8 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
 from cute_py.machine.code import Code
 from cute_py.machine.memory import Memory
 from cute_py.machine.threads import Array
-from cute_py.ptx.source import Module, Variable
+from cute_py.ptx.parse import Variable
+from cute_py.ptx.source import Module
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import MAP_BYTES
 from cute_py.tma.descriptor.replace import replace

@@ -90,13 +90,16 @@ def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstru
     >>> matrix_instruction("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32").atom.name
     'SM80_16x8x8_F32TF32TF32F32_TN'
     """
+    written = opcode
+    if ".satfinite." in opcode:  # the ISA has it before the types, CUTLASS's atoms behind them
+        opcode = opcode.replace(".satfinite", "", 1) + ".satfinite"
     atom = _rows().get(opcode + (" RS" if opcode.startswith("wgmma") and a_in_registers else ""))
     types = _TYPES.search(
         opcode.removesuffix(".satfinite").removesuffix(".popc").removesuffix(".and").removesuffix(".xor")
     )
     if atom is None or types is None:
         facts = {"emulated": "dense mma.sync of sm_70 to sm_90, and wgmma.mma_async, dense and sparse"}
-        raise InvalidValueError(f"{given(opcode)} is not an emulated matrix instruction", facts)
+        raise InvalidValueError(f"{given(written)} is not an emulated matrix instruction", facts)
     return MatrixInstruction(atom, types[1], types[2], types[3])
 
 

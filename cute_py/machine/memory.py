@@ -49,6 +49,10 @@ class Memory:
         self.read_only: set[str] = set()
         self.top = GLOBAL_START
         self.parameters: Range = Range("parameters", 0, np.zeros(0, np.uint8))
+        self.heap: Any = None
+        """The heap of `malloc`, once a thread has called it."""
+        self.workspace = 0
+        """Address of the workspace of a cooperative launch; 0 in another launch."""
         self._typed: dict[tuple[int, str, int], Array] = {}
         self.unknown_maps: Mapping[bytes, TensorMap] = {}
         """Bytes that represent a tensor map with unknown bits -> its request."""

@@ -53,6 +53,9 @@ MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
 SM_SHARED: Final = SHARED_MEMORY_BYTES[90]
 SM_CTAS: Final = 32
+WORKSPACE_BYTES: Final = 8
+"""The workspace of a cooperative launch: its size, and the word of `grid.sync()`."""
+
 MAX_STATE: Final = 768 << 20
 """Maximum bytes of registers and shared memory of the CTAs that run together."""
 
@@ -280,6 +283,7 @@ def run_ptx(
     kernel: str | None = None,
     dynamic_shared: int = 0,
     arch: str | None = None,
+    cooperative: bool = False,
     schedule: str | int = "both",
     limit: int = LIMIT,
     judge: bool = True,
@@ -299,6 +303,8 @@ def run_ptx(
             structure with pointers. None is a null pointer. Trailing pointers may be omitted.
         kernel: name of the kernel, if the module has several. dynamic_shared: bytes of dynamic shared memory.
         arch: the target, by default the target of the text.
+        cooperative: whether the launch is cooperative, as with `cudaLaunchCooperativeKernel`: all CTAs run together,
+            and `grid.sync()` works. In another launch, `grid.sync()` traps, as on a GPU.
         schedule: 'eager' completes asynchronous work when it is issued, and 'lazy' as late as the rules allow. An
             integer seed completes it at random times, and runs warps in a different order. 'both' runs eager and lazy,
             and reports arrays whose results differ.
@@ -339,7 +345,9 @@ def run_ptx(
         block = source.threads if block is None else block
         cluster = source.cluster if cluster is None and source.cluster > 1 else cluster
         dynamic_shared = dynamic_shared or source.shared_bytes
-    launch = _Launch(ptx_of(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
+    expect(cooperative, bool, "cooperative")
+    text = ptx_of(source, arch)
+    launch = _Launch(text, grid, block, cluster, args, kernel, dynamic_shared, arch, {}, cooperative)
     return _run(launch, schedule, limit, judge, traffic)
 
 
@@ -387,6 +395,12 @@ class _Launch:
     dynamic_shared: Any
     arch: str | None
     memory: Mapping[str, Array]
+    cooperative: bool = False
+
+    def shape(self, code: Code) -> Shape:
+        """The sizes of the launch, checked as a driver does."""
+        made = _shape(code, self.grid, self.block, self.cluster, self.dynamic_shared)
+        return replace(made, cooperative=self.cooperative)
 
 
 def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic: bool) -> PtxRun:
@@ -398,7 +412,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     architecture(module.target if launch.arch is None else launch.arch)
     found = find_kernel(module, launch.kernel)
     code = decoded(module, found)
-    shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+    shape = launch.shape(code)
     arguments = Arguments(found.parameters, launch.args, launch.memory, _map_target(module.target, launch.arch))
     before = arguments.bytes_of() if judge or len(modes) > 1 else {}
     first = _Execution(code, shape, arguments, modes[0], limit, judge=judge, traffic=traffic)
@@ -465,7 +479,7 @@ def _again(
         module = read_module(text)
         found = find_kernel(module, launch.kernel)
         code = decoded(module, found)
-        shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+        shape = launch.shape(code)
     except CuteError:
         return None
     run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judge=True)
@@ -599,13 +613,22 @@ class _Execution:
         )
         on_one = max(1, min(SM_CTAS, SM_THREADS // threads, SM_SHARED // shared))
         fits = min(MULTIPROCESSORS * on_one, max(1, MAX_STATE // each))
-        return max(fits // cluster, 1) * cluster
+        found = max(fits // cluster, 1) * cluster
+        x, y, z = self.shape.grid
+        if self.shape.cooperative and x * y * z > found:
+            text = f"a cooperative launch of {counted(x * y * z, 'CTA')}; at most {found} can run together"
+            raise InvalidValueError(text, hint="use a smaller grid, or smaller CTAs")
+        return found
 
     def run(self) -> None:
         """Run all CTAs, one wave of resident CTAs after another."""
         memory = Memory()
         place_variables(memory, self.code)
         self.arguments.place(memory, self.code)
+        if self.shape.cooperative:
+            content = np.zeros(WORKSPACE_BYTES, np.uint8)
+            content.view(np.uint32)[0] = WORKSPACE_BYTES
+            memory.workspace = memory.add("the workspace of the grid", content).address
         size = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
         rest = collections.deque(_numbers(self.shape).reshape(-1, size, 3))
         wave = -1

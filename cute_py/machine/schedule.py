@@ -87,13 +87,17 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The sizes of a launch, each as (x, y, z): CTAs per grid, threads per CTA, CTAs per cluster."""
+    """The sizes of a launch, each as (x, y, z): CTAs per grid, threads per CTA, CTAs per cluster.
+
+    cooperative: whether all CTAs run together, and the kernel has a workspace for `grid.sync()`.
+    """
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     cluster: tuple[int, int, int]
     dynamic_shared: int = 0
     explicit_cluster: bool = False
+    cooperative: bool = False
 
 
 @dataclass(slots=True)

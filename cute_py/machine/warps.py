@@ -27,8 +27,8 @@ from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
 from cute_py.machine.threads import LANES
-from cute_py.ptx.parse import OperandKind, WrittenOperand
-from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of, read_body
+from cute_py.ptx.parse import OperandKind, Variable, WrittenOperand
+from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, operand_of, read_body
 from cute_py.targets import NEWEST_VERSION
 
 if TYPE_CHECKING:

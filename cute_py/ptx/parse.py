@@ -1,4 +1,7 @@
-"""Parse the text of an instruction: its opcode, its modifiers in the written order, and its operands with their kinds.
+"""Parse one instruction or one declaration of PTX.
+
+An instruction has an opcode, modifiers in the written order, and operands with their kinds. A declaration has a state
+space, a type, an alignment, sizes and initial values.
 
 Registers are recognised by the names that compilers use: `%q` and `%rq` have 128 bits, `%rd` 64, `%r` 32, `%h` and
 `%rs` 16; `%p` are predicates, and `%f` and `%fd` floating point. A name without `%` is a symbol; its state space comes
@@ -17,10 +20,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from cute_py.argument_checks import NamedEnum, expect
-from cute_py.errors import ParseError, given
+from cute_py.errors import ParseError, given, shortened
 from cute_py.notation.argument_lists import split_operands
 
 STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
+SPACES: Final = ("global", "shared", "const", "local", "param")
+TYPE_BITS: Final = {
+    **{f"{letter}{bits}": bits for letter in "bus" for bits in (8, 16, 32, 64)},
+    "b128": 128, "f16": 16, "f16x2": 32, "bf16": 16, "bf16x2": 32, "f32": 32, "f64": 64, "pred": 1,
+}  # fmt: skip
+"""Type of a register or variable -> its bits."""
+MAX_VARIABLE_BYTES: Final = 1 << 30
+"""Maximum number of bytes of a variable."""
+_SYMBOLIC = re.compile(r"(?:(generic)\s*+\(\s*+)?([A-Za-z_$%][\w$]*)\s*+\)?\s*+(?:\+\s*(\d{1,18}))?")
 
 
 class OperandKind(NamedEnum):
@@ -49,6 +61,32 @@ class WrittenOperand:
     elements: tuple[str, ...] = ()
     value: int | None = None
     added: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable or a parameter. count: the number of elements, 0 for an array without a size; initial: the initial
+    values of its declaration, each a number, the text of a constant, or (symbol, added bytes, whether it is the
+    symbol's generic address)."""
+
+    name: str
+    space: str
+    kind: str
+    align: int
+    count: int
+    line: int
+    linkage: str = ""
+    initial: tuple[int | str | tuple[str, int, bool], ...] = ()
+
+    @property
+    def element_bytes(self) -> int:
+        """Number of bytes per element."""
+        return max(TYPE_BITS[self.kind] // 8, 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of all elements."""
+        return self.element_bytes * self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,3 +300,66 @@ def parse_instruction(text: str) -> Instruction:
             raise ParseError(f"unbalanced {opening}{closing}", {"instruction": text}, position=len(name))
     operands = tuple(_operand(part, body) for part in split_operands(tail)) if tail.strip() else ()
     return Instruction(text, predicate, tuple(name.split(".")), operands)
+
+
+def read_variable(text: str, line: int, value: str | None = None) -> Variable:
+    """Read a declaration such as `.global .align 4 .b8 table[16]`."""
+    before, name, sizes = declared_name(text)
+    words = before.split()
+    kind, space, align, vector, linkage = "", "", 0, 1, ""
+    skip = False
+    for place, word in enumerate(words):
+        plain = word[1:]
+        if skip:
+            skip = False
+        elif word == ".align":
+            if words[:place].count(".ptr") == 0:  # after .ptr: alignment of the pointee
+                align = immediate(words[place + 1]) or 0 if place + 1 < len(words) else 0
+            skip = True
+        elif plain in TYPE_BITS and not kind:
+            kind = plain
+        elif plain in ("v2", "v4"):
+            vector = int(plain[1])
+        elif plain in ("extern", "visible", "weak", "common"):
+            linkage = plain
+        elif plain in (*SPACES, "reg") and not space:
+            space = plain
+    if not name or not kind or not space:
+        raise ParseError(f"line {line}: {given(shortened(text, 80))} is not a known declaration of a variable")
+    count = vector
+    for size in sizes:
+        number = immediate(size) if size.strip() else 0
+        if number is None or number < 0:
+            raise ParseError(f"line {line}: {given(size)} is not the size of an array")
+        count *= number
+    if count * max(TYPE_BITS[kind] // 8, 1) > MAX_VARIABLE_BYTES:
+        raise ParseError(
+            f"line {line}: the variable has {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes"
+        )
+    natural = max(TYPE_BITS[kind] // 8, 1) * vector
+    if align and (align & align - 1 or align > 1 << 20):
+        raise ParseError(f"line {line}: the alignment is {align}; must be a power of 2")
+    initial = () if value is None else _initial(value, line)
+    if initial and count == 0:
+        count = len(initial)
+    return Variable(name, space, kind, align or natural, count, line, linkage, initial)
+
+
+def _initial(text: str, line: int) -> tuple[int | str | tuple[str, int, bool], ...]:
+    """Return the elements of an initialiser; nested braces are flattened."""
+    made: list[int | str | tuple[str, int, bool]] = []
+    for part in text.replace("{", " ").replace("}", " ").split(","):
+        word = part.strip()
+        if not word:
+            continue
+        number = immediate(word)
+        if number is not None:
+            made.append(number)
+        elif word[0].isdigit() or word[0] in "+-":
+            made.append(word)
+        else:
+            symbol = _SYMBOLIC.fullmatch(word)
+            if symbol is None:
+                raise ParseError(f"line {line}: the initial value {given(shortened(word, 60))} is unknown")
+            made.append((symbol[2], int(symbol[3] or 0), bool(symbol[1])))
+    return tuple(made)

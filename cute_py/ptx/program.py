@@ -15,8 +15,8 @@ from typing import Final, TypeVar
 from cute_py.argument_checks import record
 from cute_py.notation.argument_lists import split_operands
 from cute_py.notation.source_lines import line_text, location_text
-from cute_py.ptx.parse import register_bits
-from cute_py.ptx.source import SourceFunction, SourceInstruction, Variable, read_tolerantly
+from cute_py.ptx.parse import Variable, register_bits
+from cute_py.ptx.source import SourceFunction, SourceInstruction, read_tolerantly
 from cute_py.targets import Version
 
 _CLASSES: Final = {"pred": "p", "f32": "f", "f64": "fd", "b128": "rq"}

@@ -23,7 +23,7 @@ import numpy as np
 from cute_py.machine.call_graph import BUILT_IN, called_name
 from cute_py.machine.decode import Turn
 from cute_py.machine.faults import Refused
-from cute_py.machine.instructions.printing import build_assertion, build_print
+from cute_py.machine.instructions.library import build_assertion, build_free, build_malloc, build_print
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Host, Run, broadcast
 from cute_py.ptx.parse import OperandKind
@@ -104,7 +104,7 @@ def build_call(site: Site) -> Turn | Run | None:
     results = before[0] if before else ()
     arguments = lists[len(before)] if len(lists) > len(before) else ()
     if name in BUILT_IN and not site.code.functions.get(name):
-        return build_print(site, arguments) if name == "vprintf" else build_assertion(site, arguments)
+        return _built_in(site, name, arguments, results)
     if site.code.register(site.function, name) is not None:
         return _indirect(site, name, arguments, results)
     called = site.code.functions[name]
@@ -112,6 +112,13 @@ def build_call(site: Site) -> Turn | Run | None:
         raise Refused(f"{name} has {len(called.parameters)} parameters and {len(called.results)} results")
     link = _link(site, name, arguments, results)
     return Turn(lambda f: _call(site, f, name, {name: link}))
+
+
+def _built_in(site: Site, name: str, arguments: tuple[str, ...], results: tuple[str, ...]) -> Run:
+    if name == "malloc":
+        return build_malloc(site, arguments, results)
+    build = {"vprintf": build_print, "free": build_free}.get(name, build_assertion)
+    return build(site, arguments)
 
 
 def _indirect(site: Site, register: str, arguments: Sequence[str], results: Sequence[str]) -> Turn:

@@ -1,7 +1,8 @@
 """Special registers: position of a thread, sizes of the launch, clocks.
 
 Source: PTX ISA 9.0, special registers. Each instruction that a warp executes counts as one cycle; %globaltimer counts
-the same way.
+the same way. %envreg1 and %envreg2 are the upper and the lower half of the address of the workspace of a cooperative
+launch: cooperative_groups/details/driver_abi.h of CUDA 13.0.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from cute_py.machine.code import RESERVED_BYTES
 from cute_py.machine.kinds import Kind
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, Array, Frame, Host, Reader
@@ -85,6 +87,16 @@ def _clock(bits: int) -> Build:
     return build
 
 
+def _reserved(added: int) -> Build:
+    """A shared address in the memory that a system reserves."""
+
+    def build(site: Site, kind: Kind) -> Reader:
+        offset = site.code.reserved_shared() + added
+        return lambda f: (f.m.shared_window(f) + offset).astype(kind.dtype)
+
+    return build
+
+
 def _lanes(compare: Callable[[Array, Array], Array]) -> Callable[[Host], Array]:
     def made(m: Host) -> Array:
         lane = np.arange(LANES)
@@ -132,5 +144,12 @@ TABLE: Final[Mapping[str, Build]] = {
     "%dynamic_smem_size": _one(lambda m: m.shape.dynamic_shared),
     "%total_smem_size": _one(lambda m: m.shared_bytes),
     "%aggr_smem_size": _one(lambda m: m.shared_bytes + 1024),
+    "%reserved_smem_offset_begin": _reserved(0),
+    "%reserved_smem_offset_end": _reserved(RESERVED_BYTES),
+    "%reserved_smem_offset_cap": _one(lambda m: RESERVED_BYTES),
+    "%reserved_smem_offset_0": _reserved(0),
+    "%reserved_smem_offset_1": _reserved(RESERVED_BYTES // 2),
     "%envreg0": _one(lambda m: 0),
+    "%envreg1": _one(lambda m: m.memory.workspace >> 32),
+    "%envreg2": _one(lambda m: m.memory.workspace & 0xFFFF_FFFF),
 }

@@ -223,8 +223,8 @@ def _build_copy_arrival(site: Site) -> Run:
 
         def complete() -> None:
             groups.wait(f, 0, uncommitted=True)
-            for place, barrier in zip(places.tolist(), found, strict=True):
-                arrive_at(f, site, place, barrier, 1)
+            for thread, place, barrier in zip(f.threads.tolist(), places.tolist(), found, strict=True):
+                arrive_at(m.span(thread, thread + 1), site, place, barrier, 1)
 
         m.under_way("the arrival of cp.async", site.number, complete)
 

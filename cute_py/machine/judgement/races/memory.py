@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cute_py.machine.code import RESERVED, RESERVED_BYTES
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, Touched
 from cute_py.machine.judgement.races.clocks import MAX_TIME
 from cute_py.machine.judgement.races.lanes import LaneJudge, lanes_of
@@ -360,7 +361,14 @@ class MemoryJudge(Observer):
         return found
 
     def _never_written(self, f: Frame, site: Site, at: Array, before: Array, count: int) -> None:
-        place = int(np.flatnonzero(before == 0)[0])
+        bad = before == 0
+        start = self.reports.code.shared_offsets.get(RESERVED)
+        if start is not None:  # a system prepares the memory that it reserves
+            inside = self._address(at) % self.m.shared_stride
+            bad &= (inside < start) | (inside >= start + RESERVED_BYTES)
+            if not bad.any():
+                return
+        place = int(np.flatnonzero(bad)[0])
         thread = int(f.threads[place // count]) if len(before) == f.n * count else int(f.threads[0])
         self.reports.never_written(f, site, thread, self._address(int(at[place])))
 
@@ -381,7 +389,7 @@ class MemoryJudge(Observer):
         for lane in np.flatnonzero(lost & same.different(at))[:1].tolist():
             self._report(f, site, shadow, int(at[lane]), int(left[lane]), int(keys[lane]), "writes", False)
 
-    def _address(self, granule: int) -> int:
+    def _address(self, granule: Any) -> Any:
         return granule << (SHARED_SHIFT if self.shared is None else self.shared.shift)
 
     def _report(

@@ -193,8 +193,10 @@ class ClockKeeper(Observer):
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
         """Release the clocks of arriving threads; the arrivals of copies released theirs when they were requested."""
+        if site.name == "cp":
+            return
         held = self._use(f, site, place)
-        if held is not None and site.name != "cp":
+        if held is not None:
             self.clocks.release(f, held.arriving)
             self.clocks.tick()
 

@@ -1,4 +1,7 @@
-"""vprintf and __assertfail: external functions that the machine implements."""
+"""vprintf, __assertfail, malloc and free: functions without a body that the machine implements.
+
+Source: CUDA C++ programming guide, formatted output, assertion, dynamic global memory allocation.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,12 @@ from cute_py.machine.faults import Refused
 from cute_py.machine.memory import LOCAL_WINDOW, LOCAL_WINDOW_BYTES, host_place
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Host, Run
+from cute_py.tma.emulator.memory import POISON
 
+HEAP_BYTES: Final = 8 << 20
+"""Size of the heap of `malloc`, as CUDA's default limit."""
+
+HEAP_ALIGNMENT: Final = 16
 _FORMAT: Final = re.compile(r"%([-+ #0]*+)(\d++|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
 MAX_TEXT: Final = 1 << 16
 MAX_LINES: Final = 1 << 16
@@ -62,6 +70,84 @@ def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
         raise site.fault("assertion", text, f)
 
     return run
+
+
+def build_malloc(site: Site, arguments: tuple[str, ...], results: tuple[str, ...]) -> Run:
+    """malloc(size): bytes of the heap, a multiple of 16 bytes apart; null if the heap has no room."""
+    if (len(arguments), len(results)) != (1, 1):
+        raise Refused("malloc must have a parameter and a result")
+    given, made = (_parameter(site, text) for text in (arguments[0], results[0]))
+
+    def run(f: Frame) -> None:
+        sizes = _words(f, given(f))
+        heap = _heap(f.m)
+        _put_words(f, made(f), np.array([heap.take(int(size)) for size in sizes], np.uint64))
+
+    return run
+
+
+def build_free(site: Site, arguments: tuple[str, ...]) -> Run:
+    """free(pointer): a pointer that malloc gave, or null."""
+    if len(arguments) != 1:
+        raise Refused("free must have a parameter")
+    given = _parameter(site, arguments[0])
+
+    def run(f: Frame) -> None:
+        heap = _heap(f.m)
+        for place, address in enumerate(_words(f, given(f)).tolist()):
+            if address and not heap.give_back(address):
+                text = f"{f.m.thread_text(f.threads[place])} frees {address:#x}, which malloc did not give"
+                raise site.fault("out of bounds", text, f, "state spaces, global state space", address=address)
+
+    return run
+
+
+class _Heap:
+    """The heap of `malloc`: bytes of global memory, given in order; freed ones are given again when none are left."""
+
+    def __init__(self, start: int) -> None:
+        self.next, self.end = start, start + HEAP_BYTES
+        self.given: dict[int, int] = {}
+        self.freed: dict[int, list[int]] = {}
+
+    def take(self, size: int) -> int:
+        """The address of new bytes, or 0."""
+        whole = -(-max(size, 1) // HEAP_ALIGNMENT) * HEAP_ALIGNMENT
+        if whole <= self.end - self.next:
+            found, self.next = self.next, self.next + whole
+        elif self.freed.get(whole):
+            found = self.freed[whole].pop(0)
+        else:
+            return 0
+        self.given[found] = whole
+        return found
+
+    def give_back(self, address: int) -> bool:
+        """Free the bytes at an address; False if they were not given."""
+        whole = self.given.pop(address, 0)
+        if whole:
+            self.freed.setdefault(whole, []).append(address)
+        return bool(whole)
+
+
+def _heap(m: Host) -> _Heap:
+    memory = m.memory
+    if memory.heap is None:
+        memory.heap = _Heap(memory.add("the heap of malloc", np.full(HEAP_BYTES, POISON, np.uint8)).address)
+    found: _Heap = memory.heap
+    return found
+
+
+def _words(f: Frame, places: Array) -> Array:
+    """(n,) words of 64 bits at a place of each thread's local memory."""
+    local = f.m.local.reshape(-1, f.m.local_stride)
+    found: Array = local[f.threads[:, None], places[:, None] + np.arange(8)].view(np.uint64)[:, 0]
+    return found
+
+
+def _put_words(f: Frame, places: Array, words: Array) -> None:
+    local = f.m.local.reshape(-1, f.m.local_stride)
+    local[f.threads[:, None], places[:, None] + np.arange(8)] = words.view(np.uint8).reshape(-1, 8)
 
 
 def text_at(m: Host, thread: int, address: int) -> str:
