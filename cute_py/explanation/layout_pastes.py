@@ -658,7 +658,10 @@ def read_types(text: str) -> list[Reading]:
             found.append(Reading("A type of CuTe C++", match.start(), match.end(), (cut,), missing=("the whole type",)))
             break
         read_to = end
-        spelled = with_symbols(spelled_type(text[match.start() : end]))
+        written = spelled_type(text[match.start() : end])
+        if not re.search(r"[0-9?]", written):  # a template's parameters: Layout<LShape, LStride>
+            continue
+        spelled = with_symbols(written)
         thing = unless_refused(parse, spelled)
         if isinstance(thing, (Layout, ComposedLayout, Swizzle)):
             lines = [line.strip() for line in facts_of(thing)]

@@ -99,7 +99,9 @@ def _written(one: ParsedInstruction) -> Iterator[str]:
 # ---- what ptxas says -----------------------------------------------------------------------------------------------
 
 _PTXAS: Final = re.compile(
-    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:" r"\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})"
+    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})|"
+    r"(?P<advice>Advisory: '[^'\n]{1,80}' modifier on instruction[^']{1,9}'[^'\n]{1,80}'[^']{1,60}'sm_\w{1,80}'"
+    r"(?:\s{1,9}instead of[^'\n]{1,60}'sm_\w{1,80}')?)"
 )
 _TARGET: Final = re.compile(r"(?P<needs>requires? \.?target )?[\"']?(?P<arch>sm_(?P<number>[0-9]{2,3})[af]?)\b")
 _NEEDS_VERSION: Final = re.compile(r"requires PTX ISA \.version (?P<version>[0-9]\.[0-9])")
@@ -136,14 +138,20 @@ def _messages(text: str) -> Iterator[Reading]:
         return
     lines: dict[str, None] = {}
     changes: dict[str, None] = {}
-    for match in matches:
-        why, change = _message(match["what"].strip())
+    said = [" ".join((match["what"] or match["advice"]).split()) for match in matches]
+    highest = max((_floor(what) for what in said), default=0)  # this target has the features of the lower ones
+    for what in said:
+        why, change = _message(what) if not 0 < _floor(what) < highest else ("", "")
         lines |= {why: None} if why else {}
         changes |= {change: None} if change else {}
-    broken = [Diagnostic("ptxas", text=match["what"].strip(), source="ptxas") for match in matches]
+    broken = [
+        Diagnostic("ptxas", text=what, source="ptxas", severity="warning" if match["advice"] else "error")
+        for match, what in zip(matches, said, strict=True)
+    ]
     missing = () if changes or _INSTRUCTION.search(text) else ("the line of PTX that ptxas names, with its operands",)
     begin = matches[0].start(), max(match.end() for match in matches)
     kind = "An error from ptxas" if len(matches) == 1 else f"{len(matches)} errors from ptxas"
+    kind = "An advisory from ptxas" if all(match["advice"] for match in matches) else kind
     yield Reading(kind, *begin, list(lines), list(dict.fromkeys(broken)), list(changes), missing)
 
 
@@ -259,6 +267,12 @@ def _message(what: str) -> tuple[str, str]:
         )
         return why, _compiled(own)
     return f"the target of this compilation is below {named}", _compiled(named)
+
+
+def _floor(what: str) -> int:
+    """The number of the lowest target that a message requires; 0 if it requires none."""
+    target = _TARGET.search(what)
+    return int(target["number"]) if target is not None and target["needs"] is not None else 0
 
 
 def _few_registers(had: int, needs: int) -> tuple[str, str]:

@@ -101,6 +101,49 @@ CASES: Final = (
         _KERNELS.format(why="invalid argument", outer=1, stride=2048).replace("4096 337", "2305843007066210304 337").replace("64 16 1 1 1\n", "64 16 2 1 1\n"),
         ("(128, 2048, 4096) bytes: dimension 3 has one element",),
     ),
+    Case(
+        "an advisory of ptxas that a log wrapped",
+        "Advisory: '.multicast::cluster' modifier on instruction 'cp.async.bulk{.tensor}' should be used \non .target 'sm_90a' instead of .target 'sm_90' as this feature is expected to",
+        ("An advisory from ptxas", "-arch=sm_90a"),
+        ("\nWrong",),
+    ),
+    Case(
+        "one target for several features",
+        "ptxas k.ptx, line 6; error   : Feature 'cp.async' requires .target sm_80 or higher\nptxas k.ptx, line 9; error   : Feature '.acq_rel' requires .target sm_70 or higher",
+        ("-arch=sm_80",),
+        ("sm_70,code", "below sm_70"),
+    ),
+    Case(
+        "scales of blocks, and a message without recipes for blocks",
+        "Invalid scaling configuration. For tensorwise scaling, both scales should be scalar. For rowwise scaling, scale_a should be (512, 1), scale_b should be (1, 1024). Got scale_a.size()=(512, 32) and scale_b.size()=(32, 8)",
+        ("blocks of 1 x 128 of A and of 128 x 128 of B", "no recipe for such blocks"),
+        ("too many",),
+    ),
+    Case(
+        "scales of other rows",
+        "Invalid scaling configuration. For tensorwise scaling, both scales should be scalar. For rowwise scaling, scale_a should be (512, 1), scale_b should be (1, 1024). Got scale_a.size()=(4096, 1) and scale_b.size()=(1, 1024)",
+        ("rowwise needs (512, 1)",),
+        ("blocks",),
+    ),
+    Case(
+        "a division that does not come out even",
+        'cute/int_tuple.hpp(362): error: static assertion failed with "Static shape_div failure"\n'
+        '  instantiation of "auto cute::shape_div(const IntTupleA &, const IntTupleB &) [with IntTupleA=cute::_80, IntTupleB=cute::C<64>]" at line 941\n'
+        '  instantiation of "auto cute::zipped_divide(const cute::Layout<LShape, LStride> &, const Tile &) [with LShape=cute::tuple<cute::tuple<cute::_64, cute::C<5>>, cute::_32>, LStride=cute::tuple<cute::tuple<cute::_1, cute::C<2048>>, cute::_64>, Tile=cute::tuple<cute::Layout<cute::_80, cute::_1>, cute::Layout<cute::_16, cute::_1>>]"',
+        ("80 and 64: neither divides the other", "dividing ((_64,_5),_32):((_1,_2048),_64) by the tiler (_80:_1,_16:_1)", "_80 remaining of the right layout"),
+    ),
+    Case(
+        "instantiations without their error",
+        'instantiation of "auto cute::zipped_divide(const cute::Layout<LShape, LStride> &, const Tile &) [with LShape=cute::tuple<cute::_64, cute::_32>, LStride=cute::tuple<cute::_1, cute::_64>, Tile=cute::tuple<cute::_48, cute::_16>]" at line 10 of k.cu',
+        ("dividing (_64,_32):(_1,_64) by the tiler (_48,_16)", "the tiler (_16,_16), which divides the layout", "the error before these instantiations"),
+        ("LShape:LStride", "\nWrong"),
+    ),
+    Case(
+        "instantiations that compile",
+        'instantiation of class "cute::TiledCopy<Copy_Atom, LayoutCopy_TV, ShapeTiler_MN> [with Copy_Atom=cute::Copy_Atom<cute::SM75_U32x4_LDSM_N, cutlass::half_t>, LayoutCopy_TV=cute::Layout<cute::tuple<cute::_32, cute::_8>, cute::tuple<cute::_8, cute::_1>>, ShapeTiler_MN=cute::tuple<cute::_32, cute::_8>]" at line 414',
+        ("32 threads of 8 values each; SM75_U32x4_LDSM_N of float16 needs 32 threads of 8 values each",),
+        ("A change that works",),
+    ),
 )  # fmt: skip
 
 
