@@ -410,7 +410,7 @@ def _backtrace(text: str) -> Iterator[Reading]:
 def _static(text: str, match: re.Match[str], end: int) -> Reading:
     notes = text[match.start() : end]
     source = _SHOWN.search(notes)
-    written = match["condition"].strip() or (source["condition"] if source else match["requirement"]) or ""
+    written = _unbroken(text, match) or (source["condition"] if source else match["requirement"]) or ""
     condition = written.strip("\"'")
     chained = "required from" in text or "instantiation of" in text
     before = text[max(0, match.start() - 6000) : match.start()] if chained else ""
@@ -439,6 +439,17 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     missing = () if calls else (notes_asked,)
     kind = f"A static assertion{' of CuTe' if of_cute else ''}, from a compiler"
     return Reading(kind, match.start(), end, lines, (broken,), changes, missing)
+
+
+_WRAPPED_REST: Final = re.compile(r'\n([^"\n]{1,300})"')
+
+
+def _unbroken(text: str, match: re.Match[str]) -> str:
+    """The message of an assertion, with the rest that a log wrapped to the next line."""
+    condition = match["condition"]
+    quoted = text[: match.start("condition")].endswith('"')
+    rest = _WRAPPED_REST.match(text, match.end()) if quoted and condition else None
+    return (condition + rest[1] if rest is not None else condition).strip()
 
 
 def _undivided(calls: Sequence[_Call]) -> list[str]:

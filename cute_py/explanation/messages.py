@@ -78,7 +78,7 @@ def _message(text: str, match: re.Match[str], row: Row, span: tuple[int, int]) -
     return Reading(program, *span, _context(text, match), (broken,), (change,) if change else ())
 
 
-_SOURCES: Final = {**dict.fromkeys(("Triton", ""), "Triton, tensor descriptors"), "CCCL": "libcu++, cuda::barrier"}
+_SOURCES: Final = {"Triton": "Triton, tensor descriptors", "CCCL": "libcu++, cuda::barrier"}
 
 
 def _named(text: str) -> str:

@@ -144,6 +144,125 @@ CASES: Final = (
         ("32 threads of 8 values each; SM75_U32x4_LDSM_N of float16 needs 32 threads of 8 values each",),
         ("A change that works",),
     ),
+    Case(
+        "a swizzle of a type acts on elements",
+        "using Atom = decltype(composition(Swizzle<2,2,3>{}, Layout<Shape<_8,_16>, Stride<_16,_1>>{}));",
+        ("Sw<2,2,3> on elements of 32 bits is the 64B swizzle, Sw<2,4,3> on bytes",),
+        ("is not a swizzle of TMA",),
+    ),
+    Case(
+        "several layouts of one line",
+        "The code printed A=`(_8,_2,_1):(_1,_64,_0)`. Now it prints B=(_8,_2):(_1,_64), and Sw<3,4,3> o smem_ptr[8b](unset) o (_8,_128):(_128,_1) follows.",
+        ("(_8,_2,_1):(_1,_64,_0)", "A layout (B): (_8,_2):(_1,_64)", "A swizzled layout: Sw<3,4,3> o smem_ptr[8b](unset) o (_8,_128):(_128,_1)"),
+        ("A layout: (_8,_128)",),
+    ),
+    Case(
+        "layouts of C++ source",
+        "auto a = make_layout(Shape<_5,Shape<_2,_4>>{}, Stride<_16,Stride<_80,_4>>{});\nauto b = cute::make_layout(make_shape(_6{}, Int<9>{}), GenRowMajor{});\nauto c = make_layout(make_shape(m, k));",
+        ("A layout: (_5,(_2,_4)):(_16,(_80,_4))", "A layout: (_6,_9):(_9,_1)"),
+        ("(m,k)",),
+    ),
+    Case(
+        "a composed layout of CuTe DSL",
+        "sA = cute.make_composed_layout(cute.make_swizzle(3, 3, 3), 0, cute.make_layout((8, 64), stride=(64, 1)))",
+        ("A swizzled layout: Sw<3,3,3> o 0 o (8,64):(64,1)", "the 128B swizzle"),
+        ("A layout: (8,64)",),
+    ),
+    Case(
+        "the demangled types of a backtrace",
+        "kernel<cute::Layout<cute::tuple<cute::C<(int)64>, int>, cute::tuple<cute::ScaledBasis<cute::C<(int)1>, (int)1>, cute::ScaledBasis<cute::C<(int)32>, (int)0>>>>(T1::Params)",
+        ("(_64,n0):(1@1,32@0)",),
+    ),
+    Case(
+        "an assertion that a log wrapped",
+        'copy_traits.hpp(130): error: static assertion failed with "Copy_Traits: dst failed to vectorize into registers. Layout is incompatible with this Cop\nyOp."\n',
+        ("condition: Copy_Traits: dst failed to vectorize into registers. Layout is incompatible with this CopyOp.", "One call of a copy operation moves whole registers"),
+    ),
+    Case(
+        "the tile of a type of six bits",
+        'sm120_builder.inl(158): error: static assertion failed with "CTA tile for FP6 ElementD must have a contiguous extent that is a multiple of 128."',
+        ("TMA stores elements of 6 bits in groups of 128",),
+    ),
+    Case(
+        "a layout with other warps than its module",
+        '#b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [1, 1], order = [1, 0]}>\nmodule attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} {',
+        ("the layout has 1 warp; the module says num-warps = 4",),
+        ("threads per warp; the module",),
+    ),
+    Case(
+        "the partitions of a specialised module",
+        '#b = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [1, 1], order = [1, 0]}>\nmodule attributes {"ttg.num-warps" = 4 : i32} {\n ttg.warp_specialize(%0)',
+        ("1 x 1 warps",),
+        ("the module says",),
+    ),
+    Case(
+        "a layout without its name",
+        "{sizePerThread = [4], threadsPerWarp = [32], warpsPerCTA = [8], order = [0]}",
+        ("a tile of 1024", "256 threads, 4 elements each"),
+    ),
+    Case(
+        "a layout with a second name",
+        "#mma1 = #ttg.nvidia_mma<{versionMajor = 3, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 64, 16]}>\n#mma = #mma1\n%0 : tensor<64x64xbf16, #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>>",
+        ("operand A (M x K) in registers",),
+        ("the definition of #mma",),
+    ),
+    Case(
+        "operations without their layouts",
+        "ttng.async_tma_copy_local_to_global %a[%b, %c] %d : !tt.tensordesc<tensor<32x16xf32, #shared>>, !ttg.memdesc<32x16xf32, #shared, #smem, mutable>",
+        ("the definition of #shared: the line of the module that begins #shared =",),
+    ),
+    Case(
+        "a fault of Triton's warp specialization",
+        "k.py:8:51: error: 'arith.addi' op does not have expected attribute ttg.partition which is expected for ops whose parent has partitions",
+        ("a fault of this Triton", "warp_specialize=False"),
+    ),
+    Case(
+        "the source of a row of CUTLASS",
+        "RuntimeError: Error Internal",
+        ("An error from CUTLASS", "kErrorInternal"),
+        ("Triton", "about a tensor map"),
+    ),
+    Case(
+        "a problem that can_implement refuses",
+        "RuntimeError: cutlass_gemm_caller, csrc/c3x/cutlass_gemm_caller.cuh:52, Invalid status",
+        ("can_implement() is false", "multiple of 16 bytes"),
+    ),
+    Case(
+        "the messages of cuBLAS",
+        "RuntimeError: cublaslt_gemm.cu:326 in function cublas_gemm: cuBLAS Error: the requested functionality is not supported\ncuBLAS Error: the function failed to launch on the GPU",
+        ("15 CUBLAS_STATUS_NOT_SUPPORTED", "CUBLAS_STATUS_EXECUTION_FAILED"),
+    ),
+    Case(
+        "shapes of quantised operands",
+        "cuBLAS GEMM RHS tensor's outer and inner dimensions must be a multiple of 16 when using quantized inputs. Got shape=(48, 12), shape_2d=(48, 12)",
+        ("the shape (48, 12); cuBLAS needs multiples of 16",),
+    ),
+    Case(
+        "scales of an Intel GPU",
+        "ValueError: For XPU MX/NVFP4 gemm, scale_b swizzle entries must all be NO_SWIZZLE",
+        ("an Intel GPU reads the scales in rows", "scales='linear'"),
+    ),
+    Case(
+        "scales of another order of FlashInfer",
+        "Check failed: scaleFP8SF.numel() == expectedScaleSize (1024 vs. 256) : scaleFP8SF size does not match the selected SF layout: expected 256 elements, got 1024.",
+        ("the tensor has 1024 scales; the order that the call selects has 256", "layout_128x4 is 32_4_4"),
+    ),
+    Case(
+        "an assertion of DeepGEMM in Python",
+        "    assert n % 64 == 0 and k % 128 == 0\nAssertionError",
+        ("K in multiples of 128",),
+    ),
+    Case(
+        "a stride that TileLang refuses",
+        "TMA global stride 40 must be a 16-byte multiple below 2^40",
+        ("a global stride is 40 bytes; must be a multiple of 16",),
+    ),
+    Case(
+        "bitcode that is newer than the compiler",
+        "ptxas application ptx input, line 47; fatal : Parsing error near '.nvvm': syntax error",
+        ("an intrinsic of LLVM",),
+        ("no instruction has this modifier",),
+    ),
 )  # fmt: skip
 
 
