@@ -233,7 +233,7 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("cuda_pastes", "read_errors"),
     _recogniser("messages", "read_metrics", "bank.conflict"),
     _recogniser("tiled_pastes", "read_tiled", r"Tiled|[_ ]Atom|desc|Thr(?:Copy|MMA)"),
-    _recogniser("dsl_pastes", "read_dsl_tensors", "tensor"),
+    _recogniser("dsl_pastes", "read_dsl_tensors", "tensor|raw_ptr"),
     _recogniser("layout_pastes", "read_printed"),
     _recogniser("dsl_pastes", "read_dsl_types", "!cute"),
     _recogniser("layout_pastes", "read_spelled"),

@@ -192,9 +192,12 @@ def read_dsl_tensors(text: str) -> list[Reading]:
     """Read every tensor that CuTe DSL printed: `tensor<ptr<f16, smem, align<1024>> o ...>`, `tensor(raw_ptr(...) o
     ...`."""
     found: list[Reading] = []
+    pieces = []
     for match in some(_DSL_TENSOR.finditer(text)):
         end = matching_bracket(text, match.end())
-        inside = text[match.end() : end].partition(", data=")[0].strip()
+        pieces.append((match.start(), end + 1, text[match.end() : end].partition(", data=")[0].strip()))
+    pieces += [(*match.span(), match[0]) for match in some(_BARE_TENSOR.finditer(text))]
+    for begin, end, inside in pieces:
         start, _, layout = inside.partition(" o ")
         pointer = _DSL_POINTER.fullmatch(start.strip())
         spelled = with_symbols(layout)
@@ -212,10 +215,16 @@ def read_dsl_tensors(text: str) -> list[Reading]:
         if "?" in inside:
             lines.append("each ? is a number that is known only at run time")
         head = f"A tensor, as CuTe DSL prints it: {shortened(inside, 160)}"
-        found.append(Reading(head, match.start(), end + 1, lines))
+        found.append(Reading(head, begin, end, lines))
     return found
 
 
+_BARE_TENSOR: Final = re.compile(
+    r"(?<![(<\w])raw_ptr\(0x[0-9a-fA-F]{1,16}: [^()\n]{1,80}\) o "
+    r"\([0-9,(){}=?div]{1,200}\):\([0-9,(){}=?div]{1,200}\)(?=[ \t]{0,9}(?:=|,|$))",
+    re.MULTILINE,
+)
+"""A tensor as cute.print_tensor writes it before its values."""
 _DSL_TENSOR: Final = re.compile(r"\btensor[<(](?=raw_ptr\(|ptr<|\()")
 _DSL_POINTER: Final = re.compile(
     r"(?:raw_ptr\(\s*(?P<address>0x[0-9a-fA-F]{1,16}):\s*|ptr<)(?P<type>\w+), (?P<space>\w+)"

@@ -519,6 +519,9 @@ def read_waits(text: str) -> list[Reading]:
     changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))
     if broken and not changes:
         changes = list(_tried_changes(steps, program.initialises))
+    if not broken and program.unknown:  # the machine did not run the waits
+        broken = [*_without_arrivals(program.steps)]
+        changes = ["let one thread execute mbarrier.arrive.expect_tx with the bytes of the copy"] if broken else []
     if not broken and hangs and not program.unknown:
         where = "check the parity, other barriers, and whether all loads were issued"
         program.lines.append(f"the bytes and the arrivals balance; {where}")
@@ -536,6 +539,19 @@ def read_waits(text: str) -> list[Reading]:
     elsewhere = "Check whether every thread that should arrive reaches its instruction, and check the addresses."
     unknown = list(dict.fromkeys(program.unknown))
     return [Reading(kind, *span, program.lines, broken, changes, unknown, elsewhere, not unknown)]
+
+
+def _without_arrivals(steps: Sequence[_Step]) -> Iterator[Diagnostic]:
+    """Find barriers that the text initialises and waits for, and on which none of its instructions arrives."""
+    begun = {step.barrier: step for step in steps if step.verb == "init"}
+    arrived = {step.barrier for step in steps if step.verb in ("arrive", "announce")}
+    for name in dict.fromkeys(step.barrier for step in steps if step.verb == "wait"):
+        if name in begun and name not in arrived:
+            needed = counted(begun[name].number, "arrival")
+            text = (
+                f"no instruction of the text arrives on {name}: a phase needs {needed}, and a copy delivers only bytes"
+            )
+            yield Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier")
 
 
 def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:

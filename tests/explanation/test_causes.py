@@ -263,6 +263,28 @@ CASES: Final = (
         ("an intrinsic of LLVM",),
         ("no instruction has this modifier",),
     ),
+    Case(
+        "a tensor before its values",
+        "tile = raw_ptr(0x0000759d4e800000: f32, gmem, align<8>) o (4,2):(8,1) = \n  ( 0.6, -0.1, -1.1, -0.5 )",
+        ("A tensor, as CuTe DSL prints it: raw_ptr(0x0000759d4e800000: f32, gmem, align<8>) o (4,2):(8,1)", "aligned to 8 bytes"),
+        ("A layout:",),
+    ),
+    Case(
+        "a map in misaligned memory",
+        "RuntimeError: CUtensorMap must be aligned",
+        ("multiple of 64 bytes (128 since CUDA 13)",),
+    ),
+    Case(
+        "a load that no thread announces",
+        "mbarrier.init.shared.b64 [full], 1;\ncp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [smem], [desc, {0, 0}], [full];\nmbarrier.try_wait.parity.shared.b64 p, [full], 0;\n// hangs",
+        ("no instruction of the text arrives on full: a phase needs 1 arrival", "mbarrier.arrive.expect_tx"),
+    ),
+    Case(
+        "a load of unknown size that a thread announces",
+        "mbarrier.init.shared.b64 [full], 1;\nmbarrier.arrive.expect_tx.shared.b64 _, [full], 4096;\ncp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [smem], [desc, {0, 0}], [full];\nmbarrier.try_wait.parity.shared.b64 p, [full], 0;\n// hangs",
+        ("the text does not contain its bytes",),
+        ("no instruction of the text arrives",),
+    ),
 )  # fmt: skip
 
 
