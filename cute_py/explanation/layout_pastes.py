@@ -16,9 +16,9 @@ from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, counted, shortened, unless_refused
+from cute_py.errors import CuteError, StaticAssertError, counted, shortened, unless_refused
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits, without
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -422,10 +422,7 @@ def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
 # ---- spellings of other programs -----------------------------------------------------------------------------------
 
 _UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]{0,400}\})?")
-_CALL: Final = re.compile(
-    r"\b(?:cute(?:\.|::))?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}"
-    r"(?:(?=[(0-9_])|(?P<cpp>(?:cute::)?(?=make_shape\s?\(|Shape\s?<|Int\s?<)))"
-)
+_CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}(?=[(0-9_])")
 _NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
 _TORCH: Final = re.compile(
     r"(?:torch\.Size\(|\b(?:shape|sizes?)\b\"?(?:\(\))?\s{0,9}[=:]?\s{0,9}(?:torch\.Size\()?)\s{0,9}"
@@ -487,15 +484,8 @@ def _plain_calls(text: str) -> Iterator[tuple[int, int, Layout]]:
         end = matching_bracket(text, match.end(), LONGEST) + 1
         body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
         body = re.sub(r"\b(?:shape|stride)\s{0,80}=\s{0,80}", "", body)
-        thing = _parsed_call(body) if match["cpp"] is None else _parsed_cpp(f"make_layout({body})")
-        if thing is not None:
+        if (thing := _parsed_call(body)) is not None:
             yield match.start(), end, thing
-
-
-def _parsed_cpp(text: str) -> Layout | None:
-    """Parse a call of make_layout of C++ whose numbers are all static."""
-    thing = unless_refused(parse, text)
-    return thing if isinstance(thing, Layout) and has_numbers(thing) else None
 
 
 def _parsed_call(text: str) -> Layout | None:
@@ -620,18 +610,49 @@ def read_alone(text: str) -> list[Reading]:
     return read_types(text[:MOST_ALONE]) or read_conditions(text[:MOST_ALONE])
 
 
+_CPP_CALL: Final = re.compile(r"\b(?:cute::)?(?:tile_to_shape|composition|make_layout)\s?\(")
+
+
+def _cpp_calls(text: str) -> Iterator[Reading]:
+    """Read every layout that C++ source computes from static numbers."""
+    from cute_py.explanation.compositions import source_layout
+
+    read_to = 0
+    for match in some(_CPP_CALL.finditer(text)):
+        if match.start() < read_to:
+            continue
+        end = matching_bracket(text, match.end(), LONGEST) + 1
+        try:
+            thing = source_layout(text[match.start() : end])
+        except StaticAssertError as error:
+            read_to = end
+            lines = [f"{name}: {value}" for name, value in error.facts.items()]
+            refused = Diagnostic(condition_id(error.headline) or "layout", text=error.headline, source="CuTe C++")
+            yield Reading("An operation of C++ source that CuTe refuses", match.start(), end, lines, (refused,))
+            continue
+        except CuteError:  # numbers that the text does not contain
+            continue
+        if isinstance(thing, (Layout, ComposedLayout)) and has_numbers(domain_of(thing)):
+            read_to = end
+            kind = "A layout" if isinstance(thing, Layout) else "A swizzled layout"
+            yield Reading(f"{kind}: {thing}", match.start(), end, [line.strip() for line in facts_of(thing)])
+
+
 def read_types(text: str) -> list[Reading]:
-    """Read every layout and swizzle that is written as a type.
+    """Read every layout and swizzle that is written as a type, or computed in source.
 
     >>> read_types("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<int, cute::_1> >")[0].kind
     'A type of CuTe C++: (_8,n0):(n1,_1)'
+    >>> read_types("auto l = composition(Swizzle<3,3,3>{}, make_layout(Shape<_8,_64>{}, GenRowMajor{}));")[0].kind
+    'A swizzled layout: Sw<3,3,3> o _0 o (_8,_64):(_64,_1)'
     """
+    found = [*_cpp_calls(text)]
+    text = without(text, found)
     matches = some(_CPP_TYPE.finditer(text))
     if not matches:
-        return []
+        return found
     from cute_py.notation.compiler_types import spelled_type, type_end
 
-    found: list[Reading] = []
     read_to = 0
     for match in matches:
         if match.start() < read_to:
@@ -645,12 +666,15 @@ def read_types(text: str) -> list[Reading]:
         written = spelled_type(text[match.start() : end])
         if not re.search(r"[0-9?]", written):  # a template's parameters: Layout<LShape, LStride>
             continue
+        if ":" not in written and " o " not in written and "Sw<" not in written:
+            written += ":LayoutLeft"  # Layout<Shape<_8,_4>>
         spelled = with_symbols(written)
         thing = unless_refused(parse, spelled)
         if isinstance(thing, (Layout, ComposedLayout, Swizzle)):
             lines = [line.strip() for line in facts_of(thing)]
             unknown = ["each n is a number that is known only at run time"] if "n0" in spelled else []
-            found.append(Reading(f"A type of CuTe C++: {shortened(spelled, 160)}", match.start(), end, lines + unknown))
+            kind = f"A type of CuTe C++: {shortened(str(thing), 160)}"
+            found.append(Reading(kind, match.start(), end, lines + unknown))
     return found
 
 

@@ -285,6 +285,50 @@ CASES: Final = (
         ("the text does not contain its bytes",),
         ("no instruction of the text arrives",),
     ),
+    Case(
+        "a tile of shared memory in source",
+        "using Smem = decltype(tile_to_shape(composition(Swizzle<3,3,3>{}, Layout<Shape<_8,_64>,Stride<_64,_1>>{}), make_shape(Int<32>{}, Int<64>{}, Int<3>{})));\nusing Other = Layout<Shape<_6,_4>>;",
+        ("A swizzled layout: Sw<3,3,3> o _0 o ((_8,_4),(_64,_1),(_1,_3))", "the 128B swizzle", "A type of CuTe C++: (_6,_4):(_1,_6)"),
+        ("(_8,_64):(_64,_1)",),
+    ),
+    Case(
+        "a tile in source that its atom does not divide",
+        "auto s = tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<_12,_64>{});",
+        ("An operation of C++ source that CuTe refuses", "\nWrong"),
+        ("no gaps",),
+    ),
+    Case(
+        "a tile in source whose sizes the text lacks",
+        "auto l = make_layout(Shape<_4,_2>{});\nauto s = tile_to_shape(atom, make_shape(bM, bK, bP));",
+        ("A layout: (_4,_2):(_1,_4)",),
+        ("refuses",),
+    ),
+    Case(
+        "a tiled copy of one value per thread",
+        "TiledCopy\n  Tiler_MN:       (_32,_8)\n  TiledLayout_TV: (_256,_1):(_1,_0)\nCopy_Atom\n  ThrID:        _1:_0\n  ValLayoutSrc: (_1,_1):(_0,_0)\n  ValLayoutDst: (_1,_1):(_0,_0)\n  ValLayoutRef: (_1,_1):(_0,_0)\n  ValueType:    32b",
+        ("256 threads, 1 value each",),
+        ("0 elements apart",),
+    ),
+    Case(
+        "scales on a GPU without a kernel",
+        "RuntimeError: Assertion error (csrc/apis/layout.hpp:59): Unknown SF transformation",
+        ("on another GPU, such as sm_120",),
+    ),
+    Case(
+        "scales of a blockwise kernel",
+        "RuntimeError: Scale tensor size mismatch. Expected at least 2048 elements, got 1024",
+        ("the tensor has 1024 scales; the blockwise kernel reads 2048",),
+    ),
+    Case(
+        "a compiler that DeepGEMM starts",
+        "RuntimeError: Assertion error (csrc/jit/kernel_runtime.hpp:45): exit_code == 0",
+        ("its output stands before this line",),
+    ),
+    Case(
+        "a tiled copy of Mosaic GPU",
+        "NotImplementedError: Only 2D copies implemented",
+        ("only arrays with two modes",),
+    ),
 )  # fmt: skip
 
 
