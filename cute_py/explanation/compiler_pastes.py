@@ -164,7 +164,7 @@ def _run_composition(call: _Call) -> Outcome | None:
         return None
     lines = [f"composition(A, B) with A = {a}, B = {b}", _refusal(lambda: composition(a, b))]
     if unless_refused(composition, a, b) is not None:
-        lines.append(whether_function(a, b))
+        return [*lines, whether_function(a, b)], []
     changes = []
     whole = coalesce(a)
     sizes = _flat(b.shape)
@@ -191,6 +191,8 @@ def _run_tile_to_shape(call: _Call) -> Outcome | None:
     for i, (have, want) in enumerate(zip(sizes, wanted, strict=False)):
         if have and want % have:
             lines.append(f"mode {i}: the block has {have}, the target {want}; {have} does not divide {want}")
+    if len(lines) == 1:
+        return lines, []
     fitted = tuple(math.gcd(have, want) for have, want in zip(sizes, wanted, strict=False))
     grown = tuple(-(-want // have) * have for have, want in zip(sizes, wanted, strict=False) if have)
     changes = []
@@ -206,7 +208,7 @@ def _run_tile_to_shape(call: _Call) -> Outcome | None:
 
 def _run_divide(call: _Call) -> Outcome | None:
     layout = _layout(call, "LShape", "LStride") or _layout(call, "Shape", "Stride")
-    tiler = _tree(call, "Tiler") or _tree(call, "TShape")
+    tiler = _tree(call, "Tiler") or _tree(call, "Tile") or _tree(call, "TShape")
     if not isinstance(layout, Layout) or tiler is None:
         return None
     count, held = len(tiler) if isinstance(tiler, tuple) else 1, len(modes(layout.shape))
@@ -236,7 +238,8 @@ def _run_upcast(call: _Call) -> Outcome | None:
     pairs = zip(_flat(layout.shape), _flat(layout.stride), strict=False)
     bad = [(s, d) for s, d in pairs if d and d % n and n % d]
     lines += [f"stride {d} (of the mode of size {s}) neither divides {n} nor is a multiple of it" for s, d in bad]
-    lines += [] if bad else [_refusal(lambda: upcast(layout, n))]
+    if not bad:
+        return [*lines, _refusal(lambda: upcast(layout, n))], []
     fits = [k for k in range(min(n - 1, 64), 0, -1) if passes_check(functools.partial(upcast, layout, k))]
     changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
     padded = [-(-d // n) * n for _, d in bad[:1]]
@@ -301,7 +304,8 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
         for n, h, what in zip(need, have, ("thread", "value"), strict=True)
         if h % n
     ]
-    return lines, [*changes, *(f"a layout with {part}{' per thread' * ('value' in part)}" for part in more)]
+    offered = [*changes, *(f"a layout with {part}{' per thread' * ('value' in part)}" for part in more)]
+    return lines, offered if more else []
 
 
 def _run_copy_atom(call: _Call) -> Outcome | None:
@@ -315,6 +319,8 @@ def _run_copy_atom(call: _Call) -> Outcome | None:
         f"{atom.name} of {atom.dtype.name} reads {counted(int(atom.num_val_src), 'value')} per thread and writes "
         f"{int(atom.num_val_dst)}; the source has {held}, the destination {given}"
     ]
+    if held == int(atom.num_val_src) and given == int(atom.num_val_dst):
+        return lines, []
     fits = [one for one in _narrower(atom) if int(one.num_val_src) == held and int(one.num_val_dst) == given]
     changes = [f"{one.name}, which moves {held}" for one in fits[:1]]
     return lines, [
@@ -336,11 +342,13 @@ def _run_mma(call: _Call) -> Outcome | None:
             lines.append(
                 f"{letter}: the fragment has {counted(have, 'value')}, but {atom.name} needs {need} per thread"
             )
-    return lines, ["use fragments of the tiled MMA: partition_fragment_A, _B and _C have its sizes"]
+    offered = ["use fragments of the tiled MMA: partition_fragment_A, _B and _C have its sizes"]
+    return lines, offered if lines else []
 
 
 _RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
     "composition": _run_composition,
+    "composition_impl": _run_composition,
     "tile_to_shape": _run_tile_to_shape,
     "zipped_divide": _run_divide,
     "logical_divide": _run_divide,
@@ -373,13 +381,39 @@ def read_compiler(text: str) -> list[Reading]:
         for i, match in enumerate(statics)
     ]
     found += [_run_time(text, match) for match in some(_RUN_TIME.finditer(text), 8) if match["condition"].strip()]
-    return found or [*_other_errors(text)]
+    return found or [*_other_errors(text)] or [*_backtrace(text)]
+
+
+def _run_first(calls: Sequence[_Call]) -> Outcome | None:
+    """Run the first operation that can be run: the function that users call, before its steps."""
+    known = [call for call in calls if call.name in _RUNS]
+    outcomes = (_RUNS[call.name](call) for call in sorted(known, key=lambda call: call.name == "composition_impl"))
+    return next((made for made in outcomes if made is not None), None)
+
+
+def _chain(calls: Sequence[_Call]) -> list[str]:
+    """The functions of a backtrace, and the operands of the outermost one."""
+    names = list(dict.fromkeys(call.name for call in calls))
+    return [f"in {' < '.join(names[:8])} (the innermost first)", *_operands(calls[-1])] if names else []
+
+
+def _backtrace(text: str) -> Iterator[Reading]:
+    """Read the instantiations of CuTe's functions in a text without the error that they belong to."""
+    places = some(_INSTANCE.finditer(text), 60)
+    calls = [call for call in _calls(text) if call.types] if places else []
+    if not calls:
+        return
+    lines, changes = _run_first(calls) or ([], [])
+    missing = ("the error before these instantiations, with its condition",)
+    kind = "Instantiations of CuTe's functions, from a compiler"
+    span = places[0].start(), max(place.end() for place in places)
+    yield Reading(kind, *span, [*_undivided(calls), *lines, *_chain(calls)], (), changes, missing)
 
 
 def _static(text: str, match: re.Match[str], end: int) -> Reading:
     notes = text[match.start() : end]
     source = _SHOWN.search(notes)
-    written = match["condition"].strip() or (source["condition"] if source else match["requirement"]) or ""
+    written = _unbroken(text, match) or (source["condition"] if source else match["requirement"]) or ""
     condition = written.strip("\"'")
     chained = "required from" in text or "instantiation of" in text
     before = text[max(0, match.start() - 6000) : match.start()] if chained else ""
@@ -391,17 +425,14 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     lines += [f"asserted in {place}" for place in places]
     lines += _where(before + notes)
     lines += [f"{m[1]} and {m[2]}: neither divides the other" for m in some(_REMAINDER.finditer(notes), 1)]
-    outcomes = (_RUNS[call.name](call) for call in calls if call.name in _RUNS)
-    if outcome := next((made for made in outcomes if made is not None), None):
+    lines += _undivided(calls)
+    if outcome := _run_first(calls):
         more, changes = outcome
         lines += more
     else:
         more, changes = _multiples(condition, calls)
         lines += [*_compared(condition, calls), *_entries(calls), *more]
-    chain = list(dict.fromkeys(call.name for call in calls))
-    if chain:
-        lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
-    lines += _operands(calls[-1]) if calls else []
+    lines += _chain(calls)
     known = condition_id(condition)
     line = text[text.rfind("\n", 0, match.start()) + 1 : end]
     of_cute = known is not None or re.search(r"cute|cutlass", before + line, re.IGNORECASE) is not None
@@ -411,6 +442,33 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     missing = () if calls else (notes_asked,)
     kind = f"A static assertion{' of CuTe' if of_cute else ''}, from a compiler"
     return Reading(kind, match.start(), end, lines, (broken,), changes, missing)
+
+
+_WRAPPED_REST: Final = re.compile(r'\n([^"\n]{1,300})"')
+
+
+def _unbroken(text: str, match: re.Match[str]) -> str:
+    """The message of an assertion, with the rest that a log wrapped to the next line."""
+    condition = match["condition"]
+    quoted = text[: match.start("condition")].endswith('"')
+    rest = _WRAPPED_REST.match(text, match.end()) if quoted and condition else None
+    return (condition + rest[1] if rest is not None else condition).strip()
+
+
+def _undivided(calls: Sequence[_Call]) -> list[str]:
+    """Name the two sizes that shape_div was called with, if neither divides the other."""
+    for call in calls:
+        if call.name == "shape_div":
+            a, b = (_static_size(call.types.get(name, "")) for name in ("IntTupleA", "IntTupleB"))
+            if a and b and a % b and b % a:
+                return [f"{a} and {b}: neither divides the other"]
+    return []
+
+
+def _static_size(text: str) -> int:
+    """A static size as CuTe prints it; 0 for another text."""
+    digits = text.removeprefix("_")
+    return int(digits) if digits.isdecimal() and len(digits) < 19 else 0
 
 
 _SIDE: Final = r"(?P<f{0}>size|rank|cosize)(?:<(?P<mode{0}>[0-9]{{1,2}})>)?\((?P<name{0}>\w+)\)"

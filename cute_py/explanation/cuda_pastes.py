@@ -74,6 +74,11 @@ _SANITIZER: Final = re.compile(
     re.IGNORECASE,
 )
 _AT: Final = re.compile(r"(?<!=)=++\s{0,80}+at (?:0x[0-9a-f]{1,100} in )?(?P<where>[^\n]{1,300})")
+_IN_TMA: Final = re.compile(
+    r"SM[0-9]{2,3}_\w{0,80}TMA_\w{1,80}::|copy_sm[0-9]{2,3}_tma|UTMA[A-Z]{2,6}|async_bulk|\btma::", re.IGNORECASE
+)
+"""Matches the place of a TMA instruction, in contrast to a place in a kernel whose name or arguments mention TMA."""
+_BEYOND_SHARED: Final = re.compile(r"Out-of-range shared or local", re.IGNORECASE)
 _FAULT: Final = re.compile(r"Address (?P<address>0x[0-9a-fA-F]{1,16}) is (?P<why>[^\n]{1,160})")
 _OFFSET: Final = re.compile(
     r"(?P<what>smem|shared|destination|dst|source|src|stage|tile|bar(?:rier)?|mbar(?:rier)?|map|desc(?:riptor)?|tensor_?map|"
@@ -153,16 +158,26 @@ _REFUSED_WITHOUT: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Pattern for such output without a result code: the name of the map, or nothing."""
-_EARLIER: Final = (700, 702, 715, 716, 717, 719)
+EARLIER: Final = (700, 702, 715, 716, 717, 719)
+"""Errors of a kernel that a later call reports."""
+
+
+def refused_code(text: str) -> int:
+    """The result of cuTensorMapEncode* that a text gives as a number or as a message; -1 if it gives none.
+
+    >>> refused_code("Failed to initialize the TMA descriptor 700"), refused_code("box 700")
+    (700, -1)
+    """
+    if (refused := _REFUSED.search(text)) is None:
+        return -1
+    code = _REFUSED_CODE.search(text)
+    said = [row for row in ERRORS if row.message.lower() in text[refused.end() : refused.end() + 200].lower()]
+    return int(code[1]) if code is not None else said[0].number if said else -1
 
 
 def refused_why(text: str) -> list[str]:
     """Explain the result of cuTensorMapEncode* in `text`, which may be a number or a message."""
-    if (refused := _REFUSED.search(text)) is None:
-        return []
-    code = _REFUSED_CODE.search(text)
-    said = [row for row in ERRORS if row.message.lower() in text[refused.end() : refused.end() + 200].lower()]
-    number = int(code[1]) if code is not None else said[0].number if said else -1
+    number = refused_code(text)
     return [f"the driver returned {number}: {why}"] if (why := result_of_encode(number)) else []
 
 
@@ -257,7 +272,7 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     lines += _causes(text, row.number, bool(broken))
     aligned = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken if "alignment" in d.facts]
     changes = list(dict.fromkeys(aligned))
-    of_kernel = not broken and row.number in (*_EARLIER, 999)
+    of_kernel = not broken and row.number in (*EARLIER, 999)
     missing = ("the instruction and its operands: address, coordinates, map",) if of_kernel else ()
     return Reading(f"{name}, a CUDA error", *span, lines, broken, changes, missing)
 
@@ -433,9 +448,10 @@ def _sanitizer(text: str) -> Iterator[Reading]:
             yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *meaning])
             continue
         row = next(row for row in ERRORS if row.number == number)
-        of_tma = where is not None and re.search("tma|tensormap", where["where"], re.IGNORECASE) is not None
-        if number == 700 and (match["space"] == "shared" or (match["space"] == "global" and not of_tma)):
-            beyond, needed = _BEYOND[match["space"]]
+        of_tma = where is not None and _IN_TMA.search(where["where"]) is not None
+        space = match["space"] or ("shared" if _BEYOND_SHARED.match(what) else "")
+        if number == 700 and (space == "shared" or (space == "global" and not of_tma)):
+            beyond, needed = _BEYOND[space]
             lines.append(beyond)
             yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, missing=(needed,))
             continue

@@ -212,7 +212,11 @@ def _recogniser(module: str, name: str, cue: str = "") -> _Recogniser:
 
 
 _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
-    _recogniser("triton_pastes", "read_triton_layouts", r"#(?:ttg|triton|gluon|ttng)|Layout\(|-> \(|is a size 1"),
+    _recogniser(
+        "triton_pastes",
+        "read_triton_layouts",
+        r"#(?:ttg|triton|gluon|ttng)|Layout\(|-> \(|is a size 1|sizePerThread|x\w{1,40}, #",
+    ),
     _recogniser("rows.scaled_products", "read_scaled_products", "Invalid scaling configuration"),
     _recogniser("map_pastes", "read_maps", r"[0-9]"),
     _recogniser("messages", "read_messages"),
@@ -224,14 +228,15 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     ),
     _recogniser("dsl_pastes", "read_dsl"),
     _recogniser("messages", "read_steps"),
-    _recogniser("compiler_pastes", "read_compiler", "assert|error:"),
-    _recogniser("ptx_pastes", "read_instructions", r";|ptxas|wgmma|warpgroup|setmaxnreg|spill|[0-9] bytes smem"),
+    _recogniser("compiler_pastes", "read_compiler", "assert|error:|instantiation of"),
+    _recogniser("ptx_pastes", "read_instructions", r";|ptxas|Advisory|wgmma|warpgroup|setmaxnreg|spill|bytes smem"),
     _recogniser("ptx_pastes", "read_waits", "mbarrier"),
     _recogniser("cuda_pastes", "read_errors"),
     _recogniser("messages", "read_metrics", "bank.conflict"),
     _recogniser("tiled_pastes", "read_tiled", r"Tiled|[_ ]Atom|desc|Thr(?:Copy|MMA)"),
-    _recogniser("layout_pastes", "read_dsl_tensors", "tensor"),
+    _recogniser("dsl_pastes", "read_dsl_tensors", "tensor|raw_ptr"),
     _recogniser("layout_pastes", "read_printed"),
+    _recogniser("dsl_pastes", "read_dsl_types", "!cute"),
     _recogniser("layout_pastes", "read_spelled"),
 )
 """Readers of a pasted text, in order; each sees only the text that earlier ones have not read."""

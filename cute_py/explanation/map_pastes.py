@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
-from cute_py.explanation.cuda_pastes import refused_at, refused_why
+from cute_py.explanation.cuda_pastes import EARLIER, refused_at, refused_code, refused_why
 from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.tma.descriptor.data_types import FORMATS, format_of
@@ -89,6 +89,14 @@ LOOK_ELSEWHERE: Final = (
     "current context on this thread, the address of the map itself (a multiple of 64; of 128 since CUDA 13), an "
     "earlier asynchronous error that this call reports, and whether these are the numbers of the call that failed."
 )
+_EARLIER_ERROR: Final = (
+    "The driver's result is the error of an earlier kernel. compute-sanitizer, or CUDA_LAUNCH_BLOCKING=1, names that "
+    "kernel."
+)
+_NULL_ADDRESS: Final = (
+    "The address is null. The measured driver accepts it, but other drivers have returned 1 for it: encode no map for "
+    "an operand that does not exist, or give it the address of another tensor."
+)
 
 
 # ---- the answer to a request ---------------------------------------------------------------------------------------
@@ -117,6 +125,8 @@ def map_reading(
     meaning += [*_names(request), *notes]
     changes = _offered(request) if found else []
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
+    if elsewhere == LOOK_ELSEWHERE and not request.global_address:
+        elsewhere = f"{_NULL_ADDRESS} {elsewhere}"
     return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True, scope=found.scope)
 
 
@@ -272,9 +282,16 @@ def _kernels(text: str) -> Iterator[Reading]:
         request = unless_refused(TensorMapTiled, kind, address, *lists, 0, swizzle, 2, 0)
         if request is None:
             continue
-        why = refused_why(match["why"] or "")
-        notes = [*why, f"five numbers of each kind are printed; a map of rank {rank} has the first {rank} of them"]
-        yield map_reading("A tensor map as TensorRT-LLM kernels print it", match.span(), request, notes)
+        result = match["why"] or ""
+        five = f"five numbers of each kind are printed; a map of rank {rank} has the first {rank} of them"
+        notes = [*refused_why(result), five]
+        printed = "A tensor map as TensorRT-LLM kernels print it"
+        yield map_reading(printed, match.span(), request, notes, _where_else(result))
+
+
+def _where_else(result: str) -> str:
+    """Other causes to check if the arguments break no rule; `result`: a text with the driver's result."""
+    return _EARLIER_ERROR if refused_code(result) in EARLIER else LOOK_ELSEWHERE
 
 
 def _integers(parts: Sequence[str]) -> tuple[int, ...]:
@@ -414,7 +431,8 @@ def _by_name(text: str) -> Iterator[Reading]:
             kind = f"Arguments of cuTensorMapEncode{'Im2col' if 'pixels_per_column' in fields else 'Tiled'}"
         results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each printed map ends with its result
         until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
-        yield from _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes)
+        for reading in _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes):
+            yield replace(reading, elsewhere=_where_else(text)) if reading.elsewhere == LOOK_ELSEWHERE else reading
 
 
 def _stated_type(text: str) -> str:

@@ -80,7 +80,7 @@ def _message(text: str, match: re.Match[str], row: Row, span: tuple[int, int]) -
     return Reading(program, *span, _context(text, match), (broken,), (change,) if change else ())
 
 
-_SOURCES: Final = {**dict.fromkeys(("Triton", ""), "Triton, tensor descriptors"), "CCCL": "libcu++, cuda::barrier"}
+_SOURCES: Final = {"Triton": "Triton, tensor descriptors", "CCCL": "libcu++, cuda::barrier"}
 
 
 def _named(text: str) -> str:
@@ -157,8 +157,9 @@ def read_demands(text: str) -> Iterator[Reading]:
 # ---- bank conflicts, as Nsight Compute counts them -------------------------------------------------------------
 
 _METRIC: Final = re.compile(
-    r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(?:_op_(?P<op>\w{1,80}))?\.sum\b[^\n0-9]{0,60}(?P<count>[0-9][0-9,]{0,20})"
+    r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(?:_op_(?P<op>\w{1,80}))?\.sum\b[^\n0-9-]{0,60}(?P<count>[0-9][0-9,]{0,20})"
 )
+"""A metric and its count. A hyphen between them begins an option of the command line."""
 _WAYS: Final = re.compile(
     r"causes on average an?\s{1,80}(?P<ways>[0-9.]{1,6})\s{0,80}-"
     r"\s{0,80}way bank conflict across all (?P<requests>[0-9]{1,15}) "

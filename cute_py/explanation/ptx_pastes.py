@@ -98,7 +98,9 @@ def _written(one: ParsedInstruction) -> Iterator[str]:
 # ---- what ptxas says -----------------------------------------------------------------------------------------------
 
 _PTXAS: Final = re.compile(
-    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:" r"\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})"
+    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})|"
+    r"(?P<advice>Advisory: '[^'\n]{1,80}' modifier on instruction[^']{1,9}'[^'\n]{1,80}'[^']{1,60}'sm_\w{1,80}'"
+    r"(?:\s{1,9}instead of[^'\n]{1,60}'sm_\w{1,80}')?)"
 )
 _TARGET: Final = re.compile(r"(?P<needs>requires? \.?target )?[\"']?(?P<arch>sm_(?P<number>[0-9]{2,3})[af]?)\b")
 _NEEDS_VERSION: Final = re.compile(r"requires PTX ISA \.version (?P<version>[0-9]\.[0-9])")
@@ -135,14 +137,20 @@ def _messages(text: str) -> Iterator[Reading]:
         return
     lines: dict[str, None] = {}
     changes: dict[str, None] = {}
-    for match in matches:
-        why, change = _message(match["what"].strip())
+    said = [" ".join((match["what"] or match["advice"]).split()) for match in matches]
+    highest = max((_floor(what) for what in said), default=0)  # this target has the features of the lower ones
+    for what in said:
+        why, change = _message(what) if not 0 < _floor(what) < highest else ("", "")
         lines |= {why: None} if why else {}
         changes |= {change: None} if change else {}
-    broken = [Diagnostic("ptxas", text=match["what"].strip(), source="ptxas") for match in matches]
+    broken = [
+        Diagnostic("ptxas", text=what, source="ptxas", severity="warning" if match["advice"] else "error")
+        for match, what in zip(matches, said, strict=True)
+    ]
     missing = () if changes or _INSTRUCTION.search(text) else ("the line of PTX that ptxas names, with its operands",)
     begin = matches[0].start(), max(match.end() for match in matches)
     kind = "An error from ptxas" if len(matches) == 1 else f"{len(matches)} errors from ptxas"
+    kind = "An advisory from ptxas" if all(match["advice"] for match in matches) else kind
     yield Reading(kind, *begin, list(lines), list(dict.fromkeys(broken)), list(changes), missing)
 
 
@@ -258,6 +266,12 @@ def _message(what: str) -> tuple[str, str]:
         )
         return why, _compiled(own)
     return f"the target of this compilation is below {named}", _compiled(named)
+
+
+def _floor(what: str) -> int:
+    """The number of the lowest target that a message requires; 0 if it requires none."""
+    target = _TARGET.search(what)
+    return int(target["number"]) if target is not None and target["needs"] is not None else 0
 
 
 def _few_registers(had: int, needs: int) -> tuple[str, str]:
@@ -512,6 +526,9 @@ def read_waits(text: str) -> list[Reading]:
     changes = list(dict.fromkeys(fix for one in broken for fix in one.fixes))
     if broken and not changes:
         changes = list(_tried_changes(steps, program.initialises))
+    if not broken and program.unknown:  # the machine did not run the waits
+        broken = [*_without_arrivals(program.steps)]
+        changes = ["let one thread execute mbarrier.arrive.expect_tx with the bytes of the copy"] if broken else []
     if not broken and hangs and not program.unknown:
         where = "check the parity, other barriers, and whether all loads were issued"
         program.lines.append(f"the bytes and the arrivals balance; {where}")
@@ -529,6 +546,19 @@ def read_waits(text: str) -> list[Reading]:
     elsewhere = "Check whether every thread that should arrive reaches its instruction, and check the addresses."
     unknown = list(dict.fromkeys(program.unknown))
     return [Reading(kind, *span, program.lines, broken, changes, unknown, elsewhere, not unknown)]
+
+
+def _without_arrivals(steps: Sequence[_Step]) -> Iterator[Diagnostic]:
+    """Find barriers that the text initialises and waits for, and on which none of its instructions arrives."""
+    begun = {step.barrier: step for step in steps if step.verb == "init"}
+    arrived = {step.barrier for step in steps if step.verb in ("arrive", "announce")}
+    for name in dict.fromkeys(step.barrier for step in steps if step.verb == "wait"):
+        if name in begun and name not in arrived:
+            needed = counted(begun[name].number, "arrival")
+            text = (
+                f"no instruction of the text arrives on {name}: a phase needs {needed}, and a copy delivers only bytes"
+            )
+            yield Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier")
 
 
 def _tried_changes(steps: Sequence[_Step], initialises: bool) -> Iterator[str]:

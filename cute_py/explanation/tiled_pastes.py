@@ -173,9 +173,9 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
             lines += [f"{threads} threads: each warp together reads or writes {values} values of tensor memory"]
             threads //= warp
         else:
-            lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
+            lines += [f"{counted(threads, 'thread')}, {counted(values, 'value')} each: {threads * values} elements"]
         if bits and warp == 1:
-            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes per thread")
+            lines.append(f"{counted(values, 'value')} of {bits} bits: {values * int(bits) / 8:g} bytes per thread")
         if tile:
             area = math.prod(tile)
             lines.append(f"a tile of {'x'.join(map(str, tile))}, {area} elements")
@@ -186,7 +186,7 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
                 )
         steps = leaves(held.stride[1]) if isinstance(held.stride, tuple) else []
         first = known_number(steps[0]) if steps else None
-        if first is not None and tile:
+        if first and tile:  # stride 0 belongs to a thread of one value
             along = "mode 0 (M)" if first < tile[0] else "mode 1 (N)"
             lines.append(
                 f"consecutive values of a thread are {first} elements apart in the tile, counted along M first: {along}"

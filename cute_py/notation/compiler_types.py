@@ -33,6 +33,10 @@ _NAME: Final = re.compile(
 )
 
 
+_CAST: Final = re.compile(r"\(\w{1,80}\)(-?[0-9]{1,40})")
+"""A number with its type, as demanglers print it: (int)3."""
+
+
 def spelled_type(spelled: str) -> str:
     """Return the text that CuTe prints for the value of a C++ type: `_4` for a static number, and `?` for a number that
     is known only at run time.
@@ -77,6 +81,8 @@ def _shown(name: str, arguments: list[str]) -> str:
     """Return the text of a type, given its name and its arguments, which were already converted."""
     if not name:
         return ",".join(arguments)
+    if number := _CAST.fullmatch(name):
+        return number[1]
     if (shown := _of_layouts(name, arguments) or _of_memory(name, arguments) or _WORDS.get(name)) is not None:
         return shown
     if not arguments and _RUN_TIME_TYPES.issuperset(name.split()):
@@ -89,7 +95,7 @@ def _of_layouts(name: str, arguments: list[str]) -> str | None:
     if name in _TUPLES:
         return f"({','.join(arguments)})"
     if name in _CONSTANTS and arguments:
-        number = re.sub(r"\(\w{1,80}\)|[uUlL]{1,100}$", "", arguments[-1])
+        number = re.sub(r"[uUlL]{1,100}$", "", arguments[-1])
         return f"_{number}" if re.fullmatch(r"-?[0-9]+", number) else "?"
     if name == "Layout" and len(arguments) in (1, 2):
         return ":".join(arguments)

@@ -140,6 +140,10 @@ def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], span: tuple[in
         wrong = Diagnostic("scale_types", text=f"no recipe has these types: {types}", source=_SOURCE)
         return Reading(kind, *span, [f"recipes: {wanted}"], [wrong])
     chosen = min(fitting, key=lambda one: len(_broken(one, got)))
+    if _broken(chosen, got) and (blocks := _blocks(recipes, got)):
+        listed = f"the message lists {'; '.join(one.name for one in recipes)}, and no recipe for such blocks"
+        wrong = Diagnostic("scale_configuration", text=f"the scales belong to {blocks}; {listed}", source=_SOURCE)
+        return Reading(kind, *span, [f"{name} {got[name].shape}" for name in _SCALES], [wrong], [_NEWER])
     meaning = [f"types: {types}" if types else "the text has no types, so only shapes were compared"]
     meaning.append(f"recipes with these types: {'; '.join(one.name for one in fitting)}")
     if len(fitting) > 1:
@@ -156,6 +160,26 @@ def _judged(recipes: list[Recipe], got: dict[str, ScaleOrMatrix], span: tuple[in
     broken = [Diagnostic("scale_configuration", text=line, source=_SOURCE) for line in wrong_lines]
     changes = [text for text, change in _candidates(chosen, got) if passes_check(change)]
     return Reading(kind, *span, meaning, broken, changes, missing)
+
+
+_NEWER: Final = (
+    "use a PyTorch whose message lists BlockWise1x128 and BlockWise128x128 (CUDA 12.9 or newer); under torch.compile, "
+    "compare with eager mode, because the checks of the compiler learned these recipes later"
+)
+
+
+def _blocks(recipes: list[Recipe], got: dict[str, ScaleOrMatrix]) -> str:
+    """The blocks of 128 elements along K that the shapes of the scales fit, if no recipe has blocks; else ''."""
+    rows = next((one.shapes for one in recipes if set(one.shapes) == set(_SCALES)), None)
+    a, b = got["scale_a"].shape, got["scale_b"].shape
+    if rows is None or len(a) != 2 or len(b) != 2 or any("1x" in one.name or "128" in one.name for one in recipes):
+        return ""
+    m, n = rows["scale_a"][0], rows["scale_b"][1]
+    if a[0] != m or a[1] < 2 or b[0] != a[1]:
+        return ""
+    if b[1] == n:
+        return "blocks of 1 x 128 of A and of B"
+    return "blocks of 1 x 128 of A and of 128 x 128 of B" if b[1] == -(-n // 128) else ""
 
 
 def _broken(recipe: Recipe, got: dict[str, ScaleOrMatrix]) -> list[str]:

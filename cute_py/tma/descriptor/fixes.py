@@ -95,19 +95,43 @@ _Repaired: TypeAlias = "tuple[str, TensorMap] | None"
 def _pad_strides(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
     grain = _grain(request)
     bits = format_bits(request.data_type)
-    strides, reach = [], 0
-    for stride, size in zip(request.global_strides, request.global_dim[1:], strict=False):
+    strides: list[int] = []
+    unused: list[int] = []
+    reach = 0
+    for index, (stride, size) in enumerate(zip(request.global_strides, request.global_dim[1:], strict=False)):
         padded = max(_up(stride, grain), reach) if stride else 0
+        if size == 1 and (padded != stride or found.mode == index + 1):  # no copy steps along a single element
+            padded = _next_stride(request, strides, bits, grain)
+            unused.append(index + 1)
+        elif padded != stride:
+            reach = padded * size
+        else:
+            reach = 0
         strides.append(padded)
-        reach = padded * size if stride and padded != stride else 0
     changed = [i for i, padded in enumerate(strides) if padded != request.global_strides[i]]
     if not changed or not bits:
         return None
-    first = changed[0]
-    what = f"round the stride of dimension {first + 1} up" if first else "pad each row"
-    elements = strides[first] * 8 // bits
-    text = f"globalStrides {request.global_strides} -> {tuple(strides)} bytes: {what} to {elements} elements"
+    first = next((i for i in changed if i + 1 not in unused), None)
+    elements = 0 if first is None else strides[first] * 8 // bits
+    rounded = f"round the stride of dimension {first + 1} up" if first else "pad each row"
+    what = [] if first is None else [f"{rounded} to {elements} elements"]
+    what += [f"dimension {i} has one element, so no copy uses its stride" for i in unused]
+    text = f"globalStrides {request.global_strides} -> {tuple(strides)} bytes: {'; '.join(what)}"
     return text, replace(request, global_strides=tuple(strides), residue=None)
+
+
+def _unused_strides(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
+    """Replace a stride out of range if its dimension has one element."""
+    mode = found.mode
+    held = mode is not None and mode < len(request.global_dim) and request.global_dim[mode] == 1
+    return _pad_strides(request, found, choice) if held else None
+
+
+def _next_stride(request: TensorMap, strides: Sequence[int], bits: int, grain: int) -> int:
+    """The stride of a dimension that continues the dimensions before it, at least one unit."""
+    size = request.global_dim[len(strides)]
+    step = strides[-1] * size if strides else -(-size * bits // 8)
+    return min(max(_up(step, grain), grain), bounds("stride_range")[1] // grain * grain)
 
 
 def _align(request: TensorMap, found: Diagnostic, choice: int) -> _Repaired:
@@ -217,6 +241,7 @@ REPAIRS: Final[dict[str, Callable[[TensorMap, Diagnostic, int], _Repaired]]] = {
     "stride_alignment": _pad_strides,
     "stride_alignment_interleave_32b": _pad_strides,
     "packed_stride": _pad_strides,
+    "stride_range": _unused_strides,
     "address_alignment": _align,
     "address_alignment_interleave_32b": _align,
     "packed_address": _align,
