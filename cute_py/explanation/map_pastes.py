@@ -1,5 +1,4 @@
-"""Read tensor maps in pasted text: their 128 bytes in any form, and the arguments of an encoding that succeeded or
-failed.
+"""Read tensor maps in pasted text: their 128 bytes, and the arguments of an encoding that succeeded or failed.
 
 The arguments may be named (output of CUTLASS and TileLang, a debugger's frame, generated C, this library's repr), in
 the order of the driver's functions (a call in C, TVM's packed calls), or printed by DeepGEMM. Each form is converted to
@@ -382,8 +381,7 @@ def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None
 
 
 def _packed(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
-    """Name the arguments of a packed call of TVM, which has one argument per mode. Its strides include that of mode
-    0."""
+    """Name the arguments of a packed call of TVM: one argument per mode, with the stride of mode 0."""
     pairs = enumerate(pairwise(parts))
     start = next((i for i, (a, b) in pairs if isinstance(a, int) and isinstance(b, int)), None)
     if start is None or len(parts) < start + 3:

@@ -235,9 +235,7 @@ class PtxRun:
         return operands_of_product(found)
 
     def explain(self) -> str:
-        """Return a report: each finding with the lines that it names, the reason for the rule, and a change that may
-        fix it.
-        """
+        """Return a report: each finding with its lines, the reason for the rule, and a change that may fix it."""
         schedules = ", ".join(self.schedules) or "none"
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
@@ -452,18 +450,14 @@ _AFTER_A_WRONG_PARITY: Final = (
 
 
 def _with_cause_first(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Reorder findings: if the run has errors that follow from waits for wrong phases, these waits become errors and
-    come first.
-    """
+    """Put waits for wrong phases first, and make them errors, if the run has errors that follow from them."""
     follows = any(one.severity == "error" and one.rule in _AFTER_A_WRONG_PARITY for one in found)
     causes = [replace(one, severity="error") for one in found if one.rule == "parity"] if follows else []
     return [*causes, *(one for one in found if not (causes and one.rule == "parity"))]
 
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
-    """Whether to try changes that may fix the findings: for errors in all but the longest runs, for warnings only in
-    short runs.
-    """
+    """Whether to try changes: for errors in all but the longest runs, for warnings only in short runs."""
     most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_WARNINGS
     return bool(found) and steps <= most
 
@@ -630,7 +624,7 @@ class _Execution:
             content.view(np.uint32)[0] = WORKSPACE_BYTES
             memory.workspace = memory.add("the workspace of the grid", content).address
         size = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
-        rest = collections.deque(_numbers(self.shape).reshape(-1, size, 3))
+        rest = collections.deque(self.shape.coordinates().reshape(-1, size, 3))
         wave = -1
         while rest:
             wave += 1
@@ -685,24 +679,10 @@ class _Execution:
         )  # fmt: skip
 
 
-def _numbers(shape: Shape) -> Array:
-    """Coordinates (n, 3) of all CTAs in launch order: cluster after cluster, with x fastest among clusters and inside
-    each cluster.
-    """
-    clusters = [np.arange(g // c) for g, c in zip(shape.grid, shape.cluster, strict=True)]
-    inner = [np.arange(c) for c in shape.cluster]
-    sheets = np.meshgrid(*reversed(clusters), *reversed(inner), indexing="ij")
-    cz, cy, cx, iz, iy, ix = (sheet.reshape(-1) for sheet in sheets)
-    size = shape.cluster
-    return np.stack([cx * size[0] + ix, cy * size[1] + iy, cz * size[2] + iz], axis=1)
-
-
 def _differences(
     lazy: _Execution, eager: dict[str, Array], arguments: Arguments, known: list[Diagnostic]
 ) -> list[Diagnostic]:
-    """Return the findings that only the lazy schedule has, and one finding for each array that differs between the
-    schedules.
-    """
+    """Return the findings of the lazy schedule alone, and one for each array that differs between the schedules."""
     seen = collections.Counter(one.message for one in known)
     found = [one for one in lazy.totals.findings if not seen[one.message]]
     if lazy.failed:

@@ -99,6 +99,16 @@ class Shape:
     explicit_cluster: bool = False
     cooperative: bool = False
 
+    def coordinates(self) -> Array:
+        """Coordinates (n, 3) of all CTAs in launch order: cluster after cluster, with x fastest among clusters and
+        inside each cluster."""
+        clusters = [np.arange(g // c) for g, c in zip(self.grid, self.cluster, strict=True)]
+        inner = [np.arange(c) for c in self.cluster]
+        sheets = np.meshgrid(*reversed(clusters), *reversed(inner), indexing="ij")
+        cz, cy, cx, iz, iy, ix = (sheet.reshape(-1) for sheet in sheets)
+        size = self.cluster
+        return np.stack([cx * size[0] + ix, cy * size[1] + iy, cz * size[2] + iz], axis=1)
+
 
 @dataclass(slots=True)
 class Totals:

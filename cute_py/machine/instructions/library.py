@@ -73,28 +73,28 @@ def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
 
 
 def build_malloc(site: Site, arguments: tuple[str, ...], results: tuple[str, ...]) -> Run:
-    """malloc(size): bytes of the heap, a multiple of 16 bytes apart; null if the heap has no room."""
+    """Build the function that runs malloc(size). It returns null if the heap has no room."""
     if (len(arguments), len(results)) != (1, 1):
         raise Refused("malloc must have a parameter and a result")
     given, made = (_parameter(site, text) for text in (arguments[0], results[0]))
 
     def run(f: Frame) -> None:
-        sizes = _words(f, given(f))
+        sizes = _load_u64(f, given(f))
         heap = _heap(f.m)
-        _put_words(f, made(f), np.array([heap.take(int(size)) for size in sizes], np.uint64))
+        _store_u64(f, made(f), np.array([heap.take(int(size)) for size in sizes], np.uint64))
 
     return run
 
 
 def build_free(site: Site, arguments: tuple[str, ...]) -> Run:
-    """free(pointer): a pointer that malloc gave, or null."""
+    """Build the function that runs free(pointer). The pointer is one that malloc returned, or null."""
     if len(arguments) != 1:
         raise Refused("free must have a parameter")
     given = _parameter(site, arguments[0])
 
     def run(f: Frame) -> None:
         heap = _heap(f.m)
-        for place, address in enumerate(_words(f, given(f)).tolist()):
+        for place, address in enumerate(_load_u64(f, given(f)).tolist()):
             if address and not heap.give_back(address):
                 text = f"{f.m.thread_text(f.threads[place])} frees {address:#x}, which malloc did not give"
                 raise site.fault("out of bounds", text, f, "state spaces, global state space", address=address)
@@ -103,7 +103,7 @@ def build_free(site: Site, arguments: tuple[str, ...]) -> Run:
 
 
 class _Heap:
-    """The heap of `malloc`: bytes of global memory, given in order; freed ones are given again when none are left."""
+    """The heap of `malloc`, which gives bytes in order of address. Freed bytes are used again when the heap is full."""
 
     def __init__(self, start: int) -> None:
         self.next, self.end = start, start + HEAP_BYTES
@@ -111,7 +111,7 @@ class _Heap:
         self.freed: dict[int, list[int]] = {}
 
     def take(self, size: int) -> int:
-        """The address of new bytes, or 0."""
+        """Return the address of `size` new bytes, or 0 if there is no room."""
         whole = -(-max(size, 1) // HEAP_ALIGNMENT) * HEAP_ALIGNMENT
         if whole <= self.end - self.next:
             found, self.next = self.next, self.next + whole
@@ -123,7 +123,7 @@ class _Heap:
         return found
 
     def give_back(self, address: int) -> bool:
-        """Free the bytes at an address; False if they were not given."""
+        """Free the bytes at an address. Return False if `take` did not return this address."""
         whole = self.given.pop(address, 0)
         if whole:
             self.freed.setdefault(whole, []).append(address)
@@ -138,14 +138,14 @@ def _heap(m: Host) -> _Heap:
     return found
 
 
-def _words(f: Frame, places: Array) -> Array:
-    """(n,) words of 64 bits at a place of each thread's local memory."""
+def _load_u64(f: Frame, places: Array) -> Array:
+    """Return the 64-bit word (n,) at an offset of each thread's local memory."""
     local = f.m.local.reshape(-1, f.m.local_stride)
     found: Array = local[f.threads[:, None], places[:, None] + np.arange(8)].view(np.uint64)[:, 0]
     return found
 
 
-def _put_words(f: Frame, places: Array, words: Array) -> None:
+def _store_u64(f: Frame, places: Array, words: Array) -> None:
     local = f.m.local.reshape(-1, f.m.local_stride)
     local[f.threads[:, None], places[:, None] + np.arange(8)] = words.view(np.uint8).reshape(-1, 8)
 

@@ -174,9 +174,7 @@ class MemoryJudge(Observer):
         return int(floor) + 1 << TIME
 
     def _reach(self, f: Frame, offsets: Array, keys: Array, count: int) -> Array:
-        """Mark the keys of accesses to another CTA's shared memory as careful (see `shadow`), and keep them until that
-        CTA exits.
-        """
+        """Mark accesses to another CTA's shared memory as careful (see `shadow`); keep them until that CTA exits."""
         owner = offsets // self.m.shared_stride
         far = owner != f.ctas
         if not far.any():
@@ -241,9 +239,7 @@ class MemoryJudge(Observer):
                 self.lanes.together(f, site, shadow, at, keys, same)
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Check that earlier non-atomic accesses to each byte happen before an atomic operation, and record the
-        operation.
-        """
+        """Check that earlier non-atomic accesses to each byte happen before an atomic operation, and record it."""
         shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
@@ -463,9 +459,7 @@ class MemoryJudge(Observer):
         return CAREFUL | time << TIME | number | self._site(site) << SITE
 
     def _written_keys(self, f: Frame, site: Site, transfer: AsyncWork) -> list[int]:
-        """The keys of the written spans; a multicast has one key per barrier, because each span completes at its own
-        barrier.
-        """
+        """The keys of the written spans; a multicast has one per barrier, at which its span completes."""
         if not transfer.barriers:
             return [self._group_key(f, site, transfer, reads=False)]
         columns = [(*self.clocks.barrier_column(place), self.keeper.phase_time(place)) for place in transfer.barriers]
@@ -588,9 +582,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
         kind: str,
     ) -> set[int]:  # fmt: skip
-        """Return the keys of generic-proxy writes that are not visible to the asynchronous proxy, and report one of
-        them.
-        """
+        """Return the keys of generic-proxy writes that the asynchronous proxy does not see, and report one of them."""
         clocks = self.clocks
         column = found >> COLUMN & COLUMN_BITS
         theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
